@@ -1,0 +1,48 @@
+"""The names of things: ids and epochs as types of their own, so that one is never passed for another.
+
+Kafka numbers nearly everything with plain integers; a broker epoch (the czxid of a registration) in the place of a
+leader epoch is exactly the mistake that fencing exists to catch, and the type checker catches it earlier.
+"""
+
+from typing import Final, NamedTuple, NewType
+from uuid import UUID
+
+BrokerId = NewType("BrokerId", int)
+TopicName = NewType("TopicName", str)
+TopicId = NewType("TopicId", UUID)
+PartitionId = NewType("PartitionId", int)
+
+ControllerEpoch = NewType("ControllerEpoch", int)
+"""Rises by one with every controller; the value in `/controller_epoch`."""
+BrokerEpoch = NewType("BrokerEpoch", int)
+"""The czxid of a broker's registration: a broker that bounced has a larger one (KIP-380)."""
+LeaderEpoch = NewType("LeaderEpoch", int)
+"""Rises with every decision about a partition that its replicas must apply."""
+PartitionEpoch = NewType("PartitionEpoch", int)
+"""The znode version of a partition's state: rises with every write of it."""
+
+NO_LEADER: Final = BrokerId(-1)
+LEADER_DURING_DELETE: Final = BrokerId(-2)
+INITIAL_LEADER_EPOCH: Final = LeaderEpoch(0)
+NO_EPOCH: Final = LeaderEpoch(-1)
+EPOCH_DURING_DELETE: Final = LeaderEpoch(-2)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: TopicName
+    partition: PartitionId
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class PartitionReplica(NamedTuple):
+    """One replica: a partition on a broker. There is at most one per broker (seed 004)."""
+
+    topic_partition: TopicPartition
+    broker: BrokerId
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition}@{self.broker}"

@@ -1,0 +1,119 @@
+"""What the controller knows of a cluster, as values: brokers, assignments and the leadership of partitions.
+
+Each of these is what one znode says, without its JSON: `controller_core.zk.codecs` reads and writes them, the state
+machines and selectors of this package decide over them, and `controller_core.wire` tells the brokers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from controller_core.model.ids import (
+    INITIAL_LEADER_EPOCH,
+    NO_LEADER,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicId,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where one listener of a broker is reached."""
+
+    listener: str
+    security_protocol: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureRange:
+    """The versions of one feature that a broker supports, both ends included (KIP-584)."""
+
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A live broker: the content of `/brokers/ids/N`, and the czxid of that znode as its epoch."""
+
+    id: BrokerId
+    epoch: BrokerEpoch
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None = None
+    features: Mapping[str, FeatureRange] = field(default_factory=dict)
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """The endpoint of a listener by name, or None where the broker has no such listener."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
+
+class LeaderRecoveryState(IntEnum):
+    """Whether the leader was elected cleanly, or must first recover from an unclean election (KIP-704)."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderAndIsr:
+    """The leadership of a partition, as a state znode says it; its version stands beside it in `PartitionState`."""
+
+    leader: BrokerId
+    isr: tuple[BrokerId, ...]
+    leader_epoch: LeaderEpoch = INITIAL_LEADER_EPOCH
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader != NO_LEADER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """A partition's leadership as ZooKeeper holds it: who decided it, and the version that guards the next write."""
+
+    leader_and_isr: LeaderAndIsr
+    controller_epoch: ControllerEpoch
+    partition_epoch: PartitionEpoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaAssignment:
+    """The assigned replicas (AR) of a partition, preferred first, and which of them come and go (KIP-455).
+
+    While a partition is reassigned, `replicas` is the target followed by what is being removed; so
+    `target` and `origin` follow from the three lists, and a new controller finds both in the topic's znode.
+    """
+
+    replicas: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[BrokerId, ...]:
+        """RAR: the replicas when the reassignment is complete."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[BrokerId, ...]:
+        """OAR as a set in the order of the znode: the replicas from before the reassignment."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicAssignment:
+    """The content of `/brokers/topics/T`. `topic_id` is None where an old tool wrote the znode without one."""
+
+    topic_id: TopicId | None
+    partitions: Mapping[PartitionId, ReplicaAssignment]

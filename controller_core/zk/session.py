@@ -1,0 +1,211 @@
+"""The ZooKeeper seam: all that the rest of Kontroller asks of ZooKeeper, and the errors it may answer with.
+
+Two implementations stand behind it: `controller_core.zk.kazoo_session.KazooSession` for a real ensemble, and
+`simulation.zookeeper.SimulatedZooKeeper` for tests. One contract suite (`tests/contract`) holds both to what is said here.
+
+The seam differs from a general client in three ways:
+
+- **Reads come in batches.** `read_many` is one multi-read request per chunk, not one request per path.
+- **Watches cannot be lost.** A watch is one-shot and fires at most once; it also fires when the connection to ZooKeeper
+  was lost while it was armed, as `MAY_HAVE_CHANGED`. So a handler that reads the present state whenever its watch
+  fires, and arms the watch with that read, misses nothing.
+- **Plain reads never arm a watch** (a controller's own reads must not wake it up again: KAFKA-9498).
+
+A session ends in one of two ways, both told by `SessionState.EXPIRED`: ZooKeeper expired it, or it was closed. The
+implementation makes a new session by itself after an expiry, and tells `CONNECTED` with a new `session_id`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NewType, Protocol
+
+ZkVersion = NewType("ZkVersion", int)
+"""The version of a znode's data: 0 when created, one more with every write."""
+SessionId = NewType("SessionId", int)
+
+ANY_VERSION = ZkVersion(-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkNode:
+    """A znode as read: its data and the part of its stat that controllers use."""
+
+    data: bytes
+    version: ZkVersion
+    czxid: int
+    mzxid: int
+    ephemeral_owner: SessionId
+    """The session that owns an ephemeral znode, 0 for a persistent one."""
+
+
+class CreateMode(Enum):
+    PERSISTENT = "persistent"
+    EPHEMERAL = "ephemeral"
+    PERSISTENT_SEQUENTIAL = "persistent sequential"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """Creates a znode. For `PERSISTENT_SEQUENTIAL` ZooKeeper appends ten digits to the path."""
+
+    path: str
+    data: bytes = b""
+    mode: CreateMode = CreateMode.PERSISTENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetData:
+    """Writes a znode's data where its version is the expected one."""
+
+    path: str
+    data: bytes
+    version: ZkVersion = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Deletes a znode without children, where its version is the expected one."""
+
+    path: str
+    version: ZkVersion = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Fails the transaction unless the znode's version is the expected one."""
+
+    path: str
+    version: ZkVersion
+
+
+WriteOp = Create | SetData | Delete | Check
+
+
+class ZkError(Exception):
+    """Anything that ZooKeeper may answer. Subclasses say what the caller can do about it."""
+
+
+class ConnectionLost(ZkError):
+    """The connection went away: whether a write was applied is unknown. Retriable, after reading back."""
+
+
+class SessionExpired(ZkError):
+    """The session is gone and all its ephemeral znodes with it. Whoever held a role by it has lost it."""
+
+
+class AccessRefused(ZkError):
+    """ZooKeeper refuses the credentials, or the ACL of a znode does. Fatal: a person has to act."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedOp:
+    """Why a transaction was refused: the first operation that could not be done."""
+
+    index: int
+    op: WriteOp
+
+
+class TransactionFailed(ZkError):
+    """A transaction was refused as a whole: nothing of it was applied. The subclass says why."""
+
+    def __init__(self, failed: FailedOp) -> None:
+        super().__init__(f"{type(self).__name__}: operation {failed.index}, {failed.op}")
+        self.failed = failed
+
+
+class NodeExists(TransactionFailed):
+    """A `Create` of a path that is already there."""
+
+
+class NoNode(TransactionFailed):
+    """A path, or the parent of a `Create`, that is not there."""
+
+
+class BadVersion(TransactionFailed):
+    """A version other than the expected one: someone else wrote in between."""
+
+
+class NotEmpty(TransactionFailed):
+    """A `Delete` of a znode that has children."""
+
+
+class WatchEvent(Enum):
+    """Why a watch fired. The state itself is never in the event: read it."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    DATA_CHANGED = "data changed"
+    CHILDREN_CHANGED = "children changed"
+    MAY_HAVE_CHANGED = "may have changed"
+    """The connection was lost while the watch was armed."""
+
+
+class SessionState(Enum):
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """No connection at present; the session may still live."""
+    EXPIRED = "expired"
+
+
+Watch = Callable[[WatchEvent], None]
+"""Called on the event loop, at most once. It must not block; it enqueues an event."""
+SessionListener = Callable[[SessionState], None]
+"""Called on the event loop with every change of the session's state, in order."""
+
+
+class ZkSession(Protocol):
+    """A session with ZooKeeper. All paths are relative to the chroot, and absolute within it.
+
+    Every method may raise `ConnectionLost`, `SessionExpired` and `AccessRefused`. While the connection is away, calls fail
+    with `ConnectionLost` (after a short wait at most): waiting for its return is `wait_connected`, and the caller's decision.
+    """
+
+    @property
+    def session_id(self) -> SessionId:
+        """The id of the present session; what `ZkNode.ephemeral_owner` shows for our ephemeral znodes."""
+        ...
+
+    async def wait_connected(self, timeout_ms: int) -> bool:
+        """Waits until there is a connection; False when there was none within the time."""
+        ...
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        """The znodes at the paths, in their order; None where there is none. Any number of paths."""
+        ...
+
+    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        """The names of the children, sorted; None where there is no such znode. Any number of paths."""
+        ...
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        """As `read_many`, and arms a data watch on each path that exists and a creation watch on each that does not.
+
+        `watch(path)` makes the callback of a path, so that one function serves many paths."""
+        ...
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        """The names of the children, sorted, with a watch for the next change of them; None, and no watch, where there is no such znode."""
+        ...
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        """Applies all operations or none. Returns for each the path it acted on (a sequential `Create`: the one it made).
+
+        The caller keeps a transaction below ZooKeeper's `jute.maxbuffer` (1 MiB unless configured).
+        Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`; on `ConnectionLost` it is unknown whether it was applied.
+        """
+        ...
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        """Many transactions, pipelined on one connection and applied in this order, each on its own.
+
+        Returns the result of each or the error it met (never raises for one of them), in their order."""
+        ...
+
+    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
+        """Tells the listener every change of the session's state; returns a function that removes it."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the session, and with it its ephemeral znodes. Idempotent."""
+        ...
