@@ -1,0 +1,228 @@
+"""Unmodified Kafka brokers in ZooKeeper mode."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from devcluster.java import server_command
+from devcluster.ports import accepts, release_port, reserve_port
+from devcluster.processes import ManagedProcess, wait_until
+from devcluster.run_folder import RunFolder
+from devcluster.zookeeper import ZooKeeper, connected_client
+
+_SESSION_TIMEOUT_MS = 6_000
+
+_DEFAULTS: dict[str, object] = {
+    "zookeeper.connection.timeout.ms": 30_000,
+    "zookeeper.session.timeout.ms": _SESSION_TIMEOUT_MS,
+    "broker.id.generation.enable": "false",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 8,
+    "transaction.state.log.num.partitions": 4,
+    "log.index.size.max.bytes": 131_072,
+    "log.cleaner.dedupe.buffer.size": 2_097_152,
+    "log.cleaner.io.buffer.size": 65_536,
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "num.replica.fetchers": 1,
+    "background.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+}
+
+
+class Broker:
+    """One broker on a fixed loopback port, whose log folder outlives `stop`, `kill` and `restart`.
+
+    `stop` is SIGTERM, which is a controlled shutdown: the broker asks the controller to move its leaders
+    first. `properties` override the defaults. Entering the context starts the broker, leaving it kills it.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        zookeeper_connect: str,
+        broker_id: int,
+        *,
+        properties: Mapping[str, object] | None = None,
+        rack: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.name = name or f"broker-{broker_id}"
+        self.port = reserve_port()
+        self.log_folder = folder.data(self.name) / "log"
+        self._zookeeper_connect = zookeeper_connect
+        self._settings = self._defaults(rack) | dict(properties or {})
+        self._settings_path = folder.data(self.name) / "server.properties"
+        self.process = ManagedProcess(
+            self.name,
+            server_command("kafka.Kafka", str(self._settings_path), heap_mb=256),
+            log_path=folder.log(self.name),
+            ready=self._is_registered,
+            stop_deadline_s=60.0,
+        )
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts and waits until registered and accepting connections; needs no controller. Raises
+        StartError.
+        """
+        self.spawn()
+        self.wait_until_ready()
+
+    def spawn(self) -> None:
+        """Starts without waiting; waits only until a killed predecessor's registration has expired.
+
+        A broker that finds its own id registered by another session gives up, as it would in production.
+        """
+        if not self.process.is_running:
+            self._wait_until_unregistered()
+            settings = "".join(f"{key}={value}\n" for key, value in self._settings.items())
+            self._settings_path.write_text(settings)
+            self.process.spawn()
+
+    def wait_until_ready(self) -> None:
+        self.process.wait_until_ready()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def restart(self, properties: Mapping[str, object] | None = None) -> None:
+        """A controlled shutdown and a start, with some properties changed."""
+        self.stop()
+        self._settings |= dict(properties or {})
+        self.start()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kills the broker and gives its port back."""
+        self.kill()
+        release_port(self.port)
+
+    def _defaults(self, rack: str | None) -> dict[str, object]:
+        return {
+            **_DEFAULTS,
+            "broker.id": self.broker_id,
+            "listeners": f"PLAINTEXT://{self.address}",
+            "log.dirs": self.log_folder,
+            "zookeeper.connect": self._zookeeper_connect,
+            **({"broker.rack": rack} if rack is not None else {}),
+        }
+
+    def _wait_until_unregistered(self) -> None:
+        timeout_ms = int(str(self._settings["zookeeper.session.timeout.ms"]))
+        with connected_client(self._zookeeper_connect) as client:
+            wait_until(
+                lambda: client.exists(f"/brokers/ids/{self.broker_id}") is None,
+                f"the previous registration of {self.name} expired",
+                deadline_s=timeout_ms / 1000 + 30,
+            )
+
+    def _is_registered(self) -> bool:
+        if not accepts(self.port):
+            return False
+        with connected_client(self._zookeeper_connect) as client:
+            return client.exists(f"/brokers/ids/{self.broker_id}") is not None
+
+
+class KafkaCluster:
+    """Brokers 1..N on one ZooKeeper, started side by side. More can join later with `add_broker`.
+
+    `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` gives each broker's rack
+    in order.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        zookeeper: ZooKeeper,
+        *,
+        brokers: int = 3,
+        properties: Mapping[str, object] | None = None,
+        racks: Sequence[str] | None = None,
+        chroot: str = "",
+    ) -> None:
+        self._folder = folder
+        self._zookeeper = zookeeper
+        self._chroot = chroot
+        self.zookeeper_connect = zookeeper.connect + chroot
+        replication_factor = min(3, brokers)
+        self._properties: dict[str, object] = {
+            "default.replication.factor": replication_factor,
+            "offsets.topic.replication.factor": replication_factor,
+            "transaction.state.log.replication.factor": replication_factor,
+            "transaction.state.log.min.isr": min(2, replication_factor),
+            **(properties or {}),
+        }
+        self.brokers: dict[int, Broker] = {}
+        for index in range(brokers):
+            self.add_broker(index + 1, rack=racks[index] if racks else None)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    def broker(self, broker_id: int) -> Broker:
+        return self.brokers[broker_id]
+
+    def add_broker(
+        self, broker_id: int, *, properties: Mapping[str, object] | None = None, rack: str | None = None
+    ) -> Broker:
+        """A further broker of this cluster, not yet started; it ends with the cluster."""
+        self.brokers[broker_id] = Broker(
+            self._folder,
+            self.zookeeper_connect,
+            broker_id,
+            properties={**self._properties, **(properties or {})},
+            rack=rack,
+            name=f"{self._chroot.strip('/').replace('/', '-') or 'kafka'}-broker-{broker_id}",
+        )
+        return self.brokers[broker_id]
+
+    def start(self) -> None:
+        """Starts every broker that does not run and waits for all; when one fails, those are killed again."""
+        starting = [broker for broker in self.brokers.values() if not broker.process.is_running]
+        if self._chroot:
+            with self._zookeeper.client() as client:
+                client.ensure_path(self._chroot)
+        with ExitStack() as undo:
+            for broker in starting:
+                undo.callback(broker.kill)
+                broker.spawn()
+            for broker in starting:
+                broker.wait_until_ready()
+            undo.pop_all()
+
+    def close(self) -> None:
+        """Kills every broker and gives the ports back."""
+        for broker in self.brokers.values():
+            broker.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

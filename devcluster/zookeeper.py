@@ -1,0 +1,106 @@
+"""One standalone ZooKeeper server."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from kazoo.client import KazooClient
+
+from devcluster.java import server_command
+from devcluster.ports import release_port, reserve_port
+from devcluster.processes import ManagedProcess
+from devcluster.run_folder import RunFolder
+
+_TICK_TIME_MS = 500
+
+
+class ZooKeeper:
+    """A ZooKeeper on a fixed loopback port whose data outlives `stop`, `kill` and `restart`.
+
+    Session timeouts between 2 s and 60 s are granted as asked. Entering the context starts it and leaving
+    kills it.
+    """
+
+    def __init__(self, folder: RunFolder, *, name: str = "zookeeper") -> None:
+        self.port = reserve_port()
+        self.data_folder = folder.data(name)
+        settings = self.data_folder / "zoo.cfg"
+        settings.write_text(self._settings())
+        self.process = ManagedProcess(
+            name,
+            server_command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings), heap_mb=512),
+            log_path=folder.log(name),
+            ready=self._is_serving,
+        )
+
+    @property
+    def connect(self) -> str:
+        """The connect string, without a chroot: append `/name` for a tree of one's own."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def restart(self) -> None:
+        """An orderly stop and a start; sessions survive when their clients reconnect in time."""
+        self.stop()
+        self.start()
+
+    @contextmanager
+    def client(self, chroot: str = "") -> Iterator[KazooClient]:
+        """A connected kazoo client for reading or preparing znodes."""
+        with connected_client(self.connect + chroot) as client:
+            yield client
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        release_port(self.port)
+
+    def _settings(self) -> str:
+        settings: dict[str, object] = {
+            "dataDir": self.data_folder,
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "tickTime": _TICK_TIME_MS,
+            "minSessionTimeout": 2_000,
+            "maxSessionTimeout": 60_000,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            "forceSync": "no",
+        }
+        return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+    def _is_serving(self) -> bool:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            connection.sendall(b"srvr")
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+        return b"Mode: standalone" in answer
+
+
+@contextmanager
+def connected_client(connect: str) -> Iterator[KazooClient]:
+    """A started kazoo client, closed when the block ends; raises kazoo's timeout when ZooKeeper is out of
+    reach.
+    """
+    client = KazooClient(hosts=connect, timeout=10.0)
+    try:
+        client.start(timeout=15)
+        yield client
+    finally:
+        client.stop()
+        client.close()
