@@ -1,0 +1,135 @@
+"""Who leads: the four leader selectors of seed 000, and the first election of a new partition.
+
+Each selector is given what is known of one partition and answers with the new leadership and the replicas that must be
+told, or with a reason why there can be no such leader. A new leadership always has the next leader epoch: brokers ignore
+a LeaderAndIsr request that does not raise it.
+
+`live` are the brokers on which a replica of *this* partition can act: registered, not shutting down, and with the log
+directory of the replica online.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+from controller_core.model.ids import (
+    INITIAL_LEADER_EPOCH,
+    BrokerId,
+    LeaderEpoch,
+)
+from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """A new leadership, and the replicas that receive a LeaderAndIsr request for it."""
+
+    leader_and_isr: LeaderAndIsr
+    receivers: tuple[BrokerId, ...]
+    unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoLeader:
+    """Why no leader can be chosen; the partition stays as it is."""
+
+    reason: str
+
+
+def next_epoch(epoch: LeaderEpoch) -> LeaderEpoch:
+    """The leader epoch of the next decision."""
+    return LeaderEpoch(epoch + 1)
+
+
+def initial_leader(assigned: Sequence[BrokerId], live: Set[BrokerId]) -> Selection | NoLeader:
+    """NewPartition -> OnlinePartition: the first live replica leads, all live replicas are the ISR."""
+    isr = tuple(replica for replica in assigned if replica in live)
+    if not isr:
+        return NoLeader(reason=f"none of the assigned replicas {list(assigned)} is live")
+    leader_and_isr = LeaderAndIsr(leader=isr[0], isr=isr, leader_epoch=INITIAL_LEADER_EPOCH)
+    return Selection(leader_and_isr=leader_and_isr, receivers=isr)
+
+
+def offline_partition_leader(
+    assigned: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId], *, unclean_allowed: bool
+) -> Selection | NoLeader:
+    """OfflinePartitionLeaderSelector: a live replica of the ISR and the live ISR.
+
+    Where no replica of the ISR is live: the first live assigned replica alone, if the topic allows unclean elections.
+    Such a leader may miss acknowledged messages; it starts as RECOVERING (KIP-704).
+    """
+    receivers = tuple(replica for replica in assigned if replica in live)
+    live_isr = tuple(replica for replica in current.isr if replica in live)
+    in_sync = [replica for replica in receivers if replica in live_isr]
+    if in_sync:
+        chosen = replace(_elect(current, in_sync[0]), isr=live_isr)
+        return Selection(leader_and_isr=chosen, receivers=receivers)
+    if not receivers:
+        return NoLeader(reason=f"none of the assigned replicas {list(assigned)} is live")
+    if not unclean_allowed:
+        return NoLeader(
+            reason=f"none of the in-sync replicas {list(current.isr)} is live, and unclean leader election is off"
+        )
+    chosen = replace(
+        _elect(current, receivers[0]),
+        isr=(receivers[0],),
+        leader_recovery_state=LeaderRecoveryState.RECOVERING,
+    )
+    return Selection(leader_and_isr=chosen, receivers=receivers, unclean=True)
+
+
+def reassigned_partition_leader(
+    target: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId]
+) -> Selection | NoLeader:
+    """ReassignedPartitionLeaderSelector: a live reassigned replica of the ISR; the ISR stays as it is."""
+    for replica in target:
+        if replica in live and replica in current.isr:
+            return Selection(leader_and_isr=_elect(current, replica), receivers=tuple(target))
+    return NoLeader(reason=f"none of the reassigned replicas {list(target)} is live and in sync")
+
+
+def preferred_replica_leader(
+    assigned: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId]
+) -> Selection | NoLeader:
+    """PreferredReplicaPartitionLeaderSelector: the first assigned replica, if it is live and in sync; same ISR."""
+    preferred = assigned[0]
+    if preferred in live and preferred in current.isr:
+        return Selection(leader_and_isr=_elect(current, preferred), receivers=tuple(assigned))
+    state = "not in sync" if preferred in live else "not live"
+    return NoLeader(reason=f"the preferred replica {preferred} is {state}")
+
+
+def controlled_shutdown_leader(
+    assigned: Sequence[BrokerId],
+    current: LeaderAndIsr,
+    live_or_shutting_down: Set[BrokerId],
+    shutting_down: Set[BrokerId],
+) -> Selection | NoLeader:
+    """ControlledShutdownLeaderSelector: a replica of the ISR that is not being shut down; the ISR without those that are.
+
+    A replica that is shutting down is told as well: it must learn whom to follow until it is gone (KAFKA-7482).
+    """
+    receivers = tuple(replica for replica in assigned if replica in live_or_shutting_down)
+    isr = tuple(replica for replica in current.isr if replica not in shutting_down)
+    for replica in receivers:
+        if replica in isr:
+            return Selection(leader_and_isr=replace(_elect(current, replica), isr=isr), receivers=receivers)
+    return NoLeader(reason=f"no in-sync replica of {list(current.isr)} stays when {sorted(shutting_down)} shut down")
+
+
+def without_replica(current: LeaderAndIsr, replica: BrokerId, *, no_leader: BrokerId) -> LeaderAndIsr | None:
+    """Replica -> OfflineReplica: the leadership without the replica in the ISR, or None where nothing changes.
+
+    The last member stays in the ISR, because it is the only one that has every acknowledged message (KAFKA-3096).
+    """
+    if replica not in current.isr and replica != current.leader:
+        return None
+    remaining = tuple(member for member in current.isr if member != replica)
+    leader = no_leader if replica == current.leader else current.leader
+    shrunk = replace(
+        current, leader=leader, isr=remaining or current.isr, leader_epoch=next_epoch(current.leader_epoch)
+    )
+    return None if (shrunk.leader, shrunk.isr) == (current.leader, current.isr) else shrunk
+
+
+def _elect(current: LeaderAndIsr, leader: BrokerId) -> LeaderAndIsr:
+    return replace(current, leader=leader, leader_epoch=next_epoch(current.leader_epoch))

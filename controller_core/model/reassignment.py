@@ -1,0 +1,63 @@
+"""The arithmetic of a partition reassignment (seed 000): from OAR by way of OAR + RAR to RAR.
+
+OAR are the old assigned replicas, RAR the reassigned ones. The union is written to the topic's znode before anything
+moves and RAR alone is written last, so that a new controller finds both sets there and can go on from any step.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import LeaderAndIsr, ReplicaAssignment
+
+
+class ReassignmentStep(Enum):
+    """How far a partition's reassignment is, told from what ZooKeeper holds: the rows of seed 000's table."""
+
+    NOT_STARTED = "NotStarted"
+    WAITING_FOR_ISR = "WaitingForIsr"
+    """AR is OAR + RAR; the replicas in RAR catch up (steps 1 to 4)."""
+    MOVING_LEADER = "MovingLeader"
+    """All of RAR is in sync; the leader is not in RAR yet (steps 5 to 7)."""
+    REMOVING_OLD_REPLICAS = "RemovingOldReplicas"
+    """The leader is in RAR; OAR - RAR leave the ISR and are deleted (steps 8 and 9)."""
+    COMPLETED = "Completed"
+    """AR is RAR (steps 10 to 12)."""
+
+
+def begin_reassignment(current: ReplicaAssignment, target: Sequence[BrokerId]) -> ReplicaAssignment:
+    """The assignment with AR = RAR + OAR; where a reassignment runs already, its target is replaced."""
+    origin = current.origin
+    replicas = (*target, *(replica for replica in origin if replica not in target))
+    return ReplicaAssignment(
+        replicas=replicas,
+        adding=tuple(replica for replica in replicas if replica not in origin),
+        removing=tuple(replica for replica in replicas if replica not in target),
+    )
+
+
+def complete_reassignment(current: ReplicaAssignment) -> ReplicaAssignment:
+    """The assignment with AR = RAR."""
+    return ReplicaAssignment(replicas=current.target)
+
+
+def dropped_replicas(before: ReplicaAssignment, after: ReplicaAssignment) -> tuple[BrokerId, ...]:
+    """The replicas that a replaced target no longer needs at all: they are stopped and deleted at once (KIP-455)."""
+    return tuple(replica for replica in before.replicas if replica not in after.replicas)
+
+
+def all_in_sync(target: Sequence[BrokerId], leader_and_isr: LeaderAndIsr) -> bool:
+    """Whether step 4 is over: every replica in RAR has joined the ISR."""
+    return set(target) <= set(leader_and_isr.isr)
+
+
+def step_of(assignment: ReplicaAssignment, target: Sequence[BrokerId], state: LeaderAndIsr | None) -> ReassignmentStep:
+    """The step that a partition has reached on its way to the target."""
+    if not assignment.is_being_reassigned:
+        done = assignment.replicas == tuple(target)
+        return ReassignmentStep.COMPLETED if done else ReassignmentStep.NOT_STARTED
+    if state is None or not all_in_sync(target, state):
+        return ReassignmentStep.WAITING_FOR_ISR
+    if state.leader not in target:
+        return ReassignmentStep.MOVING_LEADER
+    return ReassignmentStep.REMOVING_OLD_REPLICAS
