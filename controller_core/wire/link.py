@@ -3,8 +3,8 @@
 Two implementations stand behind it: `controller_core.wire.tcp_link.TcpBrokerLink` for a real broker, and
 `simulation.brokers.SimulatedBrokerLink` for tests; one contract suite (`tests/contract`) holds both to this.
 
-A link carries one request at a time, in the order of the calls. It does not retry: what to send again, and until
-when, is decided by the stream that owns the link (`controller_core.controller.channels`), because only the
+A link carries one request at a time, in the order of the calls. It does not retry: what to send again, and
+until when, is decided by the stream that owns the link (`controller_core.controller.channels`), because only the
 controller knows whether the broker is still the one that the request was meant for.
 """
 
@@ -18,14 +18,14 @@ class LinkError(Exception):
     """A request was not answered. Subclasses say whether sending it again can help."""
 
 
-class BrokerUnreachable(LinkError):
-    """No connection, a connection that closed, or no answer in time. Retriable: whether the broker acted is unknown.
+class BrokerUnreachable(LinkError):  # noqa: N818 - named by its state, like UnreadableAnswer
+    """No connection, a connection that closed, or no answer in time. Retriable: whether it acted is unknown.
 
     All control requests are idempotent on the broker by their epochs, so sending again is always safe."""
 
 
-class UnreadableAnswer(LinkError):
-    """The broker's answer is not what the protocol allows. The connection is closed; retriable on a new one."""
+class UnreadableAnswer(LinkError):  # noqa: N818 - named by its state, like BrokerUnreachable
+    """The answer is not what the protocol allows. The connection is closed; retriable on a new one."""
 
 
 class BrokerLink(Protocol):
@@ -34,7 +34,8 @@ class BrokerLink(Protocol):
     async def send(self, request: ControlRequest) -> ControlResponse:
         """Sends a request and waits for its response; connects first where there is no connection.
 
-        Raises `BrokerUnreachable` or `UnreadableAnswer`. A broker's error codes are in the response, not raised."""
+        Raises `BrokerUnreachable` or `UnreadableAnswer`. A broker's error codes are in the response.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,0 +1,101 @@
+"""The messages that pass between the controller and the brokers, as values.
+
+Apache Kafka 4 removed the four APIs of a ZooKeeper-mode controller, and kio generates what Kafka 4 has; so those
+four are declared here in kio's own form, at the one version that brokers of `inter.broker.protocol.version` 3.9
+use. Their field names, types and order are checked against the message JSON inside kafka-clients 3.9.1, and their
+bytes against its Java classes (tests/unit/wire). The other messages are kio's.
+
+Fields are plain integers and strings at run time, typed with the names of `controller_core.model.ids`: a full
+request has an entry for every partition of the cluster, so constructing one checks nothing. Encoding refuses what
+does not fit.
+"""
+
+from typing import TypeAlias
+
+from kio.schema.allocate_producer_ids.v0 import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from kio.schema.errors import ErrorCode
+
+from controller_core.wire.messages.alter_partition import (
+    AlterPartitionIsrMember,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    AlterPartitionState,
+    AlterPartitionTopic,
+    AlterPartitionTopicResult,
+)
+from controller_core.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from controller_core.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    LeaderAndIsrTopicState,
+)
+from controller_core.wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+from controller_core.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
+
+ControlRequest: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+ControlResponse: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | StopReplicaResponse
+
+RESPONSE_TYPES: dict[type[ControlRequest], type[ControlResponse]] = {
+    LeaderAndIsrRequest: LeaderAndIsrResponse,
+    UpdateMetadataRequest: UpdateMetadataResponse,
+    StopReplicaRequest: StopReplicaResponse,
+}
+
+__all__ = [
+    "RESPONSE_TYPES",
+    "AllocateProducerIdsRequest",
+    "AllocateProducerIdsResponse",
+    "AlterPartitionIsrMember",
+    "AlterPartitionRequest",
+    "AlterPartitionResponse",
+    "AlterPartitionResult",
+    "AlterPartitionState",
+    "AlterPartitionTopic",
+    "AlterPartitionTopicResult",
+    "ControlRequest",
+    "ControlResponse",
+    "ControlledShutdownRequest",
+    "ControlledShutdownResponse",
+    "ErrorCode",
+    "LeaderAndIsrLiveLeader",
+    "LeaderAndIsrPartitionError",
+    "LeaderAndIsrPartitionState",
+    "LeaderAndIsrRequest",
+    "LeaderAndIsrResponse",
+    "LeaderAndIsrTopicError",
+    "LeaderAndIsrTopicState",
+    "RemainingPartition",
+    "StopReplicaPartitionError",
+    "StopReplicaPartitionState",
+    "StopReplicaRequest",
+    "StopReplicaResponse",
+    "StopReplicaTopicState",
+    "UpdateMetadataBroker",
+    "UpdateMetadataEndpoint",
+    "UpdateMetadataPartitionState",
+    "UpdateMetadataRequest",
+    "UpdateMetadataResponse",
+    "UpdateMetadataTopicState",
+]
