@@ -1,7 +1,8 @@
 """The ZooKeeper seam: all that the rest of Kontroller asks of ZooKeeper, and the errors it may answer with.
 
 Two implementations stand behind it: `controller_core.zk.kazoo_session.KazooSession` for a real ensemble, and
-`simulation.zookeeper.SimulatedZooKeeper` for tests. One contract suite (`tests/contract`) holds both to what is said here.
+`simulation.zookeeper.SimulatedZooKeeper` for tests. One contract suite (`tests/contract`) holds both to what is said
+here.
 
 The seam differs from a general client in three ways:
 
@@ -157,8 +158,9 @@ SessionListener = Callable[[SessionState], None]
 class ZkSession(Protocol):
     """A session with ZooKeeper. All paths are relative to the chroot, and absolute within it.
 
-    Every method may raise `ConnectionLost`, `SessionExpired` and `AccessRefused`. While the connection is away, calls fail
-    with `ConnectionLost` (after a short wait at most): waiting for its return is `wait_connected`, and the caller's decision.
+    Every method may raise `ConnectionLost`, `SessionExpired` and `AccessRefused`. While the connection is away, calls
+    fail with `ConnectionLost` (after a short wait at most): waiting for its return is `wait_connected`, and the
+    caller's decision.
     """
 
     @property
@@ -185,14 +187,17 @@ class ZkSession(Protocol):
         ...
 
     async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
-        """The names of the children, sorted, with a watch for the next change of them; None, and no watch, where there is no such znode."""
+        """The names of the children, sorted, with a watch for the next change of them.
+
+        None, and no watch, where there is no such znode."""
         ...
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        """Applies all operations or none. Returns for each the path it acted on (a sequential `Create`: the one it made).
+        """Applies all operations or none. Returns for each the path it acted on (of a sequential `Create` the one made).
 
         The caller keeps a transaction below ZooKeeper's `jute.maxbuffer` (1 MiB unless configured).
-        Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`; on `ConnectionLost` it is unknown whether it was applied.
+        Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`; on `ConnectionLost` it is unknown whether it was
+        applied.
         """
         ...
 

@@ -1,0 +1,75 @@
+"""What the znodes say: pure functions between their bytes and the values of `controller_core.model`.
+
+One module per kind of znode. Decoders tolerate what older Kafka versions left out, because the znodes outlive the
+brokers that wrote them; whatever makes no sense raises `MalformedZnode`, which says what to change. Encoders write what
+Kafka 3.9 writes, so that brokers and tools cannot tell the difference. Raise and return, no I/O.
+"""
+
+from controller_core.zk.codecs.admin import (
+    PreferredElectionPlan,
+    ReassignmentPlan,
+    decode_preferred_election,
+    decode_reassignment,
+    encode_preferred_election,
+    encode_reassignment,
+)
+from controller_core.zk.codecs.brokers import decode_broker, encode_broker
+from controller_core.zk.codecs.configs import (
+    decode_config,
+    decode_config_change,
+    encode_config,
+    encode_config_change,
+)
+from controller_core.zk.codecs.controllers import (
+    ProducerIdBlock,
+    decode_controller,
+    decode_controller_epoch,
+    decode_producer_id_block,
+    encode_controller,
+    encode_controller_epoch,
+    encode_producer_id_block,
+)
+from controller_core.zk.codecs.json_fields import MalformedZnode
+from controller_core.zk.codecs.notifications import (
+    decode_isr_change,
+    decode_log_dir_event,
+    encode_isr_change,
+    encode_log_dir_event,
+)
+from controller_core.zk.codecs.topics import (
+    decode_partition_state,
+    decode_topic,
+    encode_partition_state,
+    encode_topic,
+)
+
+__all__ = [
+    "MalformedZnode",
+    "PreferredElectionPlan",
+    "ProducerIdBlock",
+    "ReassignmentPlan",
+    "decode_broker",
+    "decode_config",
+    "decode_config_change",
+    "decode_controller",
+    "decode_controller_epoch",
+    "decode_isr_change",
+    "decode_log_dir_event",
+    "decode_partition_state",
+    "decode_preferred_election",
+    "decode_producer_id_block",
+    "decode_reassignment",
+    "decode_topic",
+    "encode_broker",
+    "encode_config",
+    "encode_config_change",
+    "encode_controller",
+    "encode_controller_epoch",
+    "encode_isr_change",
+    "encode_log_dir_event",
+    "encode_partition_state",
+    "encode_preferred_election",
+    "encode_producer_id_block",
+    "encode_reassignment",
+    "encode_topic",
+]

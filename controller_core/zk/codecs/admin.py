@@ -1,0 +1,120 @@
+"""Requests that people and tools put under `/admin` as JSON: reassignments and preferred replica elections.
+
+One bad entry must not hold up the others, and nobody reads the answer of a znode: bad entries are left out and reported
+as readable reasons beside the good ones. Only data that is no such document at all raises `MalformedZnode`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.zk import paths
+from controller_core.zk.codecs.json_fields import described, field, json_object
+
+_VERSION: Final = 1
+_NonNegative = Annotated[int, Field(ge=0)]
+
+
+class _PartitionEntry(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    topic: Annotated[str, Field(min_length=1)]
+    partition: _NonNegative
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(TopicName(self.topic), PartitionId(self.partition))
+
+
+class _ReassignmentEntry(_PartitionEntry):
+    replicas: Annotated[list[_NonNegative], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignmentPlan:
+    """The target replicas by partition, and why entries were left out. The order is that of the document."""
+
+    partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    rejected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferredElectionPlan:
+    """The partitions to elect their preferred replica for, and why entries were left out."""
+
+    partitions: tuple[TopicPartition, ...]
+    rejected: tuple[str, ...] = ()
+
+
+def decode_reassignment(data: bytes) -> ReassignmentPlan:
+    """`/admin/reassign_partitions`. Of several entries for one partition the first counts. Raises `MalformedZnode`."""
+    partitions: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+
+    def accept(json: Any) -> str | None:
+        entry = _ReassignmentEntry.model_validate(json)
+        if len(set(entry.replicas)) != len(entry.replicas):
+            return f"replicas: {entry.replicas} names a broker twice; name each broker once"
+        if entry.topic_partition in partitions:
+            return f"{entry.topic_partition} is there already; give each partition one entry"
+        partitions[entry.topic_partition] = tuple(BrokerId(replica) for replica in entry.replicas)
+        return None
+
+    rejected = _rejected(paths.REASSIGN_PARTITIONS, data, accept)
+    return ReassignmentPlan(partitions=partitions, rejected=rejected)
+
+
+def encode_reassignment(partitions: Mapping[TopicPartition, Iterable[BrokerId]]) -> bytes:
+    return orjson.dumps(
+        {
+            "version": _VERSION,
+            "partitions": [
+                {"topic": topic, "partition": partition, "replicas": list(replicas)}
+                for (topic, partition), replicas in partitions.items()
+            ],
+        }
+    )
+
+
+def decode_preferred_election(data: bytes) -> PreferredElectionPlan:
+    """`/admin/preferred_replica_election`. A partition that is named twice counts once. Raises `MalformedZnode`."""
+    partitions: dict[TopicPartition, None] = {}
+
+    def accept(json: Any) -> str | None:
+        partitions[_PartitionEntry.model_validate(json).topic_partition] = None
+        return None
+
+    rejected = _rejected(paths.PREFERRED_REPLICA_ELECTION, data, accept)
+    return PreferredElectionPlan(partitions=tuple(partitions), rejected=rejected)
+
+
+def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
+    return orjson.dumps(
+        {
+            "version": _VERSION,
+            "partitions": [{"topic": topic, "partition": partition} for topic, partition in partitions],
+        }
+    )
+
+
+def _rejected(path: str, data: bytes, accept: Callable[[Any], str | None]) -> tuple[str, ...]:
+    """Offers every entry of the document to `accept`; the reasons of those it did not take."""
+    reasons = []
+    for number, json in enumerate(field(path, json_object(path, data), "partitions", list)):
+        try:
+            reason = accept(json)
+        except ValidationError as error:
+            reason = "; ".join(_explained(problem) for problem in error.errors())
+        if reason is not None:
+            reasons.append(f"entry {number}, {described(json)}: {reason}")
+    return tuple(reasons)
+
+
+def _explained(problem: Mapping[str, Any]) -> str:
+    if problem["type"] == "model_type":
+        return "each entry must be an object with its fields"
+    place = ".".join(str(part) for part in problem["loc"])
+    return f"{place}: {problem['msg']}" if place else problem["msg"]

@@ -1,0 +1,44 @@
+"""Configurations of topics and brokers, and the notifications that one has changed."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+
+from controller_core.zk import paths
+from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object
+
+_CONFIG_VERSION: Final = 1
+_CHANGE_VERSION: Final = 2
+
+
+def decode_config(data: bytes, path: str = paths.CONFIG) -> dict[str, str]:
+    """The overrides of one entity; a znode without data has none. `path` is for the message of `MalformedZnode`."""
+    if not data:
+        return {}
+    config: dict[str, str] = field(path, json_object(path, data), "config", dict)
+    for name, value in config.items():
+        if not isinstance(value, str):
+            raise MalformedZnode(path, f'config "{name}" must be a string, found {described(value)}')
+    return config
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    return orjson.dumps({"version": _CONFIG_VERSION, "config": dict(config)})
+
+
+def decode_config_change(data: bytes) -> str:
+    """The entity that has changed, relative to `/config`, such as `topics/orders`. Raises `MalformedZnode`.
+
+    Notifications of version 1 name the kind and the entity in two fields.
+    """
+    path = paths.CONFIG_CHANGES
+    json = json_object(path, data)
+    if "entity_path" in json:
+        return str(field(path, json, "entity_path", str))
+    return f"{field(path, json, 'entity_type', str)}/{field(path, json, 'entity_name', str)}"
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """`entity_path` is relative to `/config`, such as `topics/orders` or `brokers/<default>`."""
+    return orjson.dumps({"version": _CHANGE_VERSION, "entity_path": entity_path})

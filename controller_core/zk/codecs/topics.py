@@ -1,0 +1,148 @@
+"""Topics and the leadership of their partitions: `/brokers/topics/T` and the state znodes below it.
+
+There is one state znode per partition, up to hundreds of thousands, and a takeover reads them all. So
+`decode_partition_state` is written for speed, and looks for what is wrong only after something was.
+"""
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from controller_core.model.ids import (
+    BrokerId,
+    ControllerEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import (
+    LeaderAndIsr,
+    LeaderRecoveryState,
+    PartitionState,
+    ReplicaAssignment,
+    TopicAssignment,
+)
+from controller_core.zk import paths
+from controller_core.zk.codecs.json_fields import MalformedZnode, field, integer, integers, json_object
+from controller_core.zk.session import ZkNode
+
+_TOPIC_VERSION: Final = 3
+_STATE_VERSION: Final = 1
+_TOPIC_ID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
+
+
+def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
+    """An assignment of any version: `topic_id` and the running reassignments may be absent. Raises `MalformedZnode`."""
+    path = paths.topic(topic)
+    json = json_object(path, data)
+    partitions = field(path, json, "partitions", dict)
+    adding = field(path, json, "adding_replicas", dict, {})
+    removing = field(path, json, "removing_replicas", dict, {})
+    return TopicAssignment(
+        topic_id=_topic_id(path, field(path, json, "topic_id", str, None)),
+        partitions={
+            _partition_id(path, key): ReplicaAssignment(
+                replicas=_replicas(path, f"partitions.{key}", replicas),
+                adding=_replicas(path, f"adding_replicas.{key}", adding.get(key, [])),
+                removing=_replicas(path, f"removing_replicas.{key}", removing.get(key, [])),
+            )
+            for key, replicas in sorted(partitions.items(), key=lambda item: (len(item[0]), item[0]))
+        },
+    )
+
+
+def encode_topic(assignment: TopicAssignment) -> bytes:
+    """What Kafka 3.9 writes: partitions in numeric order, and only those being reassigned under adding and removing."""
+    partitions = dict(sorted(assignment.partitions.items()))
+    json: dict[str, object] = {
+        "version": _TOPIC_VERSION,
+        "partitions": {str(number): partition.replicas for number, partition in partitions.items()},
+        "adding_replicas": _only_filled({number: p.adding for number, p in partitions.items()}),
+        "removing_replicas": _only_filled({number: p.removing for number, p in partitions.items()}),
+    }
+    if assignment.topic_id is not None:
+        json["topic_id"] = urlsafe_b64encode(assignment.topic_id.bytes).decode().rstrip("=")
+    return orjson.dumps(json)
+
+
+def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> PartitionState:
+    """Raises `MalformedZnode`."""
+    try:
+        json = orjson.loads(node.data)
+        leader, isr = json["leader"], json["isr"]
+        leader_epoch, controller_epoch = json["leader_epoch"], json["controller_epoch"]
+        recovery = LeaderRecoveryState(json.get("leader_recovery_state", 0))
+        _require_integers(leader, leader_epoch, controller_epoch, *isr)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _state_error(paths.partition_state(topic_partition), node.data) from error
+    return PartitionState(
+        leader_and_isr=LeaderAndIsr(
+            leader=leader, isr=tuple(isr), leader_epoch=leader_epoch, leader_recovery_state=recovery
+        ),
+        controller_epoch=controller_epoch,
+        partition_epoch=PartitionEpoch(node.version),
+    )
+
+
+def encode_partition_state(leader_and_isr: LeaderAndIsr, controller_epoch: ControllerEpoch) -> bytes:
+    """What Kafka 3.9 writes; the recovery state stands there only while the leader is recovering."""
+    json: dict[str, object] = {
+        "version": _STATE_VERSION,
+        "leader": leader_and_isr.leader,
+        "leader_epoch": leader_and_isr.leader_epoch,
+        "controller_epoch": controller_epoch,
+        "isr": leader_and_isr.isr,
+    }
+    if leader_and_isr.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
+        json["leader_recovery_state"] = int(leader_and_isr.leader_recovery_state)
+    return orjson.dumps(json)
+
+
+def _require_integers(*values: object) -> None:
+    for value in values:
+        if type(value) is not int:
+            raise TypeError
+
+
+def _state_error(path: str, data: bytes) -> MalformedZnode:
+    """What is wrong with a state, found by reading it once more, field by field."""
+    try:
+        json = json_object(path, data)
+        for name in ("leader", "leader_epoch", "controller_epoch"):
+            field(path, json, name, int)
+        integers(path, "isr", field(path, json, "isr", list))
+        recovery = integer(path, json, "leader_recovery_state")
+    except MalformedZnode as error:
+        return error
+    return MalformedZnode(path, f'"leader_recovery_state" must be 0 or 1, found {recovery}')
+
+
+def _topic_id(path: str, text: str | None) -> TopicId | None:
+    if text is None:
+        return None
+    if not _TOPIC_ID.fullmatch(text):
+        raise MalformedZnode(path, f'"topic_id" must be 22 characters of base64url (a UUID), found {text!r}')
+    return TopicId(UUID(bytes=urlsafe_b64decode(f"{text}==")))
+
+
+def _partition_id(path: str, key: str) -> PartitionId:
+    if not (key.isascii() and key.isdecimal()):
+        raise MalformedZnode(path, f'"partitions" must have partition numbers as its keys, found {key!r}')
+    return PartitionId(int(key))
+
+
+def _replicas(path: str, name: str, value: Any) -> tuple[BrokerId, ...]:
+    replicas = integers(path, name, value)
+    if len(set(replicas)) != len(replicas):
+        raise MalformedZnode(path, f'"{name}" names a broker twice: {list(replicas)}; each may hold one replica')
+    return tuple(BrokerId(replica) for replica in replicas)
+
+
+def _only_filled(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[str, tuple[BrokerId, ...]]:
+    return {str(number): brokers for number, brokers in replicas.items() if brokers}

@@ -1,0 +1,105 @@
+"""Where Kafka keeps what in ZooKeeper: the path of every znode that a controller reads, writes or watches.
+
+All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.zk.ZkData`), and no other module of
+Kontroller spells one out.
+"""
+
+from typing import Final
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+
+BROKERS: Final = "/brokers"
+BROKER_IDS: Final = f"{BROKERS}/ids"
+TOPICS: Final = f"{BROKERS}/topics"
+
+ADMIN: Final = "/admin"
+REASSIGN_PARTITIONS: Final = f"{ADMIN}/reassign_partitions"
+PREFERRED_REPLICA_ELECTION: Final = f"{ADMIN}/preferred_replica_election"
+DELETE_TOPICS: Final = f"{ADMIN}/delete_topics"
+
+ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
+LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
+
+CONFIG: Final = "/config"
+TOPIC_CONFIGS: Final = f"{CONFIG}/topics"
+BROKER_CONFIGS: Final = f"{CONFIG}/brokers"
+CONFIG_CHANGES: Final = f"{CONFIG}/changes"
+DEFAULT_ENTITY: Final = "<default>"
+
+FEATURE: Final = "/feature"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+
+ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
+"""The path given to a sequential create; ZooKeeper appends the number."""
+LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
+CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
+
+
+def broker(broker_id: BrokerId) -> str:
+    """The ephemeral registration of a broker."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: TopicName) -> str:
+    """The assignment of a topic."""
+    return f"{TOPICS}/{name}"
+
+
+def partitions(name: TopicName) -> str:
+    """The parent of a topic's partitions; without data."""
+    return f"{TOPICS}/{name}/partitions"
+
+
+def partition(topic_partition: TopicPartition) -> str:
+    """The parent of a partition's state; without data."""
+    return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}"
+
+
+def partition_state(topic_partition: TopicPartition) -> str:
+    """The leadership of a partition."""
+    return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}/state"
+
+
+def delete_topic(name: TopicName) -> str:
+    """The mark that a topic is to be deleted; without data."""
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def isr_change(name: str) -> str:
+    """One ISR notification, by its name among the children of `ISR_CHANGE_NOTIFICATION`."""
+    return f"{ISR_CHANGE_NOTIFICATION}/{name}"
+
+
+def log_dir_event(name: str) -> str:
+    """One log directory event, by its name among the children of `LOG_DIR_EVENT_NOTIFICATION`."""
+    return f"{LOG_DIR_EVENT_NOTIFICATION}/{name}"
+
+
+def config_change(name: str) -> str:
+    """One configuration notification, by its name among the children of `CONFIG_CHANGES`."""
+    return f"{CONFIG_CHANGES}/{name}"
+
+
+def topic_config(name: TopicName) -> str:
+    """The configuration overrides of a topic."""
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def broker_config(broker_id: BrokerId | None) -> str:
+    """The dynamic configuration of a broker; with None that of all brokers, the cluster-wide default."""
+    return f"{BROKER_CONFIGS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
+
+
+def topic_partition_of_state(path: str) -> TopicPartition:
+    """The partition whose state znode this is; the inverse of `partition_state`.
+
+    Raises `ValueError` where the path is not that of a state znode.
+    """
+    name, separator, rest = path.removeprefix(f"{TOPICS}/").partition("/partitions/")
+    number, state, trailing = rest.partition("/state")
+    if not (path.startswith(f"{TOPICS}/") and separator and state and number.isdecimal()) or trailing:
+        raise ValueError(f"{path} is not {TOPICS}/TOPIC/partitions/NUMBER/state")
+    return TopicPartition(TopicName(name), PartitionId(int(number)))
