@@ -1,0 +1,227 @@
+"""Reads Kafka messages that a stranger may have written.
+
+kio 0.6's reader is native code that trusts the lengths it reads: an array length beyond memory aborts the whole
+process, and a tagged field that the schema does not know is an error. The controller's listener must outlive any bytes,
+so messages that come in are read here, from kio's own schema classes: every length is held against the bytes that are
+really there, unknown tagged fields are skipped as KIP-482 asks, and whatever is wrong is one error, `Undecodable`.
+
+A reader is built once per message type, from the type's fields, and kept.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, NoReturn, TypeAlias, TypeVar, Union, get_args, get_origin
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
+from kio.static.protocol import Entity
+
+E = TypeVar("E", bound=Entity)
+
+
+class Undecodable(Exception):  # noqa: N818 - says what the bytes are
+    """The bytes are not a message of the expected type. Fatal for the connection that they came on."""
+
+
+class _Cursor:
+    """Where in the bytes the next field starts. Refuses to go beyond their end."""
+
+    __slots__ = ("data", "offset")
+
+    def __init__(self, data: bytes, offset: int) -> None:
+        self.data = data
+        self.offset = offset
+
+    def take(self, length: int) -> bytes:
+        end = self.offset + length
+        if end > len(self.data):
+            raise Undecodable(f"{length} bytes wanted at offset {self.offset}, {len(self.data) - self.offset} are left")
+        start, self.offset = self.offset, end
+        return self.data[start:end]
+
+    def unsigned_varint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise Undecodable(f"the variable-length number before offset {self.offset} has no end")
+
+
+_Reader: TypeAlias = Callable[[_Cursor], Any]
+
+
+def decode(entity_type: type[E], data: bytes, offset: int = 0) -> tuple[E, int]:
+    """One message from the bytes at an offset, and the offset behind it. Raises `Undecodable`."""
+    cursor = _Cursor(data, offset)
+    try:
+        entity: E = _entity_reader(entity_type)(cursor)
+    except (ValueError, OverflowError) as error:  # a string not in UTF-8, an unknown error code, a time out of range
+        raise Undecodable(f"{entity_type.__name__} has an impossible value before offset {cursor.offset}") from error
+    return entity, cursor.offset
+
+
+def decode_whole(entity_type: type[E], data: bytes, offset: int = 0) -> E:
+    """One message that takes all bytes from an offset on. Raises `Undecodable` also where bytes are left over."""
+    entity, end = decode(entity_type, data, offset)
+    if end != len(data):
+        raise Undecodable(f"{len(data) - end} bytes are left after {entity_type.__name__}")
+    return entity
+
+
+@cache
+def _entity_reader(entity_type: type[Entity]) -> _Reader:
+    flexible = entity_type.__flexible__
+    plain: list[tuple[str, _Reader]] = []
+    tagged: dict[int, tuple[str, _Reader]] = {}
+    for field in fields(entity_type):
+        legacy_string = entity_type.__type__ is EntityType.header and field.name == "client_id"
+        reader = _field_reader(field, flexible=flexible and not legacy_string)
+        if "tag" in field.metadata:
+            tagged[field.metadata["tag"]] = (field.name, reader)
+        else:
+            plain.append((field.name, reader))
+    defaults = {name: _default(entity_type, name) for name, _ in tagged.values()}
+
+    def read(cursor: _Cursor) -> Entity:
+        values = {name: reader(cursor) for name, reader in plain}
+        if flexible:
+            values.update(defaults)
+            _read_tagged(cursor, tagged, values)
+        return entity_type(**values)
+
+    return read
+
+
+def _read_tagged(cursor: _Cursor, tagged: dict[int, tuple[str, _Reader]], values: dict[str, Any]) -> None:
+    for _ in range(cursor.unsigned_varint()):
+        tag = cursor.unsigned_varint()
+        content = cursor.take(cursor.unsigned_varint())
+        if tag in tagged:
+            name, reader = tagged[tag]
+            inner = _Cursor(content, 0)
+            values[name] = reader(inner)
+            if inner.offset != len(content):
+                raise Undecodable(f"tagged field {name} says it has {len(content)} bytes and has {inner.offset}")
+
+
+def _default(entity_type: type[Entity], name: str) -> Any:
+    field = next(field for field in fields(entity_type) if field.name == name)
+    if field.default is MISSING:
+        raise NotImplementedError(f"{entity_type.__name__}.{name}: a tagged field without a default")
+    return field.default
+
+
+def _field_reader(field: Field[Any], *, flexible: bool) -> _Reader:
+    kind, optional = _without_none(field.type)
+    if get_origin(kind) is tuple:
+        item, item_optional = _without_none(get_args(kind)[0])
+        one = _single_reader(item, field, flexible=flexible, optional=False)
+        return _array_reader(one, flexible=flexible, optional=optional or item_optional)
+    return _single_reader(kind, field, flexible=flexible, optional=optional and "tag" not in field.metadata)
+
+
+def _without_none(kind: Any) -> tuple[Any, bool]:
+    if get_origin(kind) not in (UnionType, Union):
+        return kind, False
+    (inner,) = (argument for argument in get_args(kind) if argument is not NoneType)
+    return inner, True
+
+
+def _single_reader(kind: Any, field: Field[Any], *, flexible: bool, optional: bool) -> _Reader:
+    if is_dataclass(kind):
+        reader = _entity_reader(kind)  # type: ignore[arg-type] # a dataclass inside a kio entity is an entity
+        return _nullable_entity_reader(reader) if optional else reader
+    kafka_type = field.metadata["kafka_type"]
+    if kafka_type in _FIXED:
+        return _FIXED[kafka_type]
+    if kafka_type in ("string", "bytes", "records"):
+        return _bytes_reader(kafka_type == "string", flexible=flexible, optional=optional)
+    raise NotImplementedError(f"field {field.name} has the type {kafka_type}")
+
+
+def _array_reader(one: _Reader, *, flexible: bool, optional: bool) -> _Reader:
+    def read(cursor: _Cursor) -> tuple[Any, ...] | None:
+        length = cursor.unsigned_varint() - 1 if flexible else _int32(cursor)
+        if length == -1 and optional:
+            return None
+        if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes a byte at least
+            raise Undecodable(f"an array before offset {cursor.offset} says it has {length} items")
+        return tuple([one(cursor) for _ in range(length)])
+
+    return read
+
+
+def _bytes_reader(text: bool, *, flexible: bool, optional: bool) -> _Reader:
+    read_legacy_length = _int16 if text else _int32
+
+    def read(cursor: _Cursor) -> str | bytes | None:
+        length = cursor.unsigned_varint() - 1 if flexible else read_legacy_length(cursor)
+        if length == -1 and optional:
+            return None
+        if length < 0:
+            raise Undecodable(f"a string before offset {cursor.offset} has the length {length}")
+        content = cursor.take(length)
+        return content.decode() if text else content
+
+    return read
+
+
+def _nullable_entity_reader(reader: _Reader) -> _Reader:
+    def read(cursor: _Cursor) -> Entity | None:
+        return None if cursor.take(1) == b"\xff" else reader(cursor)
+
+    return read
+
+
+def _number(form: str) -> Callable[[_Cursor], int]:
+    number = struct.Struct(form)
+
+    def read(cursor: _Cursor) -> int:
+        offset = cursor.offset
+        if offset + number.size > len(cursor.data):
+            _cut(offset)
+        cursor.offset = offset + number.size
+        value: int = number.unpack_from(cursor.data, offset)[0]
+        return value
+
+    return read
+
+
+def _cut(offset: int) -> NoReturn:
+    raise Undecodable(f"the bytes end within a number at offset {offset}")
+
+
+_int16, _int32, _int64 = _number(">h"), _number(">i"), _number(">q")
+
+
+def _read_uuid(cursor: _Cursor) -> UUID | None:
+    content = cursor.take(16)
+    return UUID(bytes=content) if any(content) else None
+
+
+def _read_time(cursor: _Cursor) -> datetime | None:
+    milliseconds = _int64(cursor)
+    return None if milliseconds == -1 else datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
+
+
+_FIXED: dict[str, _Reader] = {
+    "bool": _number(">?"),
+    "int8": _number(">b"),
+    "int16": _int16,
+    "int32": _int32,
+    "int64": _int64,
+    "uint16": _number(">H"),
+    "float64": _number(">d"),
+    "uuid": _read_uuid,
+    "error_code": lambda cursor: ErrorCode(_int16(cursor)),
+    "timedelta_i32": lambda cursor: timedelta(milliseconds=_int32(cursor)),
+    "timedelta_i64": lambda cursor: timedelta(milliseconds=_int64(cursor)),
+    "datetime_i64": _read_time,
+}

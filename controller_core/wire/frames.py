@@ -1,0 +1,141 @@
+"""Frames: how Kafka's requests and responses lie on a connection, and the headers in front of them.
+
+A frame is a length (4 bytes, big-endian) and that many bytes: a header, then the message. A request's header tells API,
+version, correlation id and client id; a response's only the correlation id. Headers of flexible versions (KIP-482) have
+tagged fields behind them. Messages say by `__header_schema__` which header is theirs.
+
+What is wrong with a frame is told by type. All of it is fatal for the connection, because where the next frame would
+start is unknown, and for nothing else.
+"""
+
+import asyncio
+import io
+import struct
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
+from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
+from kio.serial import entity_writer
+from kio.serial.errors import SerialError
+from kio.static.primitive import i32
+from kio.static.protocol import Entity, RequestPayload, ResponsePayload
+
+from controller_core.wire.decoding import decode, decode_whole
+
+DEFAULT_MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
+"""Kafka's default of `socket.request.max.bytes`."""
+
+_LENGTH = struct.Struct(">i")
+_HEAD = struct.Struct(">hhi")
+
+Request = TypeVar("Request", bound=RequestPayload)
+Response = TypeVar("Response", bound=ResponsePayload)
+
+
+class FrameError(Exception):
+    """What arrived on a connection is no frame. The connection can only be closed."""
+
+
+class FrameTooLarge(FrameError):  # noqa: N818 - says what the frame is
+    """The length in front is above the limit: a frame that is too large, or another protocol (HTTP, TLS)."""
+
+
+class FrameCut(FrameError):  # noqa: N818 - says what the frame is
+    """The connection ended within a frame."""
+
+
+class NotKafka(FrameError):  # noqa: N818 - says what the frame is
+    """A length below zero, or a frame without room for a header: the other side does not speak Kafka's protocol."""
+
+
+class Unencodable(Exception):  # noqa: N818 - says what the message is
+    """A message has a value that its field cannot carry: a mistake of whoever made it. Never retriable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """The part of a request's header that every version has."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+async def read_frame(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> bytes | None:
+    """The content of the next frame; None where the connection ended between frames.
+
+    Raises `FrameTooLarge`, `FrameCut`, `NotKafka`, and the `OSError` of a connection that broke."""
+    try:
+        length = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
+    except asyncio.IncompleteReadError as error:
+        if not error.partial:
+            return None
+        raise FrameCut(f"the connection ended after {len(error.partial)} of the 4 bytes of a length") from error
+    if length < 0:
+        raise NotKafka(f"a frame's length is {length}")
+    if length > max_bytes:
+        raise FrameTooLarge(f"a frame says it has {length} bytes, the limit is {max_bytes}")
+    try:
+        return await reader.readexactly(length)
+    except asyncio.IncompleteReadError as error:
+        raise FrameCut(f"the connection ended after {len(error.partial)} of {length} bytes") from error
+
+
+def with_length(content: bytes) -> bytes:
+    """The content as a frame: with its length in front."""
+    return _LENGTH.pack(len(content)) + content
+
+
+def read_request_head(content: bytes) -> RequestHead:
+    """The first fields of a request's header. Raises `NotKafka` where the frame is too short for them."""
+    if len(content) < _HEAD.size:
+        raise NotKafka(f"a request of {len(content)} bytes has no room for a header")
+    return RequestHead(*_HEAD.unpack_from(content))
+
+
+def read_correlation_id(content: bytes) -> int:
+    """The correlation id of a response. Raises `NotKafka` where the frame is too short for it."""
+    if len(content) < 4:
+        raise NotKafka(f"a response of {len(content)} bytes has no room for a header")
+    correlation_id: int = _LENGTH.unpack_from(content)[0]
+    return correlation_id
+
+
+def decode_request(request_type: type[Request], content: bytes) -> Request:
+    """The request in a frame's content, without its header. Raises `Undecodable`."""
+    _, offset = decode(request_type.__header_schema__, content)
+    return decode_whole(request_type, content, offset)
+
+
+def decode_response(response_type: type[Response], content: bytes) -> Response:
+    """The response in a frame's content, without its header. Raises `Undecodable`."""
+    _, offset = decode(response_type.__header_schema__, content)
+    return decode_whole(response_type, content, offset)
+
+
+def encode_request(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
+    """A request as a whole frame, length included. Raises `Unencodable`."""
+    header_type: type[RequestHeaderV1] | type[RequestHeaderV2] = request.__header_schema__
+    header = header_type(
+        request_api_key=request.__api_key__,
+        request_api_version=request.__version__,
+        correlation_id=i32(correlation_id),
+        client_id=client_id,
+    )
+    return _frame(header, request)
+
+
+def encode_response(response: ResponsePayload, correlation_id: int) -> bytes:
+    """A response as a whole frame, length included. Raises `Unencodable`."""
+    return _frame(response.__header_schema__(correlation_id=i32(correlation_id)), response)
+
+
+def _frame(header: Entity, message: Entity) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        entity_writer(type(header))(buffer, header)
+        entity_writer(type(message))(buffer, message)
+    except (SerialError, struct.error, TypeError, AttributeError, ValueError) as error:
+        raise Unencodable(f"{type(message).__name__} cannot be written: {error}") from error
+    return with_length(buffer.getvalue())

@@ -1,0 +1,203 @@
+"""The link to a real broker: one connection, one request in flight.
+
+A second request waits for the first one's answer. That is Kafka's own rule for control requests: two on their way at
+once could be applied in the wrong order, and an UpdateMetadata must not overtake the LeaderAndIsr before it.
+
+The connection is opened with the first request, and again with the next one after a failure. Whatever interrupts a
+request (a failure, a timeout, a cancelled caller) closes the connection, so that a late answer is never taken for that
+of another request.
+
+`open_connection` is the one place where a connection is made; TLS and SASL, when they come, belong there.
+"""
+
+import asyncio
+import itertools
+from dataclasses import dataclass
+from typing import Final
+
+from controller_core.model.metadata import Broker
+from controller_core.wire.decoding import Undecodable
+from controller_core.wire.frames import (
+    DEFAULT_MAX_FRAME_BYTES,
+    FrameCut,
+    FrameError,
+    decode_response,
+    encode_request,
+    read_correlation_id,
+    read_frame,
+)
+from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, UnreadableAnswer
+from controller_core.wire.messages import RESPONSE_TYPES, ControlRequest, ControlResponse
+
+DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
+DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
+"""Kafka's default of `controller.socket.timeout.ms`."""
+
+_MAX_CORRELATION_ID = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+class TcpBrokerLink:
+    """A `BrokerLink` over TCP, PLAINTEXT."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
+        request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._client_id = client_id
+        self._connect_timeout_ms = connect_timeout_ms
+        self._request_timeout_ms = request_timeout_ms
+        self._turn = asyncio.Lock()
+        self._correlation_ids = (number % _MAX_CORRELATION_ID for number in itertools.count())
+        self._connection: _Connection | None = None
+        self._until_closed: asyncio.Timeout | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"TcpBrokerLink({self._host}:{self._port})"
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        """See `BrokerLink.send`. Raises also `Unencodable` where the request has a value that no field can carry."""
+        async with self._turn:
+            if self._closed:
+                raise BrokerUnreachable(f"the link to {self._host}:{self._port} is closed")
+            try:
+                async with asyncio.timeout(None) as self._until_closed:
+                    return await self._ask(request)
+            except TimeoutError as error:
+                raise BrokerUnreachable(f"the link to {self._host}:{self._port} was closed") from error
+            finally:
+                self._until_closed = None
+
+    async def close(self) -> None:
+        """See `BrokerLink.close`. Requests that wait for their turn, or are sent later, fail too."""
+        self._closed = True
+        if self._until_closed is not None:
+            self._until_closed.reschedule(asyncio.get_running_loop().time())
+        self._disconnect()
+
+    async def _ask(self, request: ControlRequest) -> ControlResponse:
+        correlation_id = next(self._correlation_ids)
+        frame = encode_request(request, correlation_id, self._client_id)
+        answered = False
+        try:
+            content = await self._exchange_frames(frame)
+            response = _read_response(request, content, correlation_id)
+            answered = True
+        except (FrameError, Undecodable) as error:
+            raise UnreadableAnswer(f"{self._host}:{self._port} answered {type(request).__name__}: {error}") from error
+        finally:
+            if not answered:
+                self._disconnect()
+        return response
+
+    async def _exchange_frames(self, frame: bytes) -> bytes:
+        if self._connection is not None and self._connection.reader.at_eof():
+            self._disconnect()  # brokers close idle connections
+        if self._connection is None:
+            self._connection = await self._connect()
+        connection = self._connection
+        try:
+            async with asyncio.timeout(self._request_timeout_ms / 1000):
+                connection.writer.write(frame)
+                await connection.writer.drain()
+                content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
+        except TimeoutError as error:
+            raise BrokerUnreachable(
+                f"{self._host}:{self._port} did not answer within {self._request_timeout_ms} ms"
+            ) from error
+        except (OSError, FrameCut) as error:
+            raise BrokerUnreachable(f"the connection to {self._host}:{self._port} broke: {error}") from error
+        if content is None:
+            raise BrokerUnreachable(f"{self._host}:{self._port} closed the connection without an answer")
+        return content
+
+    async def _connect(self) -> _Connection:
+        try:
+            async with asyncio.timeout(self._connect_timeout_ms / 1000):
+                return await open_connection(self._host, self._port)
+        except TimeoutError as error:
+            raise BrokerUnreachable(
+                f"no connection to {self._host}:{self._port} within {self._connect_timeout_ms} ms"
+            ) from error
+        except OSError as error:
+            raise BrokerUnreachable(f"no connection to {self._host}:{self._port}: {error}") from error
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.writer.transport.abort()
+            self._connection = None
+
+
+async def open_connection(host: str, port: int) -> _Connection:
+    """A connection on which Kafka's protocol can be spoken at once."""
+    return _Connection(*await asyncio.open_connection(host, port))
+
+
+def tcp_link_factory(
+    listener_name: str,
+    client_id: str,
+    *,
+    connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
+    request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+) -> BrokerLinkFactory:
+    """Makes links to brokers on the listener that the controller uses, `control.plane.listener.name` or that between
+    brokers. `client_id` is the controller's id as text, as in Kafka.
+
+    A broker without that listener, or with one that is not PLAINTEXT, gets a link that fails with `BrokerUnreachable`
+    each time and says why: one broker with another configuration must not stop the controller."""
+
+    def link(broker: Broker) -> BrokerLink:
+        endpoint = broker.endpoint(listener_name)
+        if endpoint is None:
+            has = ", ".join(endpoint.listener for endpoint in broker.endpoints) or "none"
+            return _NoWay(
+                f"broker {broker.id} has no listener {listener_name!r} for the controller (it has {has}): "
+                f"add it to the broker's `listeners`, or name one that it has as the controller's listener"
+            )
+        if endpoint.security_protocol != "PLAINTEXT":
+            return _NoWay(
+                f"listener {listener_name!r} of broker {broker.id} speaks {endpoint.security_protocol}; "
+                f"the controller speaks PLAINTEXT only: name a PLAINTEXT listener as the controller's"
+            )
+        return TcpBrokerLink(
+            endpoint.host,
+            endpoint.port,
+            client_id=client_id,
+            connect_timeout_ms=connect_timeout_ms,
+            request_timeout_ms=request_timeout_ms,
+        )
+
+    return link
+
+
+@dataclass(frozen=True, slots=True)
+class _NoWay:
+    """The link to a broker that the controller cannot reach as it is configured."""
+
+    reason: str
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        raise BrokerUnreachable(self.reason)
+
+    async def close(self) -> None:
+        return
+
+
+def _read_response(request: ControlRequest, content: bytes, correlation_id: int) -> ControlResponse:
+    answered = read_correlation_id(content)
+    if answered != correlation_id:
+        raise Undecodable(f"correlation id {answered} instead of {correlation_id}")
+    return decode_response(RESPONSE_TYPES[type(request)], content)
