@@ -1,0 +1,17 @@
+"""The custom resources of `kontroller.dev/v1alpha1`, as models.
+
+They are the one place where a resource is described: `controller_operator.crds` makes the CustomResourceDefinitions
+from them, and the handlers read objects and write statuses through them.
+"""
+
+from typing import Any
+
+from controller_operator.resources.cluster import KafkaCluster
+from controller_operator.resources.common import Resource
+from controller_operator.resources.election import PreferredElection
+from controller_operator.resources.reassignment import PartitionReassignment
+from controller_operator.resources.topic import KafkaTopic
+
+KINDS: tuple[type[Resource[Any, Any]], ...] = (KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection)
+
+__all__ = ["KINDS", "KafkaCluster", "KafkaTopic", "PartitionReassignment", "PreferredElection"]

@@ -1,0 +1,207 @@
+"""KafkaCluster: where a Kafka cluster is, who may use it, and how it is doing."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_operator.resources.common import (
+    AGE,
+    MESSAGE,
+    READY,
+    REASON,
+    Column,
+    Definition,
+    PartitionCounts,
+    Resource,
+    Spec,
+    Status,
+)
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES, Model, Observed, Rule, keyed_by, rules
+
+ANY_NAMESPACE: Final = "*"
+
+_HOST_AND_PORT: Final = r"([a-zA-Z0-9._-]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}"
+_CHROOT: Final = r"(/[^/\\s,]+)*"
+
+
+class ZooKeeper(Model):
+    """Where the cluster's ZooKeeper is."""
+
+    connect: str = Field(
+        min_length=1,
+        max_length=2048,
+        json_schema_extra=rules(
+            Rule(
+                f"self.matches('^{_HOST_AND_PORT}(,{_HOST_AND_PORT})*{_CHROOT}$')",
+                "zookeeper.connect is host:port[,host:port...][/chroot], such as zk-0.zk:2181,zk-1.zk:2181/kafka",
+            )
+        ),
+    )
+    """The same as the brokers' zookeeper.connect: host:port, more of them after commas, and a chroot at the end."""
+
+
+class AllowedNamespace(Model):
+    """A namespace whose resources may refer to the cluster."""
+
+    namespace: str = Field(
+        min_length=1,
+        max_length=63,
+        json_schema_extra=rules(
+            Rule(
+                "self == '*' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+                "namespace is the name of a namespace, or '*' for all of them",
+            )
+        ),
+    )
+    """Name of the namespace, or * for all that have no entry of their own."""
+
+    topic_prefix: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        json_schema_extra=rules(
+            Rule("self.matches('^[a-zA-Z0-9._-]+$')", "a topic prefix has only the characters a-z A-Z 0-9 . _ -")
+        ),
+    )
+    """What the names of this namespace's topics must begin with; any name when left out."""
+
+
+class KafkaClusterSpec(Spec):
+    """Where the cluster is, and who may use it."""
+
+    zookeeper: ZooKeeper
+    """The ZooKeeper ensemble that holds the cluster's metadata."""
+
+    bootstrap_servers: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=2048,
+        json_schema_extra=rules(
+            Rule(
+                f"self.matches('^{_HOST_AND_PORT}(,{_HOST_AND_PORT})*$')",
+                "bootstrapServers is host:port[,host:port...], such as kafka-0.kafka:9092,kafka-1.kafka:9092",
+            )
+        ),
+    )
+    """Brokers to ask where ZooKeeper has no way to: host:port, more of them after commas. When left out, the
+    addresses that the brokers register in ZooKeeper are used."""
+
+    allowed_namespaces: (
+        Annotated[
+            tuple[AllowedNamespace, ...],
+            Field(min_length=1, max_length=500, json_schema_extra=keyed_by("namespace")),
+        ]
+        | None
+    ) = None
+    """The namespaces whose resources may refer to this cluster. When left out, only its own; when given, the list is
+    complete, and the cluster's own namespace needs an entry too. An entry with a name goes before the one with *."""
+
+    def permission_for(self, namespace: str, *, home: str) -> AllowedNamespace | None:
+        """The entry that lets resources in `namespace` use the cluster, which is in `home`; None where nothing does."""
+        if self.allowed_namespaces is None:
+            return AllowedNamespace(namespace=home) if namespace == home else None
+        entries = {entry.namespace: entry for entry in self.allowed_namespaces}
+        return entries.get(namespace) or entries.get(ANY_NAMESPACE)
+
+
+class ControllerKind(StrEnum):
+    """Which program is the cluster's controller."""
+
+    KONTROLLER = "Kontroller"
+    KAFKA = "Kafka"
+
+
+class ControllerStatus(Observed):
+    """The cluster's controller."""
+
+    id: BrokerId
+    """Broker id that the controller goes by."""
+
+    epoch: ControllerEpoch
+    """Epoch of the controller: rises by one with every new controller."""
+
+    kind: ControllerKind
+    """Kontroller, or Kafka where one of the brokers is the controller."""
+
+
+class BrokerStatus(Observed):
+    """A broker that is registered now."""
+
+    id: BrokerId
+    """Id of the broker."""
+
+    epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})]
+    """Epoch of the registration: another one means that the broker has restarted."""
+
+    rack: str | None = None
+    """Rack of the broker, where it says one."""
+
+    endpoints: tuple[str, ...] = ()
+    """The broker's listeners, as protocol://host:port."""
+
+
+class ClusterCounts(PartitionCounts):
+    """How much there is in the cluster, and how much needs attention."""
+
+    brokers: int = 0
+    """Brokers that are registered now."""
+
+    topics: int = 0
+    """Topics, those being deleted included."""
+
+
+class KafkaClusterStatus(Status):
+    """How the cluster is doing."""
+
+    cluster_id: str | None = None
+    """The id that the cluster gave itself, from /cluster/id."""
+
+    controller: ControllerStatus | None = None
+    """The cluster's controller; missing while there is none."""
+
+    brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
+    """The brokers that are registered now; the first 500 by id."""
+
+    counts: ClusterCounts | None = None
+    """Brokers, topics and partitions, and how many need attention."""
+
+
+def _count(name: str, field: str, description: str, *, wide: bool = False) -> Column:
+    return Column(name=name, json_path=f".status.counts.{field}", type="integer", description=description, wide=wide)
+
+
+class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
+    """An Apache Kafka cluster in ZooKeeper mode. Topics, reassignments and elections refer to it."""
+
+    definition: ClassVar = Definition(
+        kind="KafkaCluster",
+        plural="kafkaclusters",
+        short_name="kcl",
+        columns=(
+            Column(
+                name="Controller",
+                json_path=".status.controller.id",
+                type="integer",
+                description="Broker id of the controller.",
+            ),
+            _count("Brokers", "brokers", "Brokers that are registered now."),
+            _count("Partitions", "partitions", "Partitions in all."),
+            _count("Offline", "offline", "Partitions without a leader."),
+            _count("UnderReplicated", "underReplicated", "Partitions with replicas that are not in sync."),
+            READY,
+            Column(
+                name="Kind",
+                json_path=".status.controller.kind",
+                description="Which program is the controller.",
+                wide=True,
+            ),
+            REASON,
+            MESSAGE,
+            AGE,
+        ),
+    )
+
+    kind: str = "KafkaCluster"
+    status: KafkaClusterStatus = Field(default_factory=KafkaClusterStatus)

@@ -1,0 +1,208 @@
+"""What every kind has in common: the shape of an object, the reference to its cluster, and partitions in a status.
+
+A kind is a `Resource` with its own spec and status and a `Definition`, which holds what a CustomResourceDefinition says
+beside the schema: names, printer columns, and rules over the whole object.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName
+from controller_operator.resources.conditions import Condition, Conditions, ConditionType
+from controller_operator.resources.schema import Model, Observed, ObservedReplicas, Rule, rules
+
+GROUP: Final = "kontroller.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+CATEGORY: Final = "kontroller"
+
+FINALIZER: Final = f"{GROUP}/finalizer"
+PAUSE_ANNOTATION: Final = f"{GROUP}/pause"
+RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of `kubectl get`; a wide one is shown only with `-o wide`."""
+
+    name: str
+    json_path: str
+    type: str = "string"
+    description: str
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What a CustomResourceDefinition says about a kind beside its schema. The singular is the kind in lower case."""
+
+    kind: str
+    plural: str
+    short_name: str
+    columns: tuple[Column, ...]
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def crd_name(self) -> str:
+        return f"{self.plural}.{GROUP}"
+
+
+AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date", description="Since when it exists.")
+CLUSTER = Column(name="Cluster", json_path=".spec.clusterRef.name", description="The KafkaCluster it belongs to.")
+PHASE = Column(name="Phase", json_path=".status.phase", description="How far it is.")
+
+
+def condition_column(condition: ConditionType, *, name: str | None = None) -> Column:
+    """A column with the status of a condition."""
+    return Column(
+        name=name or condition,
+        json_path=f'.status.conditions[?(@.type=="{condition}")].status',
+        description=f"Status of the condition {condition}.",
+    )
+
+
+READY = condition_column(ConditionType.READY)
+REASON = Column(
+    name="Reason",
+    json_path='.status.conditions[?(@.type=="Ready")].reason',
+    description="Why it is ready, or why not.",
+    wide=True,
+)
+MESSAGE = Column(
+    name="Message",
+    json_path='.status.conditions[?(@.type=="Ready")].message',
+    description="What goes on, or what to change.",
+    wide=True,
+)
+
+
+class Spec(Model):
+    """What is wanted."""
+
+
+class Status(Observed):
+    """What every status says."""
+
+    observed_generation: int | None = Field(default=None, ge=0)
+    """The generation of the spec that this status is about."""
+
+    conditions: Conditions = ()
+    """What can be said about the object, one entry per type."""
+
+    def condition(self, type_: ConditionType) -> Condition | None:
+        """The condition of a type, or None where the status has none."""
+        return next((condition for condition in self.conditions if condition.type == type_), None)
+
+    def to_kubernetes(self) -> dict[str, Any]:
+        """The status as JSON values with the names that Kubernetes knows; fields without a value are left out."""
+        return self.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+class ObjectMeta(BaseModel):
+    """What is used of an object's metadata."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True, extra="ignore")
+
+    name: str
+    namespace: str
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    annotations: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
+
+
+SpecT = TypeVar("SpecT", bound=Spec)
+StatusT = TypeVar("StatusT", bound=Status)
+
+
+class Resource(BaseModel, Generic[SpecT, StatusT]):
+    """An object as the API server stores it. `model_validate` reads one and raises pydantic's ValidationError."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True, extra="ignore")
+
+    definition: ClassVar[Definition]
+
+    api_version: str = API_VERSION
+    kind: str
+    metadata: ObjectMeta
+    spec: SpecT
+    status: StatusT
+
+    @property
+    def is_paused(self) -> bool:
+        return self.metadata.annotations.get(PAUSE_ANNOTATION) == "true"
+
+
+class ClusterRef(Model):
+    """Names a KafkaCluster."""
+
+    name: str = Field(min_length=1, max_length=253)
+    """Name of the KafkaCluster."""
+
+    namespace: str | None = Field(default=None, min_length=1, max_length=63)
+    """Namespace of the KafkaCluster; the object's own when left out. Its spec.allowedNamespaces must allow that."""
+
+
+OwnCluster = Annotated[
+    ClusterRef,
+    Field(
+        json_schema_extra=rules(
+            Rule("self == oldSelf", "clusterRef cannot change: delete the object and create it for the other cluster")
+        )
+    ),
+]
+
+
+class PartitionStatus(Observed):
+    """A partition as the cluster shows it."""
+
+    topic: TopicName
+    """Name of the topic."""
+
+    partition: PartitionId
+    """Number of the partition."""
+
+    replicas: ObservedReplicas = ()
+    """Assigned replicas (AR), the preferred one first."""
+
+    isr: ObservedReplicas = ()
+    """In-sync replicas."""
+
+    leader: BrokerId | None = None
+    """The broker that leads the partition; -1 when it has no leader."""
+
+    leader_epoch: LeaderEpoch | None = None
+    """Rises with every change of leader or in-sync replicas that the controller decides."""
+
+
+class PartitionCounts(Observed):
+    """How many partitions there are, and how many need attention. Complete, however long the list beside it is."""
+
+    partitions: int = 0
+    """Partitions in all."""
+
+    online: int = 0
+    """Partitions with a leader."""
+
+    offline: int = 0
+    """Partitions without a leader."""
+
+    under_replicated: int = 0
+    """Partitions with fewer in-sync than assigned replicas."""
+
+    under_min_isr: int = 0
+    """Partitions with fewer in-sync replicas than min.insync.replicas: producers with acks=all are refused."""
+
+    non_preferred_leader: int = 0
+    """Partitions led by another than their preferred replica."""
+
+    reassigning: int = 0
+    """Partitions whose replicas are being moved."""

@@ -1,0 +1,143 @@
+"""Conditions of a resource: what its `status.conditions` can say, and the closed set of reasons that they give.
+
+They follow the Kubernetes API conventions and kstatus, so that `kubectl wait`, Flux and Argo CD read them right:
+`Ready` is there from first sight on, and `Reconciling` and `Stalled` are there only while they are true.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from controller_operator.resources.schema import Observed, Timestamp, keyed_by
+
+
+class ConditionType(StrEnum):
+    """What a condition is about."""
+
+    READY = "Ready"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+    PAUSED = "Paused"
+    DRIFTED = "Drifted"
+    CONFLICT = "Conflict"
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Reason(StrEnum):
+    """Why a condition is as it is: one word for programs, with its meaning for people."""
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str) -> "Reason":
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.meaning = meaning
+        return member
+
+    RECONCILED = "Reconciled", "The cluster is as the spec says."
+    PROGRESSING = "Progressing", "Work towards the spec has begun and goes on by itself."
+    PAUSED = "Paused", "The annotation kontroller.dev/pause stops all work on this object."
+    COMPLETED = "Completed", "All that was asked for is done."
+    CANCELLED = "Cancelled", "The work was stopped before its end and what had begun was rolled back."
+    PARTITIONS_FAILED = "PartitionsFailed", "Some partitions could not be dealt with: see the status of each."
+
+    CLUSTER_NOT_FOUND = "ClusterNotFound", "There is no KafkaCluster that spec.clusterRef names."
+    NAMESPACE_NOT_ALLOWED = (
+        "NamespaceNotAllowed",
+        "The KafkaCluster's spec.allowedNamespaces does not let this namespace use it.",
+    )
+    TOPIC_PREFIX_REQUIRED = (
+        "TopicPrefixRequired",
+        "The KafkaCluster lets this namespace only have topics whose names begin with a prefix.",
+    )
+    ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper does not answer; retried."
+    BROKERS_UNAVAILABLE = "BrokersUnavailable", "No broker that is needed for the request answers; retried."
+    NO_CONTROLLER = "NoController", "No controller holds the cluster, so nothing acts on requests; retried."
+    CLUSTER_CHANGED = (
+        "ClusterChanged",
+        "Another Kafka cluster than before answers at spec.zookeeper.connect.",
+    )
+    PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
+
+    RESOURCE_CONFLICT = "ResourceConflict", "An older resource claims the same topic or partition; it wins."
+    NOT_ADOPTED = "NotAdopted", "The topic exists already and spec.adoptionPolicy does not take it over as it is."
+    DRIFTED = "Drifted", "The topic was changed elsewhere, and spec.driftPolicy does not put it right."
+    IN_SYNC = "InSync", "The topic is as the spec says."
+    INVALID_SPEC = "InvalidSpec", "The spec has a field or a value that this version of the operator does not know."
+    INVALID_CONFIG = "InvalidConfig", "A topic configuration has an unknown key or an impossible value."
+    UNKNOWN_TOPIC = "UnknownTopic", "The cluster has no such topic."
+    UNKNOWN_PARTITION = "UnknownPartition", "The topic has no such partition."
+    UNKNOWN_BROKER = "UnknownBroker", "A replica is put on a broker that is not registered."
+    NOT_ENOUGH_BROKERS = "NotEnoughBrokers", "The replication factor is above the number of live brokers."
+    DUPLICATE_REPLICAS = "DuplicateReplicas", "A broker is named twice among a partition's replicas."
+    REPLICATION_FACTOR_MISMATCH = (
+        "ReplicationFactorMismatch",
+        "The partitions of one topic would have different numbers of replicas.",
+    )
+    PARTITIONS_CANNOT_DECREASE = (
+        "PartitionsCannotDecrease",
+        "The topic has more partitions than the spec asks for; Kafka cannot take partitions away.",
+    )
+    TOPIC_BEING_DELETED = "TopicBeingDeleted", "The topic is being deleted; retried when it is gone."
+    TOPIC_DELETED = "TopicDeleted", "The topic that this object stood for was deleted elsewhere."
+    TOPIC_DELETED_DURING_MOVE = "TopicDeletedDuringMove", "The topic was deleted while its replicas moved."
+    DELETION_FORBIDDEN = "DeletionForbidden", "The cluster does not allow topics to be deleted."
+    WAITING_FOR_OTHER_REASSIGNMENT = (
+        "WaitingForOtherReassignment",
+        "A partition is being reassigned already; this one begins when that one has ended.",
+    )
+
+
+def _reasons() -> str:
+    listed = " ".join(f"{reason}: {reason.meaning}" for reason in Reason)
+    return f"Why, as one word of a closed set. {listed}"
+
+
+class Condition(Observed):
+    """One thing that is said about the object, and since when."""
+
+    type: ConditionType
+    """What is said: Ready (the object is as its spec says), Reconciling (work goes on), Stalled (only a person can
+    help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins)."""
+
+    status: ConditionStatus
+    """Whether it holds."""
+
+    observed_generation: int = Field(ge=0)
+    """The generation of the spec that this was said about."""
+
+    last_transition_time: Timestamp
+    """When the status last changed."""
+
+    reason: Annotated[
+        Reason, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[A-Z][A-Za-z]*$"})
+    ] = Field(description=_reasons())
+
+    message: str = Field(max_length=32_768)
+    """The same for people: what is wrong and what to change, or what goes on."""
+
+
+def _known(conditions: Any) -> Any:
+    """Without the conditions that another version of the operator wrote and this one has no word for."""
+    if not isinstance(conditions, list):
+        return conditions
+    return [each for each in conditions if not isinstance(each, dict) or _is_known(each)]
+
+
+def _is_known(condition: dict[str, Any]) -> bool:
+    return condition.get("type") in set(ConditionType) and condition.get("reason") in set(Reason)
+
+
+Conditions = Annotated[
+    tuple[Condition, ...],
+    Field(max_length=16, json_schema_extra=keyed_by("type")),
+    BeforeValidator(_known),
+]

@@ -1,0 +1,181 @@
+"""PartitionReassignment: moves partitions to the replicas that it names, once."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from controller_operator.resources.common import (
+    AGE,
+    CLUSTER,
+    MESSAGE,
+    PHASE,
+    READY,
+    REASON,
+    Column,
+    Definition,
+    OwnCluster,
+    PartitionStatus,
+    Resource,
+    Spec,
+    Status,
+)
+from controller_operator.resources.schema import (
+    MAX_PARTITIONS,
+    MAX_STATUS_ENTRIES,
+    Model,
+    Observed,
+    ObservedReplicas,
+    Partition,
+    Replicas,
+    Rule,
+    Timestamp,
+    Topic,
+    keyed_by,
+    rules,
+)
+
+
+class PartitionTarget(Model):
+    """Where the replicas of one partition should be."""
+
+    topic: Topic
+    """Name of the topic."""
+
+    partition: Partition
+    """Number of the partition."""
+
+    replicas: Replicas
+    """The brokers of the partition's replicas when it is done, the preferred leader first."""
+
+
+class PartitionReassignmentSpec(Spec):
+    """Which partitions move where."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.partitions == oldSelf.partitions",
+                "the partitions of a reassignment cannot change: create a new PartitionReassignment",
+            )
+        )
+    )
+
+    cluster_ref: OwnCluster
+    """The cluster that has the partitions. Cannot change."""
+
+    partitions: Annotated[
+        tuple[PartitionTarget, ...],
+        Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
+    ]
+    """The partitions to move, each named once. Cannot change: create a new object for another move."""
+
+    ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """Seconds after its end at which the object is deleted; it is kept when left out."""
+
+
+class ReassignmentPhase(StrEnum):
+    """How far a reassignment is."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELLED = "Cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self not in (ReassignmentPhase.PENDING, ReassignmentPhase.RUNNING)
+
+
+class ReassignmentStep(StrEnum):
+    """How far one partition is."""
+
+    WAITING = "Waiting"
+    CATCHING_UP = "CatchingUp"
+    MOVING_LEADER = "MovingLeader"
+    REMOVING_REPLICAS = "RemovingReplicas"
+    DONE = "Done"
+    FAILED = "Failed"
+    CANCELLED = "Cancelled"
+
+
+class MovingPartition(PartitionStatus):
+    """A partition on its way."""
+
+    original_replicas: ObservedReplicas = ()
+    """The replicas before the move (OAR)."""
+
+    target_replicas: ObservedReplicas = ()
+    """The replicas after the move (RAR)."""
+
+    step: ReassignmentStep
+    """Waiting; CatchingUp (new replicas copy until they are in sync); MovingLeader (the leader goes to a replica that
+    stays); RemovingReplicas (the old ones go); Done, Failed or Cancelled."""
+
+    message: str | None = Field(default=None, max_length=1024)
+    """Why the partition waits or failed."""
+
+
+class ReassignmentTotals(Observed):
+    """How many partitions are how far. Complete, however long the list is."""
+
+    total: int = 0
+    """Partitions in the spec."""
+
+    waiting: int = 0
+    """Partitions that have not begun."""
+
+    moving: int = 0
+    """Partitions on their way."""
+
+    done: int = 0
+    """Partitions that have the replicas of the spec."""
+
+    failed: int = 0
+    """Partitions that could not be moved."""
+
+    cancelled: int = 0
+    """Partitions that went back to their original replicas, or never left them."""
+
+
+class PartitionReassignmentStatus(Status):
+    """How far the move is."""
+
+    phase: ReassignmentPhase | None = None
+    """Pending, Running, Completed, Failed or Cancelled."""
+
+    start_time: Timestamp | None = None
+    """When the first partition began to move."""
+
+    completion_time: Timestamp | None = None
+    """When the last partition was done, failed or cancelled."""
+
+    totals: ReassignmentTotals | None = None
+    """How many partitions are how far."""
+
+    partitions: Annotated[tuple[MovingPartition, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
+    """Each partition; at most 500, failed and unfinished ones first."""
+
+
+class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassignmentStatus]):
+    """A move of partitions to other replicas. It runs once; deleting it while it runs cancels it."""
+
+    definition: ClassVar = Definition(
+        kind="PartitionReassignment",
+        plural="partitionreassignments",
+        short_name="kpr",
+        columns=(
+            CLUSTER,
+            PHASE,
+            Column(name="Done", json_path=".status.totals.done", type="integer", description="Partitions moved."),
+            Column(name="Total", json_path=".status.totals.total", type="integer", description="Partitions to move."),
+            READY,
+            REASON,
+            MESSAGE,
+            AGE,
+        ),
+    )
+
+    kind: str = "PartitionReassignment"
+    status: PartitionReassignmentStatus = Field(default_factory=PartitionReassignmentStatus)

@@ -1,0 +1,271 @@
+"""KafkaTopic: a topic's partitions, replicas and configuration, and what to do about changes made elsewhere."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+from pydantic import ConfigDict, Field
+
+from controller_operator.resources.common import (
+    AGE,
+    CLUSTER,
+    MESSAGE,
+    READY,
+    REASON,
+    Column,
+    Definition,
+    OwnCluster,
+    PartitionCounts,
+    PartitionStatus,
+    Resource,
+    Spec,
+    Status,
+    condition_column,
+)
+from controller_operator.resources.conditions import ConditionType
+from controller_operator.resources.schema import (
+    MAX_PARTITIONS,
+    MAX_REPLICAS,
+    MAX_STATUS_ENTRIES,
+    MAX_TOPIC_NAME,
+    Observed,
+    Replicas,
+    Rule,
+    Topic,
+    rules,
+)
+
+_PARTITIONS: Final = (
+    "(has({0}.partitions) ? {0}.partitions : has({0}.replicaAssignment) ? size({0}.replicaAssignment) : 0)"
+)
+_TOPIC_NAME: Final = "(has({0}.spec.topicName) ? {0}.spec.topicName : {0}.metadata.name)"
+
+
+class DeletionPolicy(StrEnum):
+    """What becomes of the topic when the object is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+
+
+class AdoptionPolicy(StrEnum):
+    """Whether a topic that exists already is taken over."""
+
+    IF_EQUAL = "IfEqual"
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
+class DriftPolicy(StrEnum):
+    """What is done about changes that were made elsewhere."""
+
+    ENFORCE = "Enforce"
+    REPORT = "Report"
+    IGNORE = "Ignore"
+
+
+ReplicaAssignment = Annotated[
+    tuple[Replicas, ...],
+    Field(
+        min_length=1,
+        max_length=MAX_PARTITIONS,
+        json_schema_extra=rules(
+            Rule(
+                "self.all(replicas, size(replicas) == size(self[0]))",
+                "every partition of a topic has the same number of replicas",
+            )
+        ),
+    ),
+]
+
+
+class KafkaTopicSpec(Spec):
+    """The topic as it should be."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "has(self.replicationFactor) != has(self.replicaAssignment)",
+                "give either replicationFactor or replicaAssignment",
+            ),
+            Rule(
+                "has(self.partitions) || has(self.replicaAssignment)",
+                "give partitions: only a replicaAssignment says their number by itself",
+            ),
+            Rule(
+                "!has(self.partitions) || !has(self.replicaAssignment)"
+                " || size(self.replicaAssignment) == self.partitions",
+                "replicaAssignment has one entry for each of the partitions",
+            ),
+            Rule(
+                f"{_PARTITIONS.format('self')} >= {_PARTITIONS.format('oldSelf')}",
+                "the number of partitions cannot decrease: Kafka cannot take partitions away from a topic",
+            ),
+        )
+    )
+
+    cluster_ref: OwnCluster
+    """The cluster that has the topic. Cannot change."""
+
+    topic_name: Topic | None = None
+    """Name of the topic; the object's own name when left out. Cannot change."""
+
+    partitions: int | None = Field(default=None, ge=1, le=100_000)
+    """Number of partitions. It may grow; records with a key then go to other partitions than before. May be left out
+    where replicaAssignment says it."""
+
+    replication_factor: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
+    """Replicas of each partition; the cluster chooses the brokers. Either this or replicaAssignment."""
+
+    replica_assignment: ReplicaAssignment | None = None
+    """The brokers of each partition, in the order of the partitions, each list with the preferred leader first:
+    [[1, 2, 3], [2, 3, 1]]. Either this or replicationFactor."""
+
+    config: dict[str, Annotated[str, Field(max_length=32_768)]] | None = Field(default=None, max_length=200)
+    """Topic configuration that differs from the brokers' defaults, such as retention.ms: "604800000". Values are
+    strings. A key that is taken away here goes back to the default."""
+
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+    """What becomes of the topic when this object is deleted. Retain leaves it and its data; Delete deletes both."""
+
+    adoption_policy: AdoptionPolicy = AdoptionPolicy.IF_EQUAL
+    """Whether a topic that exists already is taken over. IfEqual takes it only when it is as the spec says; Always
+    takes it and changes it to the spec; Never leaves it alone."""
+
+    drift_policy: DriftPolicy = DriftPolicy.ENFORCE
+    """What is done when the topic was changed elsewhere. Enforce puts it back; Report says so in the status and leaves
+    it; Ignore does neither."""
+
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions, from whichever field says it."""
+        return self.partitions or len(self.replica_assignment or ())
+
+
+class Difference(Observed):
+    """One thing about the topic that is not as the spec says."""
+
+    key: str
+    """What differs: partitions, replicationFactor, replicaAssignment[N], or config.KEY."""
+
+    desired: str | None = None
+    """The value of the spec; missing where the spec says nothing."""
+
+    live: str | None = None
+    """The value in the cluster; missing where it has none."""
+
+
+class PlanAction(StrEnum):
+    """A step towards the spec."""
+
+    CREATE_TOPIC = "CreateTopic"
+    ADD_PARTITIONS = "AddPartitions"
+    SET_CONFIG = "SetConfig"
+    UNSET_CONFIG = "UnsetConfig"
+    REASSIGN_REPLICAS = "ReassignReplicas"
+
+
+class PlannedChange(Observed):
+    """One step that the next apply would take."""
+
+    action: PlanAction
+    """What would be done."""
+
+    key: str
+    """What it would be done to, as in the drift list."""
+
+    live: str | None = None
+    """The value in the cluster now."""
+
+    desired: str | None = None
+    """The value afterwards."""
+
+
+class Plan(Observed):
+    """What the next apply would change."""
+
+    total: int
+    """Steps in all, however long the list is."""
+
+    changes: Annotated[tuple[PlannedChange, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
+    """The steps; the first 500."""
+
+
+class KafkaTopicStatus(Status):
+    """The topic as it is."""
+
+    topic_name: str | None = None
+    """Name of the topic in the cluster."""
+
+    topic_id: str | None = None
+    """The id that the cluster gave the topic: another one means that it was deleted and created again."""
+
+    replication_factor: int | None = None
+    """Replicas of each partition; the smallest number where they differ."""
+
+    counts: PartitionCounts | None = None
+    """Partitions, and how many need attention."""
+
+    partitions: Annotated[tuple[PartitionStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
+    """Each partition's replicas, in-sync replicas and leader; at most 500, those that need attention first."""
+
+    drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
+    """What was changed elsewhere; the first 500."""
+
+    plan: Plan | None = None
+    """What the next apply would change; missing when that is nothing."""
+
+
+class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):
+    """A topic of a Kafka cluster."""
+
+    definition: ClassVar = Definition(
+        kind="KafkaTopic",
+        plural="kafkatopics",
+        short_name="kt",
+        columns=(
+            CLUSTER,
+            Column(name="Topic", json_path=".status.topicName", description="Name in the cluster."),
+            Column(
+                name="Partitions",
+                json_path=".status.counts.partitions",
+                type="integer",
+                description="Partitions in the cluster.",
+            ),
+            Column(name="RF", json_path=".status.replicationFactor", type="integer", description="Replication factor."),
+            Column(
+                name="Online",
+                json_path=".status.counts.online",
+                type="integer",
+                description="Partitions with a leader.",
+            ),
+            Column(
+                name="UnderReplicated",
+                json_path=".status.counts.underReplicated",
+                type="integer",
+                description="Partitions with replicas that are not in sync.",
+            ),
+            condition_column(ConditionType.DRIFTED, name="Drift"),
+            READY,
+            REASON,
+            MESSAGE,
+            AGE,
+        ),
+        rules=(
+            Rule(
+                f"{_TOPIC_NAME.format('self')} == {_TOPIC_NAME.format('oldSelf')}",
+                "topicName cannot change: Kafka cannot rename a topic",
+            ),
+            Rule(
+                f"has(self.spec.topicName) || size(self.metadata.name) <= {MAX_TOPIC_NAME}",
+                f"a topic name has at most {MAX_TOPIC_NAME} characters: give a shorter topicName",
+            ),
+        ),
+    )
+
+    kind: str = "KafkaTopic"
+    status: KafkaTopicStatus = Field(default_factory=KafkaTopicStatus)
+
+    @property
+    def topic_name(self) -> str:
+        """Name of the topic in the cluster."""
+        return self.spec.topic_name or self.metadata.name
