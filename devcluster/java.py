@@ -68,9 +68,7 @@ def tool_command(main_class: str, *arguments: str) -> list[str]:
     return _command(main_class, arguments, ("-Xmx256m",), "tool.properties")
 
 
-def _command(
-    main_class: str, arguments: tuple[str, ...], options: tuple[str, ...], logging: str
-) -> list[str]:
+def _command(main_class: str, arguments: tuple[str, ...], options: tuple[str, ...], logging: str) -> list[str]:
     home = kafka_home()
     return [
         require("java"),

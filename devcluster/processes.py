@@ -91,9 +91,7 @@ class ManagedProcess:
         if self.is_running:
             return
         with self.log_path.open("ab") as log:
-            self._process = spawn(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env
-            )
+            self._process = spawn(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env)
         _running.add(self)
 
     def wait_until_ready(self) -> None:

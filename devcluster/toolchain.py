@@ -11,7 +11,7 @@ from pathlib import Path
 
 from devcluster import progress
 
-_PACKAGES = {"java": "default-jdk-headless", "mvn": "maven", "go": "golang-go"}
+_PACKAGES = {"java": "default-jdk-headless", "mvn": "maven", "go": "golang-go", "openssl": "openssl"}
 _OLDEST_SELF_UPDATING_GO = (1, 21)
 
 
@@ -24,7 +24,7 @@ class BuildError(Exception):
 
 
 def require(tool: str) -> str:
-    """The path of `java`, `mvn` or `go`; on Debian as root it is installed first when missing.
+    """The path of `java`, `mvn`, `go` or `openssl`; on Debian as root it is installed first when missing.
 
     Raises MissingToolError that says what to install otherwise.
     """
@@ -32,9 +32,7 @@ def require(tool: str) -> str:
         _install(_PACKAGES[tool])
     found = shutil.which(tool)
     if found is None:
-        raise MissingToolError(
-            f"{tool} is not on the PATH: install it (on Debian: apt-get install {_PACKAGES[tool]})"
-        )
+        raise MissingToolError(f"{tool} is not on the PATH: install it (on Debian: apt-get install {_PACKAGES[tool]})")
     return found
 
 
@@ -53,9 +51,7 @@ def require_go(oldest: tuple[int, int]) -> tuple[str, dict[str, str]]:
     return go, {} if version >= oldest else {"GOTOOLCHAIN": "auto"}
 
 
-def run(
-    command: list[str], *, what: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-) -> str:
+def run(command: list[str], *, what: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
     """Runs a build step, returns its standard output; raises BuildError with the end of what it printed."""
     done = subprocess.run(
         command,

@@ -1,0 +1,58 @@
+"""`python -m devcluster build` fills the cache; `python -m devcluster up` runs a cluster until Ctrl-C."""
+
+import signal
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
+from devcluster.cache import cache_folder
+from devcluster.java import kafka_home
+from devcluster.kafka import KafkaCluster
+from devcluster.kubernetes import kubernetes_api
+from devcluster.processes import StartError, ending_on_sigterm
+from devcluster.run_folder import run_folder
+from devcluster.toolchain import BuildError, MissingToolError, require
+from devcluster.zookeeper import ZooKeeper
+
+application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+
+
+@application.command()
+def build() -> None:
+    """Fetch and build everything into the cache; seconds when it is all there."""
+    require("openssl")
+    for part in (kafka_home, etcd_binary, kubernetes_binaries, helm_binary):
+        part()
+    typer.echo(f"Everything is in {cache_folder()}")
+
+
+@application.command()
+def up(
+    brokers: Annotated[int, typer.Option(min=0, help="How many Kafka brokers.")] = 3,
+    kubernetes: Annotated[bool, typer.Option(help="Start a Kubernetes API server too.")] = False,
+) -> None:
+    """Run ZooKeeper, brokers and, if asked, a Kubernetes API server until Ctrl-C."""
+    with ExitStack() as stack:
+        stack.enter_context(ending_on_sigterm())
+        folder = stack.enter_context(run_folder("up"))
+        zookeeper = stack.enter_context(ZooKeeper(folder))
+        typer.echo(f"ZooKeeper    {zookeeper.connect}")
+        kafka = stack.enter_context(KafkaCluster(folder, zookeeper, brokers=brokers))
+        typer.echo(f"Kafka        {kafka.bootstrap_servers}")
+        if kubernetes:
+            typer.echo(f"Kubernetes   export KUBECONFIG={stack.enter_context(kubernetes_api(folder)).kubeconfig}")
+        typer.echo(f"Logs         {folder.path / 'logs'}\nCtrl-C ends everything.")
+        signal.pause()
+
+
+def main() -> None:
+    try:
+        application()
+    except (BuildError, MissingToolError, StartError) as error:
+        raise SystemExit(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""A producer that never stops, and the proof that nothing it was promised got lost.
+
+`AckedProducer` writes numbered values with acks=all while brokers and controllers come and go, and notes what
+the cluster acknowledged. `read_back` reads the topic from its beginning to its end; `lost` compares the two.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+_PARTITION_EOF = KafkaError._PARTITION_EOF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """One value that every in-sync replica had when the cluster acknowledged it."""
+
+    partition: int
+    offset: int
+    value: str
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadReport:
+    """What a producer saw: what it sent, what was acknowledged, and every error, in order.
+
+    `longest_pause_s` is the longest time without an acknowledgement, from its start to its stop.
+    """
+
+    sent: int = 0
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    longest_pause_s: float = 0.0
+
+
+class ReadBackError(Exception):
+    """The topic could not be read to its end: which partitions were left, and why if known."""
+
+
+class AckedProducer:
+    """Produces to every partition of a topic from a thread of its own until `stop`.
+
+    Idempotent with acks=all; a delivery that fails is noted in the report and the next value is sent all the
+    same.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, topic: str, *, rate_per_s: float = 200.0, delivery_timeout_ms: int = 60_000
+    ) -> None:
+        self._topic = topic
+        self._interval_s = 1 / rate_per_s
+        self._settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap_servers,
+            "enable.idempotence": True,
+            "message.timeout.ms": delivery_timeout_ms,
+            "partitioner": "random",
+            "sticky.partitioning.linger.ms": 0,
+            "reconnect.backoff.max.ms": 500,
+            "topic.metadata.refresh.interval.ms": 2_000,
+            "log_level": 2,
+        }
+        self._report = LoadReport()
+        self._last_acknowledged_s = time.monotonic()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"producer-{topic}")
+
+    @property
+    def acknowledged_count(self) -> int:
+        """How many values were acknowledged until now."""
+        return len(self._report.acknowledged)
+
+    def start(self) -> None:
+        self._last_acknowledged_s = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> LoadReport:
+        """Stops sending, waits for what is under way (within the delivery timeout) and returns the report."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self._thread.join()
+            self._note_pause()
+        return self._report
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        producer = self._connect()
+        while not self._stopping.is_set():
+            try:
+                producer.produce(self._topic, value=str(self._report.sent), on_delivery=self._on_delivery)
+                self._report.sent += 1
+                producer.poll(self._interval_s)
+            except BufferError:
+                producer.poll(0.1)
+            except KafkaException as error:
+                # An idempotent producer may fail for good; the load goes on with a new one.
+                self._report.errors.append(str(error))
+                producer.purge()
+                producer.flush(1)
+                producer = self._connect()
+        producer.flush()
+
+    def _connect(self) -> Producer:
+        return Producer(self._settings)
+
+    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None:
+            self._report.errors.append(str(error))
+            return
+        self._note_pause()
+        self._report.acknowledged.append(
+            Acknowledged(partition=message.partition(), offset=message.offset(), value=message.value().decode())
+        )
+
+    def _note_pause(self) -> None:
+        now_s = time.monotonic()
+        pause_s = now_s - self._last_acknowledged_s
+        self._last_acknowledged_s = now_s
+        self._report.longest_pause_s = max(self._report.longest_pause_s, pause_s)
+
+
+def read_back(bootstrap_servers: str, topic: str, *, deadline_s: float = 60.0) -> set[str]:
+    """Every value of the topic, from the beginning to the end of each partition; raises ReadBackError."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": f"read-back-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "log_level": 2,
+        }
+    )
+    try:
+        partitions = _partitions(consumer, topic)
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        return _read_to_the_end(consumer, partitions, deadline_s)
+    except KafkaException as error:
+        raise ReadBackError(f"cannot read {topic} back: {error}") from error
+    finally:
+        consumer.close()
+
+
+def lost(acknowledged: Iterable[Acknowledged], read: set[str]) -> list[Acknowledged]:
+    """What was acknowledged and is not there to read: empty when the cluster kept its word."""
+    return [promise for promise in acknowledged if promise.value not in read]
+
+
+def _partitions(consumer: Consumer, topic: str) -> set[int]:
+    metadata = consumer.list_topics(topic, timeout=15).topics[topic]
+    if metadata.error is not None:
+        raise KafkaException(metadata.error)
+    return set(metadata.partitions)
+
+
+def _read_to_the_end(consumer: Consumer, partitions: set[int], deadline_s: float) -> set[str]:
+    deadline = time.monotonic() + deadline_s
+    left = set(partitions)
+    last_error: KafkaError | None = None
+    values: set[str] = set()
+    while left:
+        if time.monotonic() > deadline:
+            raise ReadBackError(f"partitions {sorted(left)} have no end after {deadline_s:.0f} s: {last_error}")
+        message = consumer.poll(0.5)
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
+            values.add((message.value() or b"").decode())
+        elif error.code() == _PARTITION_EOF:
+            left.discard(message.partition())
+        else:
+            last_error = error
+    return values
