@@ -193,7 +193,7 @@ class ZkSession(Protocol):
         ...
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        """Applies all operations or none. Returns for each the path it acted on (of a sequential `Create` the one made).
+        """Applies all operations or none. Returns for each the path it acted on (a sequential `Create`: the one made).
 
         The caller keeps a transaction below ZooKeeper's `jute.maxbuffer` (1 MiB unless configured).
         Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`; on `ConnectionLost` it is unknown whether it was

@@ -1,0 +1,88 @@
+"""A ZooKeeper in memory behind `ZkSession`: deterministic, without threads, sockets or clock, failing on demand.
+
+`SimulatedZooKeeper` is the ensemble; `session()` connects a client to it. A client's requests form one queue, as on a
+TCP connection: the server takes one request per turn of the event loop, applies it, and its answer arrives a turn
+later. So the requests of several sessions interleave, those of one session keep their order, and a connection can be
+lost before a request was applied or after it.
+
+The order of what a client is told is the one that ZooKeeper guarantees: a watch fires before any read of the same
+client returns the change. On the loss of a connection the outstanding requests fail first, then the listeners are told,
+then the armed watches fire.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller_core.zk.session import Delete, SessionId, WriteOp
+from simulation.zookeeper_session import ConnectionLoss, SimulatedSession
+from simulation.zookeeper_tree import Change, ZnodeTree
+
+_FIRST_SESSION: Final = 0x1000
+
+
+class SimulatedZooKeeper:
+    """One ensemble. Its faults are methods; each takes the session, as the client sees it, that is to suffer it."""
+
+    def __init__(self) -> None:
+        self.tree = ZnodeTree()
+        self._sessions: list[SimulatedSession] = []
+        self._last_session_id = _FIRST_SESSION
+
+    def session(self) -> SimulatedSession:
+        """A new client, connected."""
+        session = SimulatedSession(self)
+        self._sessions.append(session)
+        return session
+
+    def expire(self, session: SimulatedSession) -> None:
+        """Ends the session on the server: its ephemeral znodes go at once.
+
+        A connected client loses its connection, learns of the expiry and gets a new session; one that is disconnected
+        does so when it is reconnected.
+        """
+        self.end(session.session_id)
+        if session.is_connected:
+            self.drop_connection(session)
+
+    def disconnect(self, session: SimulatedSession) -> None:
+        """Takes the network away until `reconnect`. The session lives on until `expire`."""
+        session.lose_connection()
+
+    def reconnect(self, session: SimulatedSession) -> None:
+        """Gives the network back."""
+        session.regain_connection()
+
+    def drop_connection(self, session: SimulatedSession) -> None:
+        """Resets the connection; the client connects again by itself."""
+        session.lose_connection()
+        session.regain_connection()
+
+    def lose_next_response(self, session: SimulatedSession, *, after_writes: int = 0) -> None:
+        """The next write (after that many others) is applied, and the connection is reset before its answer arrives."""
+        session.loss = ConnectionLoss(after_writes=after_writes, is_applied=True)
+
+    def fail_before_apply(self, session: SimulatedSession, *, after_writes: int = 0) -> None:
+        """The connection is reset before the next write (after that many others) reaches the server."""
+        session.loss = ConnectionLoss(after_writes=after_writes, is_applied=False)
+
+    def new_session_id(self) -> SessionId:
+        self._last_session_id += 1
+        return SessionId(self._last_session_id)
+
+    def transact(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[str, ...]:
+        paths, changes = self.tree.apply(ops, session_id)
+        self._tell_watches(changes)
+        return paths
+
+    def end(self, session_id: SessionId) -> None:
+        """Closes a session on the server."""
+        for session in self._sessions:
+            if session.session_id == session_id:
+                session.is_ended = True
+        ephemerals = self.tree.ephemerals(session_id)
+        self.transact([Delete(path=path) for path in ephemerals], session_id)
+
+    def _tell_watches(self, changes: list[Change]) -> None:
+        for change in changes:
+            for session in self._sessions:
+                session.fire(change)

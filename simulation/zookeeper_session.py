@@ -1,0 +1,276 @@
+"""The client's end of the simulated ZooKeeper: a `ZkSession` whose network is a queue of requests."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from controller_core.zk.session import (
+    Check,
+    ConnectionLost,
+    Delete,
+    SessionExpired,
+    SessionId,
+    SessionListener,
+    SessionState,
+    Watch,
+    WatchEvent,
+    WriteOp,
+    ZkError,
+    ZkNode,
+)
+from simulation.zookeeper_tree import Change, ZnodeTree
+
+_T = TypeVar("_T")
+_JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
+
+
+class Server(Protocol):
+    """What a session needs of the simulated ensemble."""
+
+    @property
+    def tree(self) -> ZnodeTree: ...
+
+    def new_session_id(self) -> SessionId: ...
+
+    def transact(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[str, ...]: ...
+
+    def drop_connection(self, session: "SimulatedSession") -> None: ...
+
+    def end(self, session_id: SessionId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLoss:
+    """A planned loss of the connection at a write, after so many others; before or after the write is applied."""
+
+    after_writes: int
+    is_applied: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    apply: Callable[[], Any]
+    answer: "asyncio.Future[Any]"
+    is_write: bool
+
+
+class SimulatedSession:
+    """The client's end of the simulation: a `ZkSession`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._session_id = server.new_session_id()
+        self._state = SessionState.CONNECTED
+        self._is_closed = False
+        self._connected = asyncio.Event()
+        self._connected.set()
+        self._connection = 0
+        self._requests: deque[_Request] = deque()
+        self._in_flight: deque[_Request] = deque()
+        self._is_serving = False
+        self._data_watches: dict[str, list[Watch]] = {}
+        self._child_watches: dict[str, list[Watch]] = {}
+        self._listeners: list[SessionListener] = []
+        self.is_ended = False
+        """Whether the server has ended the session; the client learns of it later."""
+        self.loss: ConnectionLoss | None = None
+
+    @property
+    def session_id(self) -> SessionId:
+        return self._session_id
+
+    @property
+    def is_connected(self) -> bool:
+        return self._state is SessionState.CONNECTED
+
+    async def wait_connected(self, timeout_ms: int) -> bool:
+        self._refuse_if_closed()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await asyncio.sleep(0)
+                await self._connected.wait()
+        except TimeoutError:
+            return False
+        self._refuse_if_closed()
+        return True
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        return await self._ask(lambda: [self._server.tree.read(path) for path in paths])
+
+    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return await self._ask(lambda: [self._server.tree.children(path) for path in paths])
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        def read(path: str) -> ZkNode | None:
+            self._data_watches.setdefault(path, []).append(watch(path))
+            return self._server.tree.read(path)
+
+        return await self._ask(lambda: [read(path) for path in paths])
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        def read() -> tuple[str, ...] | None:
+            children = self._server.tree.children(path)
+            if children is not None:
+                self._child_watches.setdefault(path, []).append(watch)
+            return children
+
+        return await self._ask(read)
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        return await self._submit_transaction(ops)
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        answers = [self._submit_transaction(ops) for ops in transactions]
+        results: list[tuple[str, ...] | ZkError] = []
+        for answer in answers:
+            try:
+                results.append(await answer)
+            except ZkError as error:
+                results.append(error)
+        return results
+
+    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self.is_connected:
+            self._server.end(self._session_id)
+        self._fail_requests(SessionExpired, "the session was closed")
+        self._change_state(SessionState.EXPIRED)
+        self._fire_all()
+        self._connected.set()
+        await asyncio.sleep(0)
+
+    def fire(self, change: Change) -> None:
+        """Fires the watches that a change concerns, and disarms them."""
+        armed = self._child_watches if change.children else self._data_watches
+        for watch in armed.pop(change.path, ()):
+            asyncio.get_running_loop().call_soon(watch, change.event)
+
+    def lose_connection(self) -> None:
+        """The connection is gone: outstanding requests fail, listeners are told, watches fire, in this order."""
+        if not self.is_connected:
+            return
+        self._connection += 1
+        self._connected.clear()
+        self._fail_requests(ConnectionLost, "the connection to ZooKeeper was lost")
+        self._change_state(SessionState.SUSPENDED)
+        self._fire_all()
+
+    def regain_connection(self) -> None:
+        """Connects again within the next turns of the loop, with a new session where the old one has ended."""
+        asyncio.get_running_loop().call_soon(self._regain, self._connection)
+
+    def _regain(self, connection: int) -> None:
+        if self._is_closed or connection != self._connection or self.is_connected:
+            return
+        if self.is_ended and self._state is not SessionState.EXPIRED:
+            self._change_state(SessionState.EXPIRED)
+            asyncio.get_running_loop().call_soon(self._regain, connection)
+            return
+        if self.is_ended:
+            self._session_id = self._server.new_session_id()
+            self.is_ended = False
+        self._change_state(SessionState.CONNECTED)
+        self._connected.set()
+
+    def _change_state(self, state: SessionState) -> None:
+        self._state = state
+        for listener in list(self._listeners):
+            asyncio.get_running_loop().call_soon(listener, state)
+
+    def _fire_all(self) -> None:
+        for armed in (self._data_watches, self._child_watches):
+            for path in list(armed):
+                for watch in armed.pop(path):
+                    asyncio.get_running_loop().call_soon(watch, WatchEvent.MAY_HAVE_CHANGED)
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise SessionExpired("the session was closed")
+
+    def _submit_transaction(self, ops: Sequence[WriteOp]) -> "asyncio.Future[tuple[str, ...]]":
+        return self._submit(lambda: self._transact(ops), is_write=True)
+
+    def _transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        if sum(_size_bytes(op) for op in ops) > _JUTE_MAXBUFFER_BYTES:
+            self._server.drop_connection(self)
+            raise ConnectionLost("the server closed the connection: the request is larger than jute.maxbuffer")
+        return self._server.transact(ops, self._session_id)
+
+    async def _ask(self, apply: Callable[[], _T]) -> _T:
+        return await self._submit(apply, is_write=False)
+
+    def _submit(self, apply: Callable[[], _T], *, is_write: bool) -> "asyncio.Future[_T]":
+        answer: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        if self._is_closed or self._state is SessionState.EXPIRED:
+            answer.set_exception(SessionExpired("the session has ended"))
+        elif not self.is_connected:
+            answer.set_exception(ConnectionLost("there is no connection to ZooKeeper"))
+        else:
+            self._requests.append(_Request(apply, answer, is_write))
+            self._serve_soon()
+        return answer
+
+    def _serve_soon(self) -> None:
+        if self._requests and not self._is_serving:
+            self._is_serving = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self) -> None:
+        """The server's turn: it takes one request of this connection."""
+        self._is_serving = False
+        if not self._requests:
+            return
+        request = self._requests[0]
+        loss = self._loss_at(request)
+        give_answer = _apply(request) if loss is None or loss.is_applied else None
+        if loss is not None:
+            self._server.drop_connection(self)
+        elif give_answer is not None and self._requests:
+            self._in_flight.append(self._requests.popleft())
+            asyncio.get_running_loop().call_soon(self._deliver, request, give_answer)
+        self._serve_soon()
+
+    def _loss_at(self, request: _Request) -> ConnectionLoss | None:
+        """The planned loss of the connection, where this request is the one that meets it."""
+        if self.loss is None or not request.is_write:
+            return None
+        loss, self.loss = self.loss, None
+        if loss.after_writes:
+            self.loss = replace(loss, after_writes=loss.after_writes - 1)
+            return None
+        return loss
+
+    def _deliver(self, request: _Request, give_answer: Callable[[], None]) -> None:
+        if request in self._in_flight:
+            self._in_flight.remove(request)
+            if not request.answer.done():
+                give_answer()
+
+    def _fail_requests(self, error: type[ZkError], why: str) -> None:
+        for request in (*self._in_flight, *self._requests):
+            if not request.answer.done():
+                request.answer.set_exception(error(why))
+        self._in_flight.clear()
+        self._requests.clear()
+
+
+def _apply(request: _Request) -> Callable[[], None]:
+    """Does what the request asks for; returns what will give the client its answer."""
+    try:
+        result = request.apply()
+    except ZkError as error:
+        return partial(request.answer.set_exception, error)
+    return partial(request.answer.set_result, result)
+
+
+def _size_bytes(op: WriteOp) -> int:
+    return len(op.path) + (0 if isinstance(op, Delete | Check) else len(op.data))

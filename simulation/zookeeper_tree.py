@@ -1,0 +1,173 @@
+"""The state that a simulated ZooKeeper replicates: znodes, their versions and transaction ids.
+
+It knows nothing of connections or time: a transaction goes in, changes come out. Semantics are those of ZooKeeper 3.8's
+`DataTree` and `PrepRequestProcessor`: every transaction has one zxid, its operations see each other's effects, and the
+number of a sequential znode counts the children that were ever made under its parent.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from controller_core.zk.session import (
+    ANY_VERSION,
+    BadVersion,
+    Check,
+    Create,
+    CreateMode,
+    Delete,
+    FailedOp,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionId,
+    SetData,
+    TransactionFailed,
+    WatchEvent,
+    WriteOp,
+    ZkNode,
+    ZkVersion,
+)
+
+_ROOT: Final = "/"
+_PERSISTENT: Final = SessionId(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a watch on a path sees: `children` says whether it is the watch of the children or of the data."""
+
+    path: str
+    children: bool
+    event: WatchEvent
+
+
+@dataclass(slots=True)
+class _Entry:
+    node: ZkNode
+    children: set[str] = field(default_factory=set)
+    children_ever_made: int = 0
+
+
+@dataclass(slots=True)
+class _Transaction:
+    session_id: SessionId
+    changes: list[Change] = field(default_factory=list)
+    undo: list[Callable[[], None]] = field(default_factory=list)
+
+
+class ZnodeTree:
+    """The znodes of one ensemble, as its leader sees them."""
+
+    def __init__(self) -> None:
+        self.zxid = 0
+        self._entries: dict[str, _Entry] = {_ROOT: _Entry(_new_node(b"", 0, _PERSISTENT))}
+
+    def read(self, path: str) -> ZkNode | None:
+        entry = self._entries.get(path)
+        return entry.node if entry else None
+
+    def children(self, path: str) -> tuple[str, ...] | None:
+        entry = self._entries.get(path)
+        return tuple(sorted(entry.children)) if entry else None
+
+    def ephemerals(self, owner: SessionId) -> list[str]:
+        return sorted(path for path, entry in self._entries.items() if entry.node.ephemeral_owner == owner)
+
+    def apply(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[tuple[str, ...], list[Change]]:
+        """Applies all operations or none; the paths acted on and the changes. Raises `TransactionFailed`."""
+        self.zxid += 1
+        running = _Transaction(session_id)
+        try:
+            paths = tuple(self._apply(FailedOp(index=index, op=op), running) for index, op in enumerate(ops))
+        except TransactionFailed:
+            for step in reversed(running.undo):
+                step()
+            raise
+        return paths, running.changes
+
+    def _apply(self, at: FailedOp, running: _Transaction) -> str:
+        match at.op:
+            case Create():
+                return self._create(at, at.op, running)
+            case SetData(path=path, data=data, version=version):
+                entry = self._expected(at, path, version)
+                before = entry.node
+                running.undo.append(lambda: setattr(entry, "node", before))
+                entry.node = replace(before, data=data, version=ZkVersion(before.version + 1), mzxid=self.zxid)
+                running.changes.append(Change(path=path, children=False, event=WatchEvent.DATA_CHANGED))
+                return path
+            case Delete(path=path, version=version):
+                self._delete(at, path, version, running)
+                return path
+            case Check(path=path, version=version):
+                self._expected(at, path, version)
+                return path
+
+    def _create(self, at: FailedOp, op: Create, running: _Transaction) -> str:
+        parent_path = _parent(op.path)
+        parent = self._entries.get(parent_path)
+        if parent is None:
+            raise NoNode(at)
+        path = op.path
+        if op.mode is CreateMode.PERSISTENT_SEQUENTIAL:
+            path = f"{path}{parent.children_ever_made:010d}"
+        if path in self._entries:
+            raise NodeExists(at)
+        if parent.node.ephemeral_owner:
+            raise TransactionFailed(at)
+        owner = running.session_id if op.mode is CreateMode.EPHEMERAL else _PERSISTENT
+        name = _name(path)
+        self._entries[path] = _Entry(_new_node(op.data, self.zxid, owner))
+        parent.children.add(name)
+        parent.children_ever_made += 1
+        running.undo.append(lambda: self._uncreate(path, parent))
+        running.changes += (
+            Change(path=path, children=False, event=WatchEvent.CREATED),
+            Change(path=parent_path, children=True, event=WatchEvent.CHILDREN_CHANGED),
+        )
+        return path
+
+    def _uncreate(self, path: str, parent: _Entry) -> None:
+        del self._entries[path]
+        parent.children.discard(_name(path))
+        parent.children_ever_made -= 1
+
+    def _delete(self, at: FailedOp, path: str, version: ZkVersion, running: _Transaction) -> None:
+        entry = self._expected(at, path, version)
+        if entry.children:
+            raise NotEmpty(at)
+        parent_path = _parent(path)
+        parent = self._entries[parent_path]
+        del self._entries[path]
+        parent.children.discard(_name(path))
+        running.undo.append(lambda: self._undelete(path, entry, parent))
+        running.changes += (
+            Change(path=path, children=False, event=WatchEvent.DELETED),
+            Change(path=path, children=True, event=WatchEvent.DELETED),
+            Change(path=parent_path, children=True, event=WatchEvent.CHILDREN_CHANGED),
+        )
+
+    def _undelete(self, path: str, entry: _Entry, parent: _Entry) -> None:
+        self._entries[path] = entry
+        parent.children.add(_name(path))
+
+    def _expected(self, at: FailedOp, path: str, version: ZkVersion) -> _Entry:
+        entry = self._entries.get(path)
+        if entry is None:
+            raise NoNode(at)
+        if version not in (ANY_VERSION, entry.node.version):
+            raise BadVersion(at)
+        return entry
+
+
+def _new_node(data: bytes, zxid: int, owner: SessionId) -> ZkNode:
+    return ZkNode(data=data, version=ZkVersion(0), czxid=zxid, mzxid=zxid, ephemeral_owner=owner)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or _ROOT
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
