@@ -1,0 +1,103 @@
+"""Where the replicas of new partitions go: Kafka's round robin, aware of racks, without its dice.
+
+Kafka's tools begin at a broker chosen at random. Here the start follows from the topic's name, so that the same spec
+over the same brokers gives the same assignment: a plan that is shown is the plan that is carried out, a repeated
+attempt repeats itself, and a topic that grows continues the pattern it was created with. Different topics still begin
+at different brokers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+from zlib import crc32
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName
+
+Racks = Mapping[BrokerId, str | None]
+"""The brokers that may hold replicas, with their racks."""
+
+_Item = TypeVar("_Item")
+
+
+class NotEnoughBrokers(ValueError):
+    """More replicas are asked for than there are brokers. More brokers heal it, or a smaller replication factor."""
+
+    def __init__(self, *, replication_factor: int, brokers: int) -> None:
+        super().__init__(
+            f"a replication factor of {replication_factor} needs as many live brokers, and there are {brokers}: "
+            f"start more brokers or ask for fewer replicas"
+        )
+
+
+def place_partitions(
+    topic: TopicName, partitions: Iterable[PartitionId], replication_factor: int, brokers: Racks
+) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    """The replicas of each partition, preferred leader first, as Kafka's `AdminUtils` places them.
+
+    Leaders go round the brokers, followers follow at a growing distance, and every rack gets a replica of a partition
+    before any gets a second one. Racks count only where every broker names one. Raises `NotEnoughBrokers`.
+    """
+    if not 0 < replication_factor <= len(brokers):
+        raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
+    racks = effective_racks(brokers)
+    ring = _alternating_racks(racks)
+    start = crc32(topic.encode()) % len(ring)
+    return {partition: _replicas(ring, racks, start, partition, replication_factor) for partition in partitions}
+
+
+def resize_replicas(
+    replicas: Sequence[BrokerId], replication_factor: int, brokers: Racks, load: Mapping[BrokerId, int]
+) -> tuple[BrokerId, ...]:
+    """The replicas of one partition with another replication factor, moving as little as possible.
+
+    Replicas that stay keep their order, and with it the preferred leader; those on brokers that are not live go first,
+    then the last ones. New ones go to racks that have none yet, and there to the broker with the least `load`.
+    Raises `NotEnoughBrokers`.
+    """
+    if not 0 < replication_factor <= len(brokers):
+        raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(brokers))
+    racks = effective_racks(brokers)
+    by_worth = sorted(replicas, key=lambda replica: replica not in brokers)
+    staying = set(by_worth[:replication_factor])
+    chosen = [replica for replica in replicas if replica in staying]
+    while len(chosen) < replication_factor:
+        used = {racks[replica] for replica in chosen if replica in racks}
+        free = [broker for broker in brokers if broker not in chosen]
+        chosen.append(min(free, key=lambda broker: (racks[broker] in used, load.get(broker, 0), broker)))
+    return tuple(chosen)
+
+
+def effective_racks(brokers: Racks) -> dict[BrokerId, str]:
+    """The rack of each broker; each is its own rack where one of them names none."""
+    named = {broker: rack for broker, rack in brokers.items() if rack is not None}
+    return named if len(named) == len(brokers) else {broker: str(broker) for broker in brokers}
+
+
+def _alternating_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
+    """The brokers so that neighbours are in different racks, as long as there are any: one of each rack in turn."""
+    of_rack = {rack: sorted(b for b, r in racks.items() if r == rack) for rack in set(racks.values())}
+    names = sorted(of_rack, key=lambda rack: (of_rack[rack][0] if len(of_rack) == len(racks) else 0, rack))
+    rounds = max(map(len, of_rack.values()))
+    return [of_rack[rack][turn] for turn in range(rounds) for rack in names if turn < len(of_rack[rack])]
+
+
+def _replicas(
+    ring: list[BrokerId], racks: Mapping[BrokerId, str], start: int, partition: PartitionId, replication_factor: int
+) -> tuple[BrokerId, ...]:
+    leader = (partition + start) % len(ring)
+    shift = (start + partition // len(ring)) * len(set(racks.values()))
+    distances = ((shift + step) % max(len(ring) - 1, 1) for step in range(len(ring) - 1))
+    others = [ring[(leader + 1 + distance) % len(ring)] for distance in distances]
+    return tuple(_spread([ring[leader], *others], racks)[:replication_factor])
+
+
+def _spread(candidates: list[BrokerId], racks: Mapping[BrokerId, str]) -> list[BrokerId]:
+    """The candidates in their order, but those of a rack that is taken wait until every rack has one."""
+    first_of_rack = _distinct(candidates, key=racks)
+    return first_of_rack + [broker for broker in candidates if broker not in first_of_rack]
+
+
+def _distinct(items: list[BrokerId], *, key: Mapping[BrokerId, _Item]) -> list[BrokerId]:
+    firsts: dict[_Item, BrokerId] = {}
+    for item in items:
+        firsts.setdefault(key[item], item)
+    return list(firsts.values())
