@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
-from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
 from devcluster.cache import cache_folder
-from devcluster.java import kafka_home
+from devcluster.fill import fill_cache
 from devcluster.kafka import KafkaCluster
 from devcluster.kubernetes import kubernetes_api
 from devcluster.processes import StartError, ending_on_sigterm
 from devcluster.run_folder import run_folder
-from devcluster.toolchain import BuildError, MissingToolError, require
+from devcluster.toolchain import BuildError, MissingToolError
 from devcluster.zookeeper import ZooKeeper
 
 application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
@@ -22,9 +21,7 @@ application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc
 @application.command()
 def build() -> None:
     """Fetch and build everything into the cache; seconds when it is all there."""
-    require("openssl")
-    for part in (kafka_home, etcd_binary, kubernetes_binaries, helm_binary):
-        part()
+    fill_cache()
     typer.echo(f"Everything is in {cache_folder()}")
 
 

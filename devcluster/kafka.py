@@ -144,8 +144,8 @@ class Broker:
 class KafkaCluster:
     """Brokers 1..N on one ZooKeeper, started side by side. More can join later with `add_broker`.
 
-    `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` gives each broker's rack
-    in order.
+    `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` gives each broker's rack in
+    order. Clusters of one run folder need different names: `name`, else the chroot, begins their brokers' names.
     """
 
     def __init__(
@@ -157,8 +157,10 @@ class KafkaCluster:
         properties: Mapping[str, object] | None = None,
         racks: Sequence[str] | None = None,
         chroot: str = "",
+        name: str | None = None,
     ) -> None:
         self._folder = folder
+        self._name = name or chroot.strip("/").replace("/", "-")
         self._zookeeper = zookeeper
         self._chroot = chroot
         self.zookeeper_connect = zookeeper.connect + chroot
@@ -191,7 +193,7 @@ class KafkaCluster:
             broker_id,
             properties={**self._properties, **(properties or {})},
             rack=rack,
-            name=f"{self._chroot.strip('/').replace('/', '-') or 'kafka'}-broker-{broker_id}",
+            name=f"{self._name}-broker-{broker_id}" if self._name else None,
         )
         return self.brokers[broker_id]
 

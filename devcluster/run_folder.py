@@ -46,9 +46,7 @@ class RunFolder:
 
 @contextmanager
 def run_folder(name: str) -> Iterator[RunFolder]:
-    """A new run folder; leaving it with an exception keeps the logs, and KEEP=1 in the environment keeps
-    everything.
-    """
+    """A new run folder; an error keeps its logs, and KEEP=1 in the environment keeps everything."""
     parent = cache_folder() / "run"
     parent.mkdir(exist_ok=True)
     _tidy_up_after_the_dead(parent)
@@ -57,7 +55,7 @@ def run_folder(name: str) -> Iterator[RunFolder]:
         fcntl.flock(alive, fcntl.LOCK_EX)
         try:
             yield folder
-        except BaseException:
+        except Exception:
             folder.keep_logs()
             raise
         finally:

@@ -1,0 +1,47 @@
+# One command each; every one of them installs what it needs on its first run. `make help` lists them.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+
+# KEEP=1 keeps the servers' data and logs when a demo or test has ended.
+export KEEP
+
+.DEFAULT_GOAL := help
+
+.PHONY: help demo test lint unit real crds build clean
+
+help: ## Show the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data)
+	$(BIN)/python -m devcluster.demo
+
+test: lint unit real ## Check the code and run every test, those against real servers too
+
+lint: $(READY) ## Check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(READY) ## Run the tests that need no servers
+	$(BIN)/pytest -m "not real"
+
+real: build ## Run the tests against real ZooKeeper, Kafka and Kubernetes
+	$(BIN)/pytest -v -m real
+
+crds: $(READY) ## Write the custom resource definitions from the models into crds/
+	$(BIN)/python -m controller_operator.crds crds
+
+build: $(READY) ## Fetch and build ZooKeeper, Kafka, Kubernetes and Helm into the cache outside the repository
+	$(BIN)/python -m devcluster build
+
+clean: ## Remove the virtual environment and what tools left here; the cache outside the repository stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml scripts/make-venv
+	scripts/make-venv $(VENV)
+	touch $@

@@ -1,0 +1,80 @@
+"""Real servers for the tests that ask for them: started at the first use, one of each for the whole run.
+
+Whatever asks for a real server is marked `real` by that alone, so `-m "not real"` never starts one.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster.fill import fill_cache
+from devcluster.kubernetes import KubernetesCluster
+from devcluster.kubernetes import kubernetes_api as own_or_given_cluster
+from devcluster.run_folder import RunFolder, run_folder
+from devcluster.zookeeper import ZooKeeper
+
+_REAL_FIXTURES = {"servers_folder"}
+_KEPT_LOGS = pytest.StashKey[str]()
+
+_chroots = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def servers_folder(request: pytest.FixtureRequest) -> Iterator[RunFolder]:
+    """Data and logs of the servers that tests start; the logs stay when a test failed."""
+    with run_folder("tests") as folder:
+        yield folder
+        if request.session.testsfailed:
+            folder.keep_logs()
+            request.config.stash[_KEPT_LOGS] = str(folder.path / "logs")
+
+
+@pytest.fixture(scope="session")
+def zookeeper(servers_folder: RunFolder) -> Iterator[ZooKeeper]:
+    """A ZooKeeper that all tests share: work below `zookeeper_chroot`; a test that stops one starts its own."""
+    with ZooKeeper(servers_folder) as server:
+        yield server
+
+
+@pytest.fixture
+def zookeeper_chroot(zookeeper: ZooKeeper) -> str:
+    """The (created) path of a tree that is this test's own, such as `/test-7`."""
+    chroot = f"/test-{next(_chroots)}"
+    with zookeeper.client() as client:
+        client.ensure_path(chroot)
+    return chroot
+
+
+@pytest.fixture
+def zookeeper_connect(zookeeper: ZooKeeper, zookeeper_chroot: str) -> str:
+    """The connect string of this test's own tree."""
+    return zookeeper.connect + zookeeper_chroot
+
+
+@pytest.fixture(scope="session")
+def kubernetes_api(servers_folder: RunFolder) -> Iterator[KubernetesCluster]:
+    """An API server that all tests share, or the cluster of `$KUBECONFIG`."""
+    with own_or_given_cluster(servers_folder) as cluster:
+        yield cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and _REAL_FIXTURES.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.real)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fills the cache before the first test: a first build takes longer than any one test may."""
+    if not session.config.option.collectonly and any(item.get_closest_marker("real") for item in session.items):
+        capture = session.config.pluginmanager.get_plugin("capturemanager")
+        assert capture is not None
+        with capture.global_and_fixture_disabled():
+            fill_cache()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if _KEPT_LOGS in config.stash:
+        terminalreporter.write_line(f"The servers' logs are in {config.stash[_KEPT_LOGS]}")
