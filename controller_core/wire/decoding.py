@@ -28,7 +28,7 @@ class Undecodable(Exception):  # noqa: N818 - says what the bytes are
     """The bytes are not a message of the expected type. Fatal for the connection that they came on."""
 
 
-class _Cursor:
+class Cursor:
     """Where in the bytes the next field starts. Refuses to go beyond their end."""
 
     __slots__ = ("data", "offset")
@@ -44,6 +44,9 @@ class _Cursor:
         start, self.offset = self.offset, end
         return self.data[start:end]
 
+    def int16(self) -> int:
+        return int.from_bytes(self.take(2), "big", signed=True)
+
     def unsigned_varint(self) -> int:
         value = 0
         for shift in range(0, 35, 7):
@@ -54,12 +57,12 @@ class _Cursor:
         raise Undecodable(f"the variable-length number before offset {self.offset} has no end")
 
 
-_Reader: TypeAlias = Callable[[_Cursor], Any]
+_Reader: TypeAlias = Callable[[Cursor], Any]
 
 
 def decode(entity_type: type[E], data: bytes, offset: int = 0) -> tuple[E, int]:
     """One message from the bytes at an offset, and the offset behind it. Raises `Undecodable`."""
-    cursor = _Cursor(data, offset)
+    cursor = Cursor(data, offset)
     try:
         entity: E = _entity_reader(entity_type)(cursor)
     except (ValueError, OverflowError) as error:  # a string not in UTF-8, an unknown error code, a time out of range
@@ -89,7 +92,7 @@ def _entity_reader(entity_type: type[Entity]) -> _Reader:
             plain.append((field.name, reader))
     defaults = {name: _default(entity_type, name) for name, _ in tagged.values()}
 
-    def read(cursor: _Cursor) -> Entity:
+    def read(cursor: Cursor) -> Entity:
         values = {name: reader(cursor) for name, reader in plain}
         if flexible:
             values.update(defaults)
@@ -99,13 +102,13 @@ def _entity_reader(entity_type: type[Entity]) -> _Reader:
     return read
 
 
-def _read_tagged(cursor: _Cursor, tagged: dict[int, tuple[str, _Reader]], values: dict[str, Any]) -> None:
+def _read_tagged(cursor: Cursor, tagged: dict[int, tuple[str, _Reader]], values: dict[str, Any]) -> None:
     for _ in range(cursor.unsigned_varint()):
         tag = cursor.unsigned_varint()
         content = cursor.take(cursor.unsigned_varint())
         if tag in tagged:
             name, reader = tagged[tag]
-            inner = _Cursor(content, 0)
+            inner = Cursor(content, 0)
             values[name] = reader(inner)
             if inner.offset != len(content):
                 raise Undecodable(f"tagged field {name} says it has {len(content)} bytes and has {inner.offset}")
@@ -147,7 +150,7 @@ def _single_reader(kind: Any, field: Field[Any], *, flexible: bool, optional: bo
 
 
 def _array_reader(one: _Reader, *, flexible: bool, optional: bool) -> _Reader:
-    def read(cursor: _Cursor) -> tuple[Any, ...] | None:
+    def read(cursor: Cursor) -> tuple[Any, ...] | None:
         length = cursor.unsigned_varint() - 1 if flexible else _int32(cursor)
         if length == -1 and optional:
             return None
@@ -161,7 +164,7 @@ def _array_reader(one: _Reader, *, flexible: bool, optional: bool) -> _Reader:
 def _bytes_reader(text: bool, *, flexible: bool, optional: bool) -> _Reader:
     read_legacy_length = _int16 if text else _int32
 
-    def read(cursor: _Cursor) -> str | bytes | None:
+    def read(cursor: Cursor) -> str | bytes | None:
         length = cursor.unsigned_varint() - 1 if flexible else read_legacy_length(cursor)
         if length == -1 and optional:
             return None
@@ -174,16 +177,16 @@ def _bytes_reader(text: bool, *, flexible: bool, optional: bool) -> _Reader:
 
 
 def _nullable_entity_reader(reader: _Reader) -> _Reader:
-    def read(cursor: _Cursor) -> Entity | None:
+    def read(cursor: Cursor) -> Entity | None:
         return None if cursor.take(1) == b"\xff" else reader(cursor)
 
     return read
 
 
-def _number(form: str) -> Callable[[_Cursor], int]:
+def _number(form: str) -> Callable[[Cursor], int]:
     number = struct.Struct(form)
 
-    def read(cursor: _Cursor) -> int:
+    def read(cursor: Cursor) -> int:
         offset = cursor.offset
         if offset + number.size > len(cursor.data):
             _cut(offset)
@@ -201,12 +204,12 @@ def _cut(offset: int) -> NoReturn:
 _int16, _int32, _int64 = _number(">h"), _number(">i"), _number(">q")
 
 
-def _read_uuid(cursor: _Cursor) -> UUID | None:
+def _read_uuid(cursor: Cursor) -> UUID | None:
     content = cursor.take(16)
     return UUID(bytes=content) if any(content) else None
 
 
-def _read_time(cursor: _Cursor) -> datetime | None:
+def _read_time(cursor: Cursor) -> datetime | None:
     milliseconds = _int64(cursor)
     return None if milliseconds == -1 else datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
 
