@@ -1,0 +1,204 @@
+"""Writes that only the present controller can do: each transaction checks the version of `/controller_epoch` first.
+
+Whoever becomes controller rewrites that znode, so the writes of a deposed controller fail from that moment on, however
+long they were delayed (KAFKA-6082). Kafka checks it in one small transaction per partition; `FencedWriter` packs as
+many groups of operations into a transaction as fit, because thousands of partitions change their leader at once.
+
+Packing must not let one group's failure reach another. ZooKeeper names only the first operation that failed, so after a
+failure the writer reads all paths of that transaction once, drops every group that could not succeed either, and sends
+the rest again. After a lost connection it reads back as well, and sends only what was not applied.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from controller_core.zk import paths
+from controller_core.zk.foresight import first_failure, is_applied, paths_to_read
+from controller_core.zk.packing import TransactionLimits
+from controller_core.zk.session import (
+    Check,
+    ConnectionLost,
+    FailedOp,
+    SessionExpired,
+    TransactionFailed,
+    WriteOp,
+    ZkError,
+    ZkNode,
+    ZkSession,
+    ZkVersion,
+)
+
+K = TypeVar("K")
+
+_FRUITLESS_RECONNECTS: Final = 5
+"""How often the connection may be lost in a row before any group got through: a request that ZooKeeper cannot take
+(larger than its `jute.maxbuffer`) shows itself in no other way."""
+
+
+class Fenced(Exception):
+    """Another controller has a newer epoch, or the epoch's znode is gone. Whoever sees it is controller no longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOutcome(Generic[K]):
+    """What became of each group, in the order in which the groups were given."""
+
+    written: tuple[K, ...]
+    failed: dict[K, TransactionFailed]
+
+
+@dataclass(slots=True)
+class _Progress(Generic[K]):
+    """The groups of one call. What is pending is sent again, once it is known that it is neither done nor hopeless."""
+
+    pending: dict[K, Sequence[WriteOp]]
+    unknown: list[K] = field(default_factory=list)
+    """Sent when the connection was lost: perhaps applied."""
+    suspect: list[K] = field(default_factory=list)
+    """Refused because of another group in the same transaction: perhaps hopeless themselves."""
+    failed: dict[K, TransactionFailed] = field(default_factory=dict)
+
+    def refuse(self, batch: Sequence[K], error: TransactionFailed) -> None:
+        """Lays a refused transaction, whose first operation was the fence, to the account of one group."""
+        index = error.failed.index - 1
+        for key in batch:
+            size = len(self.pending[key])
+            if 0 <= index < size:
+                self.fail(key, type(error)(FailedOp(index=index, op=error.failed.op)))
+            else:
+                self.suspect.append(key)
+            index -= size
+
+    def fail(self, key: K, why: TransactionFailed) -> None:
+        del self.pending[key]
+        self.failed[key] = why
+
+
+class FencedWriter:
+    """Writes groups of operations under one controller epoch, in the session that won it.
+
+    `epoch_version` is the version of `/controller_epoch` that this controller wrote when it was elected.
+    """
+
+    def __init__(
+        self,
+        session: ZkSession,
+        epoch_version: ZkVersion,
+        *,
+        ops_per_transaction: int = 1000,
+        bytes_per_transaction: int = 700_000,
+        reconnect_timeout_ms: int,
+    ) -> None:
+        self._session = session
+        self._session_id = session.session_id
+        self._fence = Check(path=paths.CONTROLLER_EPOCH, version=epoch_version)
+        self._limits = TransactionLimits(max_ops=ops_per_transaction, max_bytes=bytes_per_transaction)
+        self._reconnect_timeout_ms = reconnect_timeout_ms
+
+    async def write(self, groups: Mapping[K, Sequence[WriteOp]]) -> WriteOutcome[K]:
+        """Applies each group as a whole or not at all; the failure of one is no other's.
+
+        Groups must not depend on each other: which of them share a transaction, and so their order after a failure, is
+        not defined. A sequential `Create` may be applied twice around a lost connection.
+
+        Raises `Fenced`, `SessionExpired`, `AccessRefused`, and `ConnectionLost` when the connection did not return in
+        time or was lost again and again; some groups may have been written then. Raises `ValueError` for a group that
+        is larger than a transaction, before anything is written.
+        """
+        progress = _Progress(dict(groups))
+        self._limits.require_fitting(groups, [self._fence])
+        fruitless_reconnects = 0
+        while progress.pending:
+            pending_before = len(progress.pending)
+            try:
+                await self._settle_unknown(progress)
+                await self._drop_hopeless(progress)
+                await self._send(progress)
+            except ConnectionLost as error:
+                fruitless_reconnects = 0 if len(progress.pending) < pending_before else fruitless_reconnects + 1
+                if fruitless_reconnects > _FRUITLESS_RECONNECTS:
+                    raise ConnectionLost(
+                        f"ZooKeeper closed the connection {fruitless_reconnects} times in a row during a write; if the "
+                        f"network is well, its jute.maxbuffer must be above {self._limits.max_bytes} bytes"
+                    ) from error
+                await self._reconnect()
+        return WriteOutcome(
+            written=tuple(key for key in groups if key not in progress.failed),
+            failed={key: progress.failed[key] for key in groups if key in progress.failed},
+        )
+
+    async def _send(self, progress: _Progress[K]) -> None:
+        """Sends all pending groups, pipelined. Raises `ConnectionLost` after it has noted which are unknown."""
+        self._require_session()
+        batches = list(self._limits.pack(progress.pending, [self._fence]))
+        transactions = [[self._fence, *_ops(progress.pending, batch)] for batch in batches]
+        lost: ConnectionLost | None = None
+        for batch, result in zip(batches, await self._session.transact_many(transactions), strict=True):
+            match result:
+                case tuple():
+                    for key in batch:
+                        del progress.pending[key]
+                case TransactionFailed():
+                    self._raise_if_fenced(result)
+                    progress.refuse(batch, result)
+                case ConnectionLost():
+                    lost = result
+                    progress.unknown += batch
+                case ZkError():
+                    raise result
+        if lost is not None:
+            raise lost
+
+    async def _settle_unknown(self, progress: _Progress[K]) -> None:
+        """Reads back what was sent when the connection was lost, and crosses off what was applied.
+
+        The fence goes first, alone: a transaction passes through ZooKeeper's leader, so the reads after it see all that
+        was applied before it, also where another server than before answers them.
+        """
+        if not progress.unknown:
+            return
+        self._require_session()
+        try:
+            await self._session.transact([self._fence])
+        except TransactionFailed as error:
+            self._raise_if_fenced(error)
+        znodes = await self._read(progress.pending, progress.unknown)
+        for key in progress.unknown:
+            if is_applied(progress.pending[key], znodes, self._session_id):
+                del progress.pending[key]
+        progress.unknown.clear()
+
+    async def _drop_hopeless(self, progress: _Progress[K]) -> None:
+        """Finds, with one read, all groups of refused transactions that cannot succeed any more."""
+        if not progress.suspect:
+            return
+        znodes = await self._read(progress.pending, progress.suspect)
+        for key in progress.suspect:
+            failure = first_failure(progress.pending[key], znodes)
+            if failure is not None:
+                progress.fail(key, failure)
+        progress.suspect.clear()
+
+    async def _read(self, groups: Mapping[K, Sequence[WriteOp]], keys: Sequence[K]) -> dict[str, ZkNode | None]:
+        wanted = list(dict.fromkeys(paths_to_read(_ops(groups, keys))))
+        return dict(zip(wanted, await self._session.read_many(wanted), strict=True))
+
+    async def _reconnect(self) -> None:
+        if not await self._session.wait_connected(self._reconnect_timeout_ms):
+            raise ConnectionLost(
+                f"no connection to ZooKeeper for {self._reconnect_timeout_ms} ms; which writes were applied is unknown"
+            )
+        self._require_session()
+
+    def _require_session(self) -> None:
+        if self._session.session_id != self._session_id:
+            raise SessionExpired("the session in which this controller was elected has expired")
+
+    def _raise_if_fenced(self, error: TransactionFailed) -> None:
+        if error.failed.index == 0:
+            raise Fenced(f"{paths.CONTROLLER_EPOCH} is no longer at version {self._fence.version}") from error
+
+
+def _ops(groups: Mapping[K, Sequence[WriteOp]], keys: Sequence[K]) -> list[WriteOp]:
+    return [op for key in keys for op in groups[key]]
