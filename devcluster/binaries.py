@@ -62,9 +62,7 @@ def _module(required: str, version: str, *more: str) -> str:
 
 
 def _kubernetes_module(folder: Path) -> str:
-    """Kubernetes' own go.mod points its staging modules at folders of its repository: use their releases
-    instead.
-    """
+    """Kubernetes' own go.mod points its staging modules at folders of its repository: use their releases instead."""
     go, environment = require_go(_OLDEST_GO)
     (folder / "go.mod").write_text(_module("k8s.io/kubernetes", KUBERNETES_VERSION))
     download = [go, "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES_VERSION}"]

@@ -69,9 +69,7 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts and waits until registered and accepting connections; needs no controller. Raises
-        StartError.
-        """
+        """Starts and waits until registered and accepting connections; needs no controller. Raises StartError."""
         self.spawn()
         self.wait_until_ready()
 

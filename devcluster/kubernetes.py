@@ -49,9 +49,7 @@ class KubernetesCluster:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """A kubeconfig with a token of an existing service account, so with that account's rights and no
-        others.
-        """
+        """A kubeconfig with a token of an existing service account, so with that account's rights and no others."""
         token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration", "24h").strip()
         shown = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
         path = self._folder.data("kubeconfigs") / f"{namespace}-{name}.json"
@@ -186,9 +184,7 @@ class KubernetesApi(KubernetesCluster):
 
 @contextmanager
 def kubernetes_api(folder: RunFolder) -> Iterator[KubernetesCluster]:
-    """The cluster of `$KUBECONFIG` when that is set, and it is left running; else one of our own that ends
-    here.
-    """
+    """The cluster of `$KUBECONFIG` when that is set, and it is left running; else one of our own that ends here."""
     given = os.environ.get("KUBECONFIG")
     if given:
         yield KubernetesCluster(folder, Path(given))

@@ -115,9 +115,7 @@ class ManagedProcess:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the process and all in its session; returns when it is gone. Harmless when it is not
-        running.
-        """
+        """SIGKILL to the process and all in its session; returns when it is gone. Harmless when it is not running."""
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):

@@ -20,9 +20,7 @@ _KEEP_LOGS_S = 24 * 3600.0
 
 
 class RunFolder:
-    """The folders of one run; `keep_logs` is for runners that see a failure without an exception, like
-    pytest.
-    """
+    """The folders of one run; `keep_logs` is for runners that see a failure without an exception, like pytest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -37,9 +37,7 @@ def require(tool: str) -> str:
 
 
 def require_go(oldest: tuple[int, int]) -> tuple[str, dict[str, str]]:
-    """The path of `go` and the environment that lets an older one fetch the toolchain which a module asks
-    for.
-    """
+    """The path of `go` and the environment that lets an older one fetch the toolchain which a module asks for."""
     go = require("go")
     printed = run([go, "env", "GOVERSION"], what="asking Go for its version").strip()
     match = re.match(r"go(\d+)\.(\d+)", printed)

@@ -94,9 +94,7 @@ class ZooKeeper:
 
 @contextmanager
 def connected_client(connect: str) -> Iterator[KazooClient]:
-    """A started kazoo client, closed when the block ends; raises kazoo's timeout when ZooKeeper is out of
-    reach.
-    """
+    """A started kazoo client, closed when the block ends; raises kazoo's timeout when ZooKeeper is out of reach."""
     client = KazooClient(hosts=connect, timeout=10.0)
     try:
         client.start(timeout=15)
