@@ -1,7 +1,7 @@
 """Who leads: the four leader selectors of seed 000, and the first election of a new partition.
 
 Each selector is given what is known of one partition and answers with the new leadership and the replicas that must be
-told, or with a reason why there can be no such leader. A new leadership always has the next leader epoch: brokers ignore
+told, or with a reason why there can be no such leader. A new leadership has the next leader epoch: brokers ignore
 a LeaderAndIsr request that does not raise it.
 
 `live` are the brokers on which a replica of *this* partition can act: registered, not shutting down, and with the log
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from controller_core.model.ids import (
     INITIAL_LEADER_EPOCH,
+    NO_LEADER,
     BrokerId,
     LeaderEpoch,
 )
@@ -104,7 +105,7 @@ def controlled_shutdown_leader(
     live_or_shutting_down: Set[BrokerId],
     shutting_down: Set[BrokerId],
 ) -> Selection | NoLeader:
-    """ControlledShutdownLeaderSelector: a replica of the ISR that is not being shut down; the ISR without those that are.
+    """ControlledShutdownLeaderSelector: a replica of the ISR that stays; the ISR without those that go.
 
     A replica that is shutting down is told as well: it must learn whom to follow until it is gone (KAFKA-7482).
     """
@@ -116,20 +117,23 @@ def controlled_shutdown_leader(
     return NoLeader(reason=f"no in-sync replica of {list(current.isr)} stays when {sorted(shutting_down)} shut down")
 
 
-def without_replica(current: LeaderAndIsr, replica: BrokerId, *, no_leader: BrokerId) -> LeaderAndIsr | None:
-    """Replica -> OfflineReplica: the leadership without the replica in the ISR, or None where nothing changes.
+def without_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAndIsr | None:
+    """Replica -> OfflineReplica: the leadership without the leaving replicas, or None where nothing changes.
 
-    The last member stays in the ISR, because it is the only one that has every acknowledged message (KAFKA-3096).
+    An ISR never becomes empty: where all its members leave it stays as it is, without a leader, because they alone have
+    every acknowledged message (KAFKA-3096).
     """
-    if replica not in current.isr and replica != current.leader:
+    remaining = tuple(member for member in current.isr if member not in leaving)
+    leader = NO_LEADER if current.leader in leaving else current.leader
+    if (leader, remaining or current.isr) == (current.leader, current.isr):
         return None
-    remaining = tuple(member for member in current.isr if member != replica)
-    leader = no_leader if replica == current.leader else current.leader
-    shrunk = replace(
-        current, leader=leader, isr=remaining or current.isr, leader_epoch=next_epoch(current.leader_epoch)
-    )
-    return None if (shrunk.leader, shrunk.isr) == (current.leader, current.isr) else shrunk
+    return replace(current, leader=leader, isr=remaining or current.isr, leader_epoch=next_epoch(current.leader_epoch))
 
 
 def _elect(current: LeaderAndIsr, leader: BrokerId) -> LeaderAndIsr:
     return replace(current, leader=leader, leader_epoch=next_epoch(current.leader_epoch))
+
+
+def raised(current: LeaderAndIsr) -> LeaderAndIsr:
+    """The same leadership under the next leader epoch: what replicas need in order to apply a changed assignment."""
+    return replace(current, leader_epoch=next_epoch(current.leader_epoch))

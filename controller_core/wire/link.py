@@ -18,13 +18,13 @@ class LinkError(Exception):
     """A request was not answered. Subclasses say whether sending it again can help."""
 
 
-class BrokerUnreachable(LinkError):  # noqa: N818 - named by its state, like UnreadableAnswer
+class BrokerUnreachable(LinkError):
     """No connection, a connection that closed, or no answer in time. Retriable: whether it acted is unknown.
 
     All control requests are idempotent on the broker by their epochs, so sending again is always safe."""
 
 
-class UnreadableAnswer(LinkError):  # noqa: N818 - named by its state, like BrokerUnreachable
+class UnreadableAnswer(LinkError):
     """The answer is not what the protocol allows. The connection is closed; retriable on a new one."""
 
 

@@ -1,0 +1,130 @@
+"""Brokers come and go: `on_broker_startup` and `on_broker_failure` of seed 000.
+
+A broker is alive while it is registered; its epoch is the czxid of the registration. A broker that bounced faster than
+anyone noticed has the same id and a larger epoch: for the controller it failed and started (KIP-380).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from controller_core.controller import deletion, partition_machine, reassignment, replica_machine
+from controller_core.controller.cluster_state import bounced
+from controller_core.controller.events import BrokerModified, BrokersChanged
+from controller_core.controller.term import Term
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Broker
+from controller_core.model.transitions import PartitionStatus
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+
+log = structlog.get_logger()
+
+
+async def on_brokers_changed(term: Term) -> None:
+    """Compares the registered brokers with the known ones, and handles who came, went, or did both."""
+    present = await read_brokers(term)
+    known = term.state.brokers
+    dead = [broker for broker in known if broker not in present]
+    restarted = bounced(known, present)
+    new = [broker for broker in present if broker not in known]
+    if new or restarted or dead:
+        log.info("brokers changed", new=new, bounced=restarted, dead=dead, live=sorted(present))
+    if gone := [*dead, *restarted]:
+        for broker in gone:
+            await term.channels.remove(broker)
+        await on_broker_failure(term, gone)
+    if came := [*new, *restarted]:
+        await on_broker_startup(term, {broker: present[broker] for broker in came})
+
+
+async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
+    """onBrokerFailure, its steps in the order of the specification."""
+    dead = set(dead)
+    for broker in dead:
+        term.state.brokers.pop(broker, None)
+        term.state.shutting_down.discard(broker)
+    affected = term.state.partitions_on(dead)
+    # 1. partitions w/o leader -> OfflinePartition
+    leaderless = [
+        partition
+        for partition in term.state.led_by(affected, dead)
+        if term.state.partition_status.get(partition) is PartitionStatus.ONLINE
+    ]
+    partition_machine.to_offline(term, leaderless)
+    # 2. partitions in OfflinePartition and NewPartition -> OnlinePartition
+    await elect_offline_partitions(term)
+    # 3. each replica on the failed broker -> OfflineReplica
+    await replica_machine.to_offline(term, [
+        replica
+        for replica in term.state.replicas_on(dead)
+        if replica.topic_partition.topic not in term.state.deletions
+    ])  # fmt: skip
+    term.batch.update_metadata(())
+    await reassignment.on_replicas_gone(term, dead)
+
+
+async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
+    """onBrokerStartup, its steps in the order of the specification."""
+    for broker in brokers.values():
+        term.state.brokers[broker.id] = broker
+        term.channels.add(broker)
+    # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
+    term.batch.update_metadata(term.state.states, brokers.keys())
+    term.batch.update_metadata(())
+    # 2. replicas on the newly started broker -> OnlineReplica
+    replica_machine.to_online(term, [
+        replica
+        for replica in term.state.replicas_on(brokers)
+        if replica.topic_partition.topic not in term.state.deletions
+    ])  # fmt: skip
+    # 3. partitions in OfflinePartition and NewPartition -> OnlinePartition
+    await elect_offline_partitions(term)
+    # 4. complete any outstanding partition reassignment
+    await reassignment.resume(term, set(brokers))
+    await deletion.resume(term, set(brokers))
+
+
+async def elect_offline_partitions(term: Term) -> None:
+    """Tries to give a leader to every partition that has none, by the OfflinePartitionLeaderSelector."""
+    waiting = term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
+    await partition_machine.to_online(
+        term, [partition for partition in waiting if partition.topic not in term.state.deletions]
+    )
+
+
+async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
+    """A live broker rewrote its registration: all brokers learn of its listeners, and of nothing else."""
+    present = await read_brokers(term, [broker_id])
+    known, modified = term.state.brokers.get(broker_id), present.get(broker_id)
+    if known is None or modified is None or modified.epoch != known.epoch or modified == known:
+        return
+    term.state.brokers[broker_id] = modified
+    await term.channels.remove(broker_id)
+    term.channels.add(modified)
+    term.batch.update_metadata(term.state.states, (broker_id,))
+    term.batch.update_metadata(())
+
+
+async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:
+    """The registered brokers, watched; an unreadable registration is reported and does not count as a broker."""
+    if ids is None:
+        names = await term.watched.children(paths.BROKER_IDS, BrokersChanged())
+        ids = [BrokerId(int(name)) for name in names if name.isdecimal()]
+    by_path = {paths.broker(broker_id): broker_id for broker_id in ids}
+    nodes = await term.watched.nodes(list(by_path), lambda path: BrokerModified(by_path[path]))
+    brokers: dict[BrokerId, Broker] = {}
+    for broker_id, node in zip(by_path.values(), nodes, strict=True):
+        if node is None:
+            continue
+        if broker_id == term.identity.id:
+            log.error(
+                "a broker registered under the controller's own id and is ignored; start the controller with another --id",
+                broker=broker_id,
+            )
+            continue
+        try:
+            brokers[broker_id] = codecs.decode_broker(broker_id, node)
+        except MalformedZnode as error:
+            log.error("unreadable broker registration, ignored", broker=broker_id, error=str(error))
+    return brokers

@@ -1,0 +1,182 @@
+"""What the present controller knows of its cluster, in memory.
+
+ZooKeeper is the truth; this is the copy that decisions are made from and requests to brokers are built from. It is
+filled when a term begins, changed only by the event that is being handled, after the write that it follows, and dropped
+when the term ends. Lookups that would otherwise walk all partitions have an index (KAFKA-10794).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
+from controller_core.model.transitions import PartitionStatus, ReplicaStatus
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningReassignment:
+    """A reassignment that the controller carries through: its target, and what the last steps still wait for."""
+
+    full: ReplicaAssignment
+    """AR as ZooKeeper has it while the reassignment runs: RAR + OAR, with what is added and removed."""
+    awaiting_deletion: set[BrokerId] | None = None
+    """The brokers that have not yet answered that they deleted their replica; None before step 9."""
+
+    @property
+    def target(self) -> tuple[BrokerId, ...]:
+        return self.full.target
+
+
+@dataclass(slots=True, kw_only=True)
+class Topic:
+    """A topic as last read: its id, which incarnation of the znode that was, and its partitions."""
+
+    topic_id: TopicId | None
+    czxid: int
+    partitions: dict[PartitionId, ReplicaAssignment] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicDeletion:
+    """A topic on its way out: the replicas that have not yet been deleted by their brokers."""
+
+    awaiting_deletion: set[PartitionReplica]
+    started: bool = False
+    """Whether the brokers have been told; not while one of them is down or a partition is being reassigned."""
+
+
+class ClusterState:
+    """Brokers, topics, and the state of every partition and replica."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[BrokerId, Broker] = {}
+        self.shutting_down: set[BrokerId] = set()
+        self.topics: dict[TopicName, Topic] = {}
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self.partition_status: dict[TopicPartition, PartitionStatus] = {}
+        self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
+        self.reassignments: dict[TopicPartition, RunningReassignment] = {}
+        self.deletions: dict[TopicName, TopicDeletion] = {}
+        self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
+
+    # Brokers
+
+    @property
+    def live(self) -> Set[BrokerId]:
+        """The brokers that may lead: registered and not shutting down."""
+        return self.brokers.keys() - self.shutting_down
+
+    @property
+    def live_or_shutting_down(self) -> Set[BrokerId]:
+        """The brokers that can be told anything."""
+        return self.brokers.keys()
+
+    def live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
+        """The assigned replicas whose brokers may lead."""
+        return self.live & set(self.assignment(topic_partition).replicas)
+
+    # Topics and partitions
+
+    def add_topic(self, name: TopicName, topic_id: TopicId | None, czxid: int) -> None:
+        self.topics[name] = Topic(topic_id=topic_id, czxid=czxid)
+
+    def remove_topic(self, name: TopicName) -> list[TopicPartition]:
+        """Forgets a topic with everything about its partitions; returns what they were."""
+        forgotten = self.partitions_of(name)
+        for topic_partition in forgotten:
+            for broker in self.known_replicas(topic_partition):
+                self._partitions_on[broker].pop(topic_partition, None)
+                self.replica_status.pop(PartitionReplica(topic_partition, broker), None)
+            self.states.pop(topic_partition, None)
+            self.partition_status.pop(topic_partition, None)
+            self.reassignments.pop(topic_partition, None)
+        self.deletions.pop(name, None)
+        del self.topics[name]
+        return forgotten
+
+    def partitions_of(self, name: TopicName) -> list[TopicPartition]:
+        topic = self.topics.get(name)
+        return [TopicPartition(name, partition) for partition in topic.partitions] if topic else []
+
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        for name, topic in self.topics.items():
+            for partition in topic.partitions:
+                yield TopicPartition(name, partition)
+
+    def has(self, topic_partition: TopicPartition) -> bool:
+        topic = self.topics.get(topic_partition.topic)
+        return topic is not None and topic_partition.partition in topic.partitions
+
+    def assignment(self, topic_partition: TopicPartition) -> ReplicaAssignment:
+        return self.topics[topic_partition.topic].partitions[topic_partition.partition]
+
+    def set_assignment(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        """Replaces AR and keeps the index by broker; the topic must be known."""
+        partitions = self.topics[topic_partition.topic].partitions
+        before = partitions.get(topic_partition.partition)
+        for broker in set(before.replicas if before else ()).difference(assignment.replicas):
+            self._partitions_on[broker].pop(topic_partition, None)
+        for broker in assignment.replicas:
+            self._partitions_on[broker][topic_partition] = None
+        partitions[topic_partition.partition] = assignment
+
+    def known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
+        """The assigned replicas and, in the last steps of a reassignment, those that are on their way out."""
+        assigned = self.assignment(topic_partition).replicas
+        running = self.reassignments.get(topic_partition)
+        leaving = running.full.removing if running else ()
+        return (*assigned, *(broker for broker in leaving if broker not in assigned))
+
+    def topic_named(self, topic_id: TopicId) -> TopicName | None:
+        return next((name for name, topic in self.topics.items() if topic.topic_id == topic_id), None)
+
+    # Questions of the operations
+
+    def partitions_on(self, brokers: Iterable[BrokerId]) -> list[TopicPartition]:
+        """The partitions that have a replica on any of the brokers."""
+        return list({partition: None for broker in brokers for partition in self._partitions_on[broker]})
+
+    def replicas_on(self, brokers: Iterable[BrokerId]) -> list[PartitionReplica]:
+        """The assigned replicas that the brokers host."""
+        return [PartitionReplica(partition, broker) for broker in brokers for partition in self._partitions_on[broker]]
+
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
+        """All assigned replicas of the partitions."""
+        return [
+            PartitionReplica(partition, broker)
+            for partition in partitions
+            for broker in self.assignment(partition).replicas
+        ]
+
+    def partitions_in(self, *statuses: PartitionStatus) -> list[TopicPartition]:
+        return [partition for partition, status in self.partition_status.items() if status in statuses]
+
+    def led_by(self, partitions: Iterable[TopicPartition], leaders: Set[BrokerId]) -> list[TopicPartition]:
+        """Those of the partitions whose leader is one of the given brokers."""
+        return [
+            partition
+            for partition in partitions
+            if (state := self.states.get(partition)) and state.leader_and_isr.leader in leaders
+        ]
+
+    def is_leader_live(self, topic_partition: TopicPartition) -> bool:
+        state = self.states.get(topic_partition)
+        return state is not None and state.leader_and_isr.leader in self.brokers
+
+    def preferred_replica_imbalance(self) -> int:
+        """How many partitions are not led by their first assigned replica."""
+        return sum(
+            1
+            for partition, state in self.states.items()
+            if self.has(partition) and state.leader_and_isr.leader != self.assignment(partition).replicas[0]
+        )
+
+    def offline_partitions(self) -> int:
+        """How many partitions have no live leader."""
+        return sum(1 for partition in self.all_partitions() if not self.is_leader_live(partition))
+
+
+def bounced(known: Mapping[BrokerId, Broker], present: Mapping[BrokerId, Broker]) -> list[BrokerId]:
+    """The brokers that were down and are back before anyone noticed: the same id with a larger epoch (KIP-380)."""
+    return [broker for broker in present if broker in known and present[broker].epoch > known[broker].epoch]

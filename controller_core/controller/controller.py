@@ -1,0 +1,287 @@
+"""The controller process: it stands for the role, holds it for a term, and handles one event at a time.
+
+While it has no term it only watches `/controller`. When it wins the role, the first thing it does is
+`on_controller_failover`; from then on every event is handled to its end before the next, and what the brokers must know is
+sent at the end of each. It resigns when it finds that the role is gone (a fenced write, an ended session, another id in
+`/controller`), and after an error that it does not understand: what it has in memory may then be wrong, and the next
+controller, itself perhaps, reads everything again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from controller_core.controller import failover, handlers, office
+from controller_core.controller.channels import BrokerChannels
+from controller_core.controller.clock import Clock
+from controller_core.controller.cluster_state import ClusterState
+from controller_core.controller.event_queue import EventQueue, Queued
+from controller_core.controller.events import (
+    ControllerChanged,
+    Event,
+    OwnedRequest,
+    OwnedResponse,
+    RequestReceived,
+    SessionEnded,
+)
+from controller_core.controller.metrics import ControllerMetrics
+from controller_core.controller.office import Holder, Office
+from controller_core.controller.patient_session import PatientSession
+from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
+from controller_core.controller.state_change_log import StateChangeLog
+from controller_core.controller.term import Settings, Term
+from controller_core.controller.watched_reads import WatchedReads
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Endpoint
+from controller_core.wire.link import BrokerLinkFactory
+from controller_core.zk import paths
+from controller_core.zk.fenced import Fenced, FencedWriter
+from controller_core.zk.session import (
+    ConnectionLost,
+    Delete,
+    SessionExpired,
+    SessionId,
+    SessionState,
+    ZkError,
+    ZkSession,
+)
+
+log = structlog.get_logger()
+
+RETAKE_BACKOFF_MS = 2000
+"""How long the role is left to others after an unexpected error, so that a repeated one does not become a busy loop."""
+
+
+class ZooKeeperGone(Exception):
+    """ZooKeeper could not be reached for longer than the configured time. Fatal: the process should end."""
+
+
+class ControllerSettings(Settings, Protocol):
+    """What the controller needs to know of its process's settings."""
+
+    @property
+    def zookeeper_timeout_ms(self) -> int:
+        """How long ZooKeeper may be out of reach before the process gives up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seams:
+    """The world as a controller reaches it."""
+
+    zk: ZkSession
+    links: BrokerLinkFactory
+    clock: Clock
+    close_connections: Callable[[], Awaitable[None]]
+    """Closes the connections of brokers that take this process for the controller, so that they look for another."""
+
+
+class Controller:
+    """One process that is, or stands by to be, the controller of a cluster."""
+
+    def __init__(
+        self,
+        own_id: BrokerId,
+        endpoint: Endpoint,
+        seams: Seams,
+        settings: ControllerSettings,
+        metrics: ControllerMetrics,
+    ) -> None:
+        self._id = own_id
+        self._endpoint = endpoint
+        self._seams = seams
+        self._settings = settings
+        self._metrics = metrics
+        self._zk = PatientSession(seams.zk, settings.zookeeper_timeout_ms)
+        self._queue = EventQueue(seams.clock)
+        self._role_watch = WatchedReads(self._zk, self._queue.put)
+        self._former_sessions: set[SessionId] = set()
+        self._session = seams.zk.session_id
+        self._has_looked = False
+        self._term: Term | None = None
+        self._suspended = asyncio.Event()
+        metrics.observe(lambda: self._term, lambda: len(self._queue))
+
+    @property
+    def term(self) -> Term | None:
+        """The present term, or None while this process is not the controller."""
+        return self._term
+
+    async def run(self) -> None:
+        """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`."""
+        remove_listener = self._seams.zk.add_listener(self._on_session_state)
+        self._queue.put(ControllerChanged())
+        tasks = [asyncio.create_task(self._handle_events()), asyncio.create_task(self._guard_connection())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            remove_listener()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._resign("the process is stopping", hand_over=True)
+
+    async def answer(self, request: OwnedRequest) -> OwnedResponse:
+        """Answers a request that only the controller answers, in its turn among the other events."""
+        if self._term is None:
+            return handlers.refuse(request, ErrorCode.not_controller)
+        answer: asyncio.Future[OwnedResponse] = asyncio.get_running_loop().create_future()
+        self._queue.put(RequestReceived(request, answer))
+        return await answer
+
+    # Events
+
+    async def _handle_events(self) -> None:
+        while True:
+            queued = await self._queue.next()
+            await self._handle(queued)
+
+    async def _handle(self, queued: Queued) -> None:
+        event = queued.event
+        started_ms = self._seams.clock.monotonic_ms()
+        self._metrics.event_queue_time.observe((started_ms - queued.since_ms) / 1000)
+        if isinstance(event, ControllerChanged | SessionEnded):
+            await self._look_at_role(event)
+        elif self._term is not None:
+            await self._in_term(self._term, event, lambda term: handlers.handle(term, event))
+        if isinstance(event, RequestReceived) and not event.answer.done():
+            event.answer.set_result(handlers.refuse(event.request, ErrorCode.not_controller))
+        elapsed_ms = self._seams.clock.monotonic_ms() - started_ms
+        self._metrics.event_time.labels(type(event).__name__).observe(elapsed_ms / 1000)
+
+    async def _in_term(self, term: Term, event: Event, operation: Callable[[Term], Awaitable[None]]) -> None:
+        """Runs an operation of a term and sends what it gathered; an error ends the term."""
+        term.changes.cause = type(event).__name__
+        try:
+            await operation(term)
+            term.send_requests()
+        except (Fenced, SessionExpired) as error:
+            await self._resign(f"the role is lost: {error}")
+            self._queue.put(ControllerChanged())
+        except ConnectionLost as error:
+            raise ZooKeeperGone(self._gone_message()) from error
+        except Exception as error:
+            log.exception("unexpected error, resigning", handling=repr(event))
+            self._metrics.event_errors.labels(type(event).__name__).inc()
+            await self._resign(f"unexpected error: {error!r}", hand_over=True)
+            await self._seams.clock.sleep_ms(RETAKE_BACKOFF_MS)
+            self._queue.put(ControllerChanged())
+
+    # The role
+
+    async def _look_at_role(self, event: Event) -> None:
+        """Reads `/controller` and acts on who holds it: keeps the term, ends it, takes the role, or stands by."""
+        self._note_session()
+        try:
+            node = await self._role_watch.node(paths.CONTROLLER, ControllerChanged())
+            if self._term is not None and node is not None and node.ephemeral_owner == self._session:
+                return
+            await self._resign("somebody else holds /controller, or nobody")
+            holder = office.holder_of(
+                node,
+                own_id=self._id,
+                own_session=self._session,
+                former_sessions=self._former_sessions,
+                is_first_look=not self._has_looked,
+                registered_brokers=await office.registered_brokers(self._zk),
+            )
+            if holder is Holder.OTHER_KONTROLLER:
+                self._has_looked = True
+                log.info("standing by", holder=holder.name)
+                return
+            won = await office.take_office(self._zk, self._id, node, self._seams.clock)
+            self._has_looked = True
+        except SessionExpired:
+            log.info("session expired while standing for the role")
+            return
+        except ConnectionLost:
+            await self._wait_for_zookeeper()
+            self._queue.put(ControllerChanged())
+            return
+        if won is None:
+            self._queue.put(ControllerChanged())
+        else:
+            await self._begin_term(won, holder, event)
+
+    async def _begin_term(self, won: Office, holder: Holder, event: Event) -> None:
+        log.info("became the controller", controller_epoch=won.epoch, role_was_with=holder.name)
+        self._metrics.terms.inc()
+        identity = ControllerIdentity(id=self._id, epoch=won.epoch, endpoint=self._endpoint)
+        state = ClusterState()
+        self._term = Term(
+            identity=identity,
+            zk=self._zk,
+            watched=WatchedReads(self._zk, self._queue.put),
+            writer=FencedWriter(
+                self._seams.zk, won.epoch_version, reconnect_timeout_ms=self._settings.zookeeper_timeout_ms
+            ),
+            state=state,
+            batch=RequestBatch(state, identity),
+            channels=BrokerChannels(self._seams.links, self._seams.clock, self._queue.put),
+            changes=StateChangeLog(controller_epoch=won.epoch),
+            clock=self._seams.clock,
+            settings=self._settings,
+            enqueue=self._queue.put,
+        )
+        await self._in_term(self._term, event, failover.on_controller_failover)
+
+    async def _resign(self, reason: str, *, hand_over: bool = False) -> None:
+        """Ends the term, if there is one: nothing more is sent or answered, and brokers look for another controller."""
+        term, self._term = self._term, None
+        if term is None:
+            return
+        log.warning("resigning", reason=reason, controller_epoch=term.identity.epoch)
+        term.batch.discard()
+        await term.channels.close()
+        for request in self._queue.withdraw_requests():
+            if not request.answer.done():
+                request.answer.set_result(handlers.refuse(request.request, ErrorCode.not_controller))
+        await self._seams.close_connections()
+        if hand_over:
+            await self._give_back(term)
+
+    async def _give_back(self, term: Term) -> None:
+        try:
+            await term.writer.write({paths.CONTROLLER: [Delete(path=paths.CONTROLLER)]})
+        except (ZkError, Fenced) as error:
+            log.info("/controller not given back, it ends with the session", reason=str(error))
+
+    # The session
+
+    def _on_session_state(self, state: SessionState) -> None:
+        match state:
+            case SessionState.SUSPENDED:
+                self._suspended.set()
+            case SessionState.EXPIRED:
+                self._suspended.set()
+                self._queue.put(SessionEnded())
+            case SessionState.CONNECTED:
+                self._queue.put(ControllerChanged())
+
+    def _note_session(self) -> None:
+        current = self._seams.zk.session_id
+        if current != self._session:
+            self._former_sessions.add(self._session)
+            self._session = current
+
+    async def _guard_connection(self) -> None:
+        while True:
+            await self._suspended.wait()
+            self._suspended.clear()
+            await self._wait_for_zookeeper()
+
+    async def _wait_for_zookeeper(self) -> None:
+        if not await self._seams.zk.wait_connected(self._settings.zookeeper_timeout_ms):
+            raise ZooKeeperGone(self._gone_message())
+
+    def _gone_message(self) -> str:
+        return (
+            f"ZooKeeper was out of reach for {self._settings.zookeeper_timeout_ms} ms: check its servers and the network, "
+            "or allow more time with --zookeeper-timeout-ms"
+        )

@@ -1,0 +1,108 @@
+"""Topics are deleted: every replica is stopped and deleted by its broker, then the topic's znodes are removed.
+
+A topic is marked in `/admin/delete_topics`. It waits while one of its partitions is reassigned. A replica on a broker that
+is down is deleted when the broker is back, and the znodes stay until then: a topic created again under the same name must
+not meet the log of the old one (KAFKA-10548).
+"""
+
+from collections.abc import Collection, Iterable
+
+import structlog
+
+from controller_core.controller import partition_machine, replica_machine
+from controller_core.controller.cluster_state import TopicDeletion
+from controller_core.controller.events import TopicDeletionsRequested
+from controller_core.controller.term import Term
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.transitions import PartitionStatus
+from controller_core.zk import paths
+from controller_core.zk.session import Delete, NoNode
+
+log = structlog.get_logger()
+
+PARTITIONS_PER_WRITE = 300
+"""How many partitions' znodes are deleted together: three operations each, well below the limit of a transaction."""
+
+
+async def on_topic_deletions_requested(term: Term) -> None:
+    """Takes up the topics that are marked, and removes the marks of topics that are not there."""
+    await load_deletions(term)
+    await resume(term)
+
+
+async def load_deletions(term: Term) -> None:
+    """Takes the marked topics into the cluster state; nothing is told to the brokers yet."""
+    marked = [TopicName(name) for name in await term.watched.children(paths.DELETE_TOPICS, TopicDeletionsRequested())]
+    unknown = [name for name in marked if name not in term.state.topics]
+    await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in unknown})
+    for name in marked:
+        if name in term.state.topics and name not in term.state.deletions:
+            replicas = term.state.replicas_of(term.state.partitions_of(name))
+            term.state.deletions[name] = TopicDeletion(awaiting_deletion=set(replicas))
+            log.info("topic is to be deleted", topic=name, replicas=len(replicas))
+
+
+async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
+    """Begins the deletions that nothing stands in the way of, and tells newly started brokers what they missed."""
+    for name, deletion in list(term.state.deletions.items()):
+        partitions = term.state.partitions_of(name)
+        if not deletion.started and not any(partition in term.state.reassignments for partition in partitions):
+            await _begin(term, deletion, partitions)
+        elif deletion.started:
+            for replica in deletion.awaiting_deletion:
+                if replica.broker in started:
+                    term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
+        if deletion.started and not deletion.awaiting_deletion:
+            await _finish(term, name)
+
+
+async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it deleted replicas; with the last one the topic is gone."""
+    for topic in dict.fromkeys(partition.topic for partition in partitions):
+        deletion = term.state.deletions.get(topic)
+        if deletion is None or not deletion.started:
+            continue
+        deletion.awaiting_deletion -= {PartitionReplica(p, broker) for p in partitions if p.topic == topic}
+        if not deletion.awaiting_deletion:
+            await _finish(term, topic)
+
+
+async def _begin(term: Term, deletion: TopicDeletion, partitions: list[TopicPartition]) -> None:
+    deletion.started = True
+    deletion.awaiting_deletion = set(term.state.replicas_of(partitions))
+    topic_id = term.state.topics[partitions[0].topic].topic_id if partitions else None
+    term.batch.forget_metadata(partitions, topic_id)
+    status = term.state.partition_status
+    partition_machine.to_offline(term, [p for p in partitions if status.get(p) is not PartitionStatus.OFFLINE])
+    partition_machine.to_non_existent(term, partitions)
+    await replica_machine.delete(term, term.state.replicas_of(partitions))
+
+
+async def _finish(term: Term, topic: TopicName) -> None:
+    """Removes the topic's znodes, its mark last: until then a new controller takes the deletion up again."""
+    partitions = term.state.partitions_of(topic)
+    for start in range(0, len(partitions), PARTITIONS_PER_WRITE):
+        await _delete_existing(term, [
+            path
+            for partition in partitions[start : start + PARTITIONS_PER_WRITE]
+            for path in (paths.partition_state(partition), paths.partition(partition))
+        ])  # fmt: skip
+    await _delete_existing(term, [paths.partitions(topic), paths.topic(topic)])
+    await _delete_existing(term, [paths.topic_config(topic)])
+    await _delete_existing(term, [paths.delete_topic(topic)])
+    term.state.remove_topic(topic)
+    log.info("topic deleted", topic=topic, partitions=len(partitions))
+
+
+async def _delete_existing(term: Term, doomed: list[str]) -> None:
+    remaining = doomed
+    while remaining:
+        nodes = await term.zk.read_many(remaining)
+        remaining = [path for path, node in zip(remaining, nodes, strict=True) if node is not None]
+        if not remaining:
+            return
+        failed = (await term.writer.write({doomed[-1]: [Delete(path=path) for path in remaining]})).failed
+        if not failed:
+            return
+        if not isinstance(failed[doomed[-1]], NoNode):
+            raise failed[doomed[-1]]

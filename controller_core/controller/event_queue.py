@@ -1,0 +1,62 @@
+"""One queue, one event at a time.
+
+Watches, requests, answers and timers all end here; `Controller` takes one event, handles it to its end, and takes the
+next. So no handler ever sees another's half-done work, and none of the controller's state needs a lock.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from controller_core.controller.clock import Clock
+from controller_core.controller.events import BrokerAnswered, Event, RequestReceived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """An event and when it came, on the clock's monotonic time."""
+
+    event: Event
+    since_ms: float
+
+
+class EventQueue:
+    """First in, first out. An event that equals one that still waits is not queued again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: deque[Queued] = deque()
+        self._pending: set[Event] = set()
+        self._arrived = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, event: Event) -> None:
+        """Queues an event; never blocks."""
+        if not _is_unique(event):
+            if event in self._pending:
+                return
+            self._pending.add(event)
+        self._waiting.append(Queued(event=event, since_ms=self._clock.monotonic_ms()))
+        self._arrived.set()
+
+    async def next(self) -> Queued:
+        """Waits for an event and takes it from the queue."""
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        queued = self._waiting.popleft()
+        if not _is_unique(queued.event):
+            self._pending.discard(queued.event)
+        return queued
+
+    def withdraw_requests(self) -> list[RequestReceived]:
+        """Takes every waiting request out of the queue: a controller that resigns answers them at once (KAFKA-10193)."""
+        requests = [queued.event for queued in self._waiting if isinstance(queued.event, RequestReceived)]
+        self._waiting = deque(queued for queued in self._waiting if not isinstance(queued.event, RequestReceived))
+        return requests
+
+
+def _is_unique(event: Event) -> bool:
+    return isinstance(event, RequestReceived | BrokerAnswered)

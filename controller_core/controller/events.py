@@ -1,0 +1,113 @@
+"""What can happen to a controller. An event says only that something happened, never what the state is now.
+
+ZooKeeper's watches are one-shot and coalesce, so a handler reads the present state itself (KAFKA-5502, KAFKA-5879); that
+makes two equal events in a row as good as one, and the queue keeps only the first.
+"""
+
+from asyncio import Future
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, TopicName
+from controller_core.wire.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlRequest,
+    ControlResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChanged:
+    """`/controller` was created, written or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """ZooKeeper expired our session."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersChanged:
+    """Brokers registered or vanished."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerModified:
+    """A live broker rewrote its registration: listeners or features."""
+
+    broker: BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """Topics appeared or vanished."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicModified:
+    """A topic's znode was written: partitions were added, perhaps."""
+
+    topic: TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletionsRequested:
+    """Topics were marked for deletion."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentsRequested:
+    """`/admin/reassign_partitions` was created or written."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredElectionRequested:
+    """`/admin/preferred_replica_election` was created or written."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangesNotified:
+    """A broker older than AlterPartition wrote ISRs by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAnswered:
+    """A broker answered a control request."""
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+    request: ControlRequest
+    response: ControlResponse
+
+
+OwnedRequest: TypeAlias = AlterPartitionRequest | ControlledShutdownRequest | AllocateProducerIdsRequest
+OwnedResponse: TypeAlias = AlterPartitionResponse | ControlledShutdownResponse | AllocateProducerIdsResponse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestReceived:
+    """A broker asks something that the controller answers."""
+
+    request: OwnedRequest
+    answer: "Future[OwnedResponse]" = field(repr=False)
+
+
+Event: TypeAlias = (
+    ControllerChanged
+    | SessionEnded
+    | BrokersChanged
+    | BrokerModified
+    | TopicsChanged
+    | TopicModified
+    | TopicDeletionsRequested
+    | ReassignmentsRequested
+    | PreferredElectionRequested
+    | IsrChangesNotified
+    | BrokerAnswered
+    | RequestReceived
+)

@@ -1,0 +1,147 @@
+"""Which operation handles which event while this process is the controller."""
+
+from typing import assert_never
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from controller_core.controller import brokers, deletion, elections, isr, producer_ids, reassignment, shutdown, topics
+from controller_core.controller.events import (
+    BrokerAnswered,
+    BrokerModified,
+    BrokersChanged,
+    ControllerChanged,
+    Event,
+    IsrChangesNotified,
+    OwnedRequest,
+    OwnedResponse,
+    PreferredElectionRequested,
+    ReassignmentsRequested,
+    RequestReceived,
+    SessionEnded,
+    TopicDeletionsRequested,
+    TopicModified,
+    TopicsChanged,
+)
+from controller_core.controller.term import Term
+from controller_core.model.ids import PartitionId, TopicPartition
+from controller_core.wire.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+
+log = structlog.get_logger()
+
+
+async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for each event; nothing else is decided here
+    """Handles one event to its end."""
+    match event:
+        case BrokersChanged():
+            await brokers.on_brokers_changed(term)
+        case BrokerModified(broker):
+            await brokers.on_broker_modified(term, broker)
+        case TopicsChanged():
+            await topics.on_topics_changed(term)
+        case TopicModified(topic):
+            await topics.on_topic_modified(term, topic)
+        case TopicDeletionsRequested():
+            await deletion.on_topic_deletions_requested(term)
+        case ReassignmentsRequested():
+            await reassignment.on_reassignments_requested(term)
+        case PreferredElectionRequested():
+            await elections.on_preferred_election_requested(term)
+        case IsrChangesNotified():
+            await isr.on_isr_changes_notified(term)
+        case BrokerAnswered():
+            await on_broker_answered(term, event)
+        case RequestReceived(request, answer):
+            response = await answer_request(term, request)
+            if not answer.done():
+                answer.set_result(response)
+        case ControllerChanged() | SessionEnded():
+            raise AssertionError(f"{event} decides about the role, and is not an event of a term")
+        case _:
+            assert_never(event)
+
+
+async def answer_request(term: Term, request: OwnedRequest) -> OwnedResponse:
+    """The answer of the controller."""
+    match request:
+        case AlterPartitionRequest():
+            return await isr.on_alter_partition(term, request)
+        case ControlledShutdownRequest():
+            return await shutdown.on_controlled_shutdown(term, request)
+        case AllocateProducerIdsRequest():
+            return await producer_ids.on_allocate_producer_ids(term, request)
+        case _:
+            assert_never(request)
+
+
+def refuse(request: OwnedRequest, error_code: ErrorCode) -> OwnedResponse:
+    """The answer that carries an error for the request as a whole: most often that we are not the controller."""
+    match request:
+        case AlterPartitionRequest():
+            return isr.refusal(error_code)
+        case ControlledShutdownRequest():
+            return shutdown.refusal(error_code)
+        case AllocateProducerIdsRequest():
+            return producer_ids.refusal(error_code)
+        case _:
+            assert_never(request)
+
+
+async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
+    """Reports the errors of an answer, and goes on with what waited for deleted replicas."""
+    if answered.response.error_code is not ErrorCode.none:
+        log.error(
+            "broker refused a control request",
+            broker=answered.broker,
+            request=type(answered.request).__name__,
+            error=answered.response.error_code.name,
+        )
+    match answered.response:
+        case LeaderAndIsrResponse(topics=answers):
+            for topic in answers:
+                for partition in topic.partition_errors:
+                    _report(answered, str(topic.topic_id), partition.partition_index, partition.error_code)
+        case StopReplicaResponse(error_code=ErrorCode.none) as stopped:
+            for failure in stopped.partition_errors:
+                _report(answered, failure.topic_name, failure.partition_index, failure.error_code)
+            await _on_replicas_deleted(term, answered, stopped)
+
+
+async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
+    known = term.state.brokers.get(answered.broker)
+    if not isinstance(answered.request, StopReplicaRequest) or known is None or known.epoch != answered.broker_epoch:
+        return
+    asked = [
+        TopicPartition(topic.topic_name, partition.partition_index)
+        for topic in answered.request.topic_states
+        for partition in topic.partition_states
+        if partition.delete_partition
+    ]
+    failed = {
+        TopicPartition(failure.topic_name, failure.partition_index)
+        for failure in response.partition_errors
+        if failure.error_code is not ErrorCode.none
+    }
+    # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
+    await reassignment.on_replicas_deleted(term, answered.broker, asked)
+    await deletion.on_replicas_deleted(term, answered.broker, [p for p in asked if p not in failed])
+
+
+def _report(answered: BrokerAnswered, topic: str, partition: PartitionId, error_code: ErrorCode) -> None:
+    # A broker answers STALE_CONTROLLER_EPOCH for a partition whose leader epoch it has already, which changes nothing.
+    if error_code not in (ErrorCode.none, ErrorCode.stale_controller_epoch):
+        log.error(
+            "broker could not apply a partition's state",
+            broker=answered.broker,
+            request=type(answered.request).__name__,
+            topic=topic,
+            partition=partition,
+            error=error_code.name,
+        )

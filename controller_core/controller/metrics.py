@@ -1,0 +1,72 @@
+"""What an operator of Kafka watches of a controller, as Prometheus metrics.
+
+The counts over all partitions are computed when they are scraped, not when a partition changes.
+"""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controller_core.controller.term import Term
+
+
+class ControllerMetrics:
+    """The metrics of one process; `observe_term` and `queue_depth` tell where the gauges look."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.event_queue_time = Histogram(
+            "kontroller_event_queue_time_seconds", "Time events waited in the queue", registry=registry
+        )
+        self.event_time = Histogram(
+            "kontroller_event_time_seconds", "Time events took to be handled", ["event"], registry=registry
+        )
+        self.event_errors = Counter(
+            "kontroller_event_errors_total", "Events that ended in an unexpected error", ["event"], registry=registry
+        )
+        self.terms = Counter(
+            "kontroller_terms_total", "How often this process became the controller", registry=registry
+        )
+        self._registry = registry
+
+    def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
+        """Registers the gauges that look at the present term and at the queue."""
+        self._registry.register(_Gauges(term, queue_depth))
+
+
+class _Gauges(Collector):
+    def __init__(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
+        self._term = term
+        self._queue_depth = queue_depth
+
+    def collect(self) -> Iterator[Metric]:
+        term = self._term()
+        yield _gauge("kontroller_active_controller", "1 while this process is the controller", 0 if term is None else 1)
+        yield _gauge("kontroller_event_queue_depth", "Events that wait to be handled", self._queue_depth())
+        if term is None:
+            return
+        state = term.state
+        yield _gauge("kontroller_controller_epoch", "The controller epoch of the present term", term.identity.epoch)
+        yield _gauge("kontroller_brokers", "Registered brokers", len(state.brokers))
+        yield _gauge("kontroller_topics", "Topics", len(state.topics))
+        yield _gauge(
+            "kontroller_partitions", "Partitions", sum(len(topic.partitions) for topic in state.topics.values())
+        )
+        yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", state.offline_partitions())
+        yield _gauge(
+            "kontroller_preferred_replica_imbalance",
+            "Partitions not led by their first assigned replica",
+            state.preferred_replica_imbalance(),
+        )
+        yield _gauge("kontroller_reassigning_partitions", "Partitions being reassigned", len(state.reassignments))
+        in_flight = GaugeMetricFamily(
+            "kontroller_broker_requests_in_flight", "Control requests not yet answered", labels=["broker"]
+        )
+        for broker, count in term.channels.in_flight().items():
+            in_flight.add_metric([str(broker)], count)
+        yield in_flight
+
+
+def _gauge(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)

@@ -1,0 +1,120 @@
+"""Taking the controller's role, and who may take it from whom.
+
+One multi bumps `/controller_epoch` and makes `/controller` ours: a write of any earlier controller fails from then on
+(KAFKA-6082). The role is taken when nobody has it, and from a Kafka broker, whose own controller then resigns. It is
+never taken from another Kontroller that is alive: that one leads, and this one stands by. Whether a znode is ours is told
+by its session, not by the id in it (KAFKA-7165, KAFKA-13407).
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import structlog
+
+from controller_core.controller.clock import Clock
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import (
+    Create,
+    CreateMode,
+    Delete,
+    NodeExists,
+    SessionId,
+    SetData,
+    TransactionFailed,
+    WriteOp,
+    ZkNode,
+    ZkSession,
+    ZkVersion,
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Office:
+    """The role as it was won: its epoch, and the version of `/controller_epoch` that fences every write under it."""
+
+    epoch: ControllerEpoch
+    epoch_version: ZkVersion
+
+
+class Holder(Enum):
+    """Who has `/controller`, seen from a process that has no term."""
+
+    NOBODY = auto()
+    OURSELVES = auto()
+    """Our session created it, but the answer was lost or the term ended since."""
+    PREDECESSOR = auto()
+    """A former session of this process, or a process of our id that was there before we started."""
+    KAFKA_BROKER = auto()
+    OTHER_KONTROLLER = auto()
+
+
+def holder_of(
+    node: ZkNode | None,
+    *,
+    own_id: BrokerId,
+    own_session: SessionId,
+    former_sessions: Collection[SessionId],
+    is_first_look: bool,
+    registered_brokers: Collection[BrokerId],
+) -> Holder:
+    """Who holds the role. An unreadable `/controller` counts as a Kafka broker's: the role can be taken from it."""
+    if node is None:
+        return Holder.NOBODY
+    if node.ephemeral_owner == own_session:
+        return Holder.OURSELVES
+    try:
+        controller = codecs.decode_controller(node.data)
+    except MalformedZnode as error:
+        log.error("unreadable /controller, the role is taken from whoever wrote it", error=str(error))
+        return Holder.KAFKA_BROKER
+    if controller in registered_brokers:
+        return Holder.KAFKA_BROKER
+    if controller == own_id and (is_first_look or node.ephemeral_owner in former_sessions):
+        return Holder.PREDECESSOR
+    return Holder.OTHER_KONTROLLER
+
+
+async def take_office(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock: Clock) -> Office | None:
+    """Takes the role from whoever has it according to `node`; None where someone else was faster.
+
+    Raises `ConnectionLost` when it is unknown whether the role was taken: look at `/controller` again."""
+    await _ensure_epoch(zk)
+    epoch_node = (await zk.read_many([paths.CONTROLLER_EPOCH]))[0]
+    if epoch_node is None:
+        return None
+    epoch = ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1)
+    data = codecs.encode_controller(own_id, clock.now_ms())
+    ops: list[WriteOp] = [
+        SetData(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(epoch), version=epoch_node.version)
+    ]
+    if node is not None:
+        ops.append(Delete(path=paths.CONTROLLER, version=node.version))
+    ops.append(Create(path=paths.CONTROLLER, data=data, mode=CreateMode.EPHEMERAL))
+    try:
+        await zk.transact(ops)
+    except TransactionFailed as error:
+        log.info("another controller was faster", reason=str(error))
+        return None
+    return Office(epoch=epoch, epoch_version=ZkVersion(epoch_node.version + 1))
+
+
+async def registered_brokers(zk: ZkSession) -> set[BrokerId]:
+    """The ids of the registered brokers, without a watch."""
+    names = (await zk.children_many([paths.BROKER_IDS]))[0] or ()
+    return {BrokerId(int(name)) for name in names if name.isdecimal()}
+
+
+async def _ensure_epoch(zk: ZkSession) -> None:
+    if (await zk.read_many([paths.CONTROLLER_EPOCH]))[0] is not None:
+        return
+    try:
+        await zk.transact(
+            [Create(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(ControllerEpoch(0)))]
+        )
+    except NodeExists:
+        log.debug("somebody else created the controller epoch")

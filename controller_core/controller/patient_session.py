@@ -1,0 +1,69 @@
+"""Reads that wait out a lost connection.
+
+For a read it makes no difference how often it is sent, so a handler never has to know that the connection was away for a
+moment. Writes are not repeated here: `FencedWriter` reads back first. The wait is bounded, and it ends early when the
+session is gone.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from controller_core.zk.session import (
+    ConnectionLost,
+    SessionId,
+    SessionListener,
+    Watch,
+    WriteOp,
+    ZkError,
+    ZkNode,
+    ZkSession,
+)
+
+T = TypeVar("T")
+
+
+class PatientSession:
+    """A `ZkSession` whose reads are sent again after a lost connection. `ConnectionLost` when it stays away too long."""
+
+    def __init__(self, session: ZkSession, reconnect_timeout_ms: int) -> None:
+        self._session = session
+        self._reconnect_timeout_ms = reconnect_timeout_ms
+
+    @property
+    def session_id(self) -> SessionId:
+        return self._session.session_id
+
+    async def wait_connected(self, timeout_ms: int) -> bool:
+        return await self._session.wait_connected(timeout_ms)
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        return await self._patiently(lambda: self._session.read_many(paths))
+
+    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return await self._patiently(lambda: self._session.children_many(paths))
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        return await self._patiently(lambda: self._session.read_watched(paths, watch))
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        return await self._patiently(lambda: self._session.children_watched(path, watch))
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        return await self._session.transact(ops)
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        return await self._session.transact_many(transactions)
+
+    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
+        return self._session.add_listener(listener)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _patiently(self, read: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await read()
+            except ConnectionLost:
+                if not await self._session.wait_connected(self._reconnect_timeout_ms):
+                    raise

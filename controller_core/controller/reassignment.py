@@ -1,0 +1,320 @@
+"""`on_partition_reassignment` of seed 000: a partition moves from OAR by way of OAR + RAR to RAR, in twelve steps.
+
+The steps do not run in one go. Steps 1 to 3 begin a reassignment; step 4 waits for the ISR, which changes by AlterPartition
+requests of the leader; steps 5 to 9 move the leader and remove the old replicas; steps 10 to 12 follow when the brokers
+have answered that the old replicas are deleted, so that none of them keeps a log that nobody owns. AR is written last:
+until then the topic's znode holds OAR and RAR, and a new controller goes on from there.
+
+A reassignment is asked for in `/admin/reassign_partitions`. What cannot be done is reported and taken out of it, so that
+it never blocks the next one.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import structlog
+
+from controller_core.controller import partition_machine, replica_machine, topic_znodes
+from controller_core.controller.cluster_state import RunningReassignment
+from controller_core.controller.events import ReassignmentsRequested
+from controller_core.controller.partition_machine import Election
+from controller_core.controller.partition_states import StateWrite, read_states, write_states
+from controller_core.controller.term import Term
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.leader_selectors import raised
+from controller_core.model.metadata import PartitionState, ReplicaAssignment
+from controller_core.model.reassignment import (
+    all_in_sync,
+    begin_reassignment,
+    complete_reassignment,
+    dropped_replicas,
+)
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import BadVersion, Delete, SetData, WriteOp, ZkNode
+
+log = structlog.get_logger()
+
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
+"""RAR of each partition that is to be reassigned."""
+
+
+async def on_reassignments_requested(term: Term) -> None:
+    """Takes up what `/admin/reassign_partitions` asks for, and takes out of it what cannot be done or is done."""
+    node = await term.watched.node(paths.REASSIGN_PARTITIONS, ReassignmentsRequested())
+    if node is None:
+        return
+    targets = await _decode_or_remove(term, node)
+    running = {partition: run.target for partition, run in term.state.reassignments.items()}
+    idle = {
+        partition: target
+        for partition, target in targets.items()
+        if _is_done(term, partition, target) or not _can_be_done(term, partition, target)
+    }
+    await remove_requests(term, idle)
+    await begin(
+        term,
+        {
+            partition: target
+            for partition, target in targets.items()
+            if partition not in idle and running.get(partition) != target and not _is_ending(term, partition)
+        },
+    )
+
+
+async def begin(term: Term, targets: Targets) -> None:
+    """Steps 1 to 3, and the following ones at once for partitions whose RAR is in sync already."""
+    # 1. update assigned replica list with OAR + RAR replicas
+    before = {partition: _full_assignment(term, partition) for partition in targets}
+    full = {partition: begin_reassignment(before[partition], target) for partition, target in targets.items()}
+    written = await topic_znodes.write_assignments(term, full)
+    for partition, assignment in written.items():
+        term.changes.assignment(partition, before[partition], assignment)
+        term.state.set_assignment(partition, assignment)
+        term.state.reassignments[partition] = RunningReassignment(full=assignment)
+        await _stop_dropped(term, partition, dropped_replicas(before[partition], assignment))
+    await catch_up(term, written)
+    await advance(term, written)
+
+
+async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Steps 2 and 3 for partitions whose RAR is not in sync: all replicas learn of AR, the new ones start."""
+    states = await read_states(term.zk, partitions)
+    waiting = [
+        partition
+        for partition, state in states.items()
+        if not all_in_sync(term.state.reassignments[partition].target, state.leader_and_isr)
+    ]
+    # 2. send LeaderAndIsr request to every replica in OAR + RAR (with AR as OAR + RAR)
+    await announce(term, waiting)
+    # 3. replicas in RAR - OAR -> NewReplica
+    replica_machine.to_new(
+        term,
+        [
+            replica
+            for partition in waiting
+            for broker in term.state.reassignments[partition].full.adding
+            if (replica := PartitionReplica(partition, broker)) not in term.state.replica_status
+        ],
+    )
+
+
+async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Steps 4 to 9, and the last ones where nothing has to be awaited. Called whenever an ISR may have grown."""
+    candidates = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion is None]
+    if not candidates:
+        return
+    states = await read_states(term.zk, candidates)
+    # 4. wait until replicas in RAR join isr
+    in_sync = [
+        partition
+        for partition, state in states.items()
+        if all_in_sync(term.state.reassignments[partition].target, state.leader_and_isr)
+    ]
+    for partition in in_sync:
+        term.state.states[partition] = states[partition]
+    # 5. replicas in RAR -> OnlineReplica
+    replica_machine.to_online(
+        term,
+        [
+            replica
+            for partition in in_sync
+            for broker in term.state.reassignments[partition].full.adding
+            if (replica := PartitionReplica(partition, broker)) in term.state.replica_status
+        ],
+    )
+    # 6. set AR to RAR in memory
+    for partition in in_sync:
+        term.state.set_assignment(partition, ReplicaAssignment(replicas=term.state.reassignments[partition].target))
+    # 7. send LeaderAndIsr request with a potential new leader and RAR to every broker in RAR
+    led = await _move_leaders(term, in_sync, states)
+    # 8. and 9. replicas in OAR - RAR -> OfflineReplica -> NonExistentReplica
+    await _remove_old_replicas(term, led)
+    await finish(term, led)
+
+
+async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Steps 10 to 12 for the partitions whose old replicas are gone."""
+    done = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion == set()]
+    if not done:
+        return
+    # 10. update assigned replica list to RAR in ZK
+    final = {partition: complete_reassignment(term.state.reassignments[partition].full) for partition in done}
+    written = await topic_znodes.write_assignments(term, final)
+    for partition, assignment in written.items():
+        full = term.state.reassignments.pop(partition).full
+        term.state.set_assignment(partition, assignment)
+        term.changes.assignment(partition, full, assignment)
+    # 11. update the /admin/reassign_partitions path in ZK to remove this partition
+    await remove_requests(term, {partition: assignment.replicas for partition, assignment in written.items()})
+    # 12. resend the update metadata request to every broker
+    term.batch.update_metadata(written)
+
+
+async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it deleted replicas: reassignments that waited for the last of theirs are finished."""
+    affected = [partition for partition in partitions if partition in term.state.reassignments]
+    for partition in affected:
+        if (awaiting := term.state.reassignments[partition].awaiting_deletion) is not None:
+            awaiting.discard(broker)
+    await finish(term, affected)
+
+
+async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
+    """Brokers died: nobody waits for their answers. What they keep is cleaned up by a person, as with Kafka."""
+    for run in term.state.reassignments.values():
+        if run.awaiting_deletion:
+            run.awaiting_deletion.difference_update(dead)
+    await finish(term, list(term.state.reassignments))
+
+
+async def resume(term: Term, started: Collection[BrokerId] | None = None) -> None:
+    """Goes on with the reassignments that involve newly started brokers; with all of them when a term begins."""
+    outstanding = [
+        partition
+        for partition, run in term.state.reassignments.items()
+        if run.awaiting_deletion is None and (started is None or not set(run.full.replicas).isdisjoint(started))
+    ]
+    await catch_up(term, outstanding)
+    await advance(term, outstanding)
+
+
+def note_running(term: Term, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+    """Remembers a reassignment that a topic's znode says is running."""
+    if assignment.is_being_reassigned:
+        term.state.reassignments[partition] = RunningReassignment(full=assignment)
+
+
+async def remove_requests(term: Term, served: Targets) -> None:
+    """Takes served requests out of `/admin/reassign_partitions`, and deletes it when nothing is left in it.
+
+    A partition for which another target was written in the meantime stays, and is looked at again."""
+    while served:
+        node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
+        if node is None:
+            return
+        requested = await _decode_or_remove(term, node)
+        remaining = {partition: target for partition, target in requested.items() if served.get(partition) != target}
+        if not served.keys().isdisjoint(remaining):
+            term.enqueue(ReassignmentsRequested())
+        if len(remaining) == len(requested):
+            return
+        op: WriteOp = Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)
+        if remaining:
+            data = codecs.encode_reassignment(remaining)
+            op = SetData(path=paths.REASSIGN_PARTITIONS, data=data, version=node.version)
+        failed = (await term.writer.write({paths.REASSIGN_PARTITIONS: [op]})).failed
+        if not any(isinstance(error, BadVersion) for error in failed.values()):
+            return
+
+
+async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """Raises the leader epoch and tells all assigned replicas: a changed AR is ignored under the epoch they know.
+
+    Returns the states from before of the partitions that were announced."""
+    announced: dict[TopicPartition, PartitionState] = {}
+    remaining = list(partitions)
+    while remaining:
+        states = await read_states(term.zk, remaining)
+        failed = await write_states(
+            term,
+            {
+                partition: StateWrite(leader_and_isr=raised(state.leader_and_isr), expected=state.partition_epoch)
+                for partition, state in states.items()
+            },
+        )
+        for partition in states.keys() - failed.keys():
+            announced[partition] = states[partition]
+            assignment = term.state.assignment(partition)
+            term.changes.leadership(
+                partition, states[partition].leader_and_isr, term.state.states[partition].leader_and_isr
+            )
+            existing = [broker for broker in assignment.replicas if broker not in assignment.adding]
+            term.batch.leader_and_isr(partition, existing)
+            term.batch.leader_and_isr(partition, assignment.adding, is_new=True)
+        remaining = [partition for partition, error in failed.items() if isinstance(error, BadVersion)]
+    return announced
+
+
+async def _move_leaders(
+    term: Term, partitions: list[TopicPartition], states: Mapping[TopicPartition, PartitionState]
+) -> list[TopicPartition]:
+    """Step 7. Where no replica of RAR can lead, the reassignment goes back to waiting; returns the others."""
+    live = term.state.live
+    stay = [p for p in partitions if states[p].leader_and_isr.leader in live & set(term.state.assignment(p).target)]
+    move = [p for p in partitions if p not in set(stay)]
+    announced = await announce(term, stay)
+    not_elected = await partition_machine.to_online(term, move, Election.REASSIGNED) if move else {}
+    led = [p for p in partitions if p in announced or (p in set(move) and p not in not_elected)]
+    for partition in set(partitions) - set(led):
+        term.state.set_assignment(partition, term.state.reassignments[partition].full)
+    return led
+
+
+async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> None:
+    old = [
+        PartitionReplica(partition, broker)
+        for partition in partitions
+        for broker in term.state.reassignments[partition].full.removing
+    ]
+    known = [replica for replica in old if replica in term.state.replica_status]
+    await replica_machine.delete(term, known)
+    for partition in partitions:
+        run = term.state.reassignments[partition]
+        run.awaiting_deletion = set(run.full.removing) & term.state.live_or_shutting_down
+
+
+async def _stop_dropped(term: Term, partition: TopicPartition, brokers: Iterable[BrokerId]) -> None:
+    """A replaced target: replicas that were being added for the former one are stopped and deleted."""
+    dropped = [PartitionReplica(partition, broker) for broker in brokers]
+    known = [replica for replica in dropped if replica in term.state.replica_status]
+    await replica_machine.delete(term, known)
+
+
+async def _decode_or_remove(term: Term, node: ZkNode) -> Targets:
+    """What the znode asks for; an unreadable one is removed, an unreadable entry of it skipped, both with an error."""
+    try:
+        plan = codecs.decode_reassignment(node.data)
+    except MalformedZnode as error:
+        log.error("unreadable reassignment removed", error=str(error))
+        await term.writer.write({node.version: [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]})
+        return {}
+    for reason in plan.rejected:
+        log.error("entry of the reassignment skipped", reason=reason)
+    if not plan.partitions:
+        await term.writer.write({node.version: [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]})
+    return plan.partitions
+
+
+def _can_be_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+    reason = _why_not(term, partition, target)
+    if reason is not None:
+        log.error("reassignment refused", partition=str(partition), target=list(target), reason=reason)
+    return reason is None
+
+
+def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
+    if not term.state.has(partition):
+        return "there is no such partition"
+    if partition.topic in term.state.deletions:
+        return "its topic is being deleted"
+    run = term.state.reassignments.get(partition)
+    if run is not None and run.target == target:
+        return None
+    present = _full_assignment(term, partition).replicas
+    missing = [broker for broker in target if broker not in present and broker not in term.state.live]
+    return f"brokers {missing} are not live: start them, or name live ones" if missing else None
+
+
+def _is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+    return partition not in term.state.reassignments and term.state.assignment(partition).replicas == target
+
+
+def _is_ending(term: Term, partition: TopicPartition) -> bool:
+    """Whether it is too late for another target: the next one is taken up when this reassignment is finished."""
+    run = term.state.reassignments.get(partition)
+    return run is not None and run.awaiting_deletion is not None
+
+
+def _full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
+    run = term.state.reassignments.get(partition)
+    return run.full if run else term.state.assignment(partition)

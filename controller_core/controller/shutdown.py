@@ -1,0 +1,63 @@
+"""`shutdownBroker` of seed 000: a broker that wants to stop asks for it, and hands over what it leads first.
+
+The broker asks with ControlledShutdown until nothing remains that it leads, and only then stops (KIP-380 for its epoch).
+"""
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from controller_core.controller import partition_machine, replica_machine
+from controller_core.controller.partition_machine import Election
+from controller_core.controller.term import Term
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.transitions import ReplicaStatus
+from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
+
+log = structlog.get_logger()
+
+UNCHECKED_EPOCH = -1
+
+
+async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+    """Answers which partitions the broker still leads; an error where it is not the broker that the controller knows."""
+    broker = term.state.brokers.get(request.broker_id)
+    if broker is None:
+        return refusal(ErrorCode.broker_not_available)
+    if request.broker_epoch != UNCHECKED_EPOCH and request.broker_epoch < broker.epoch:
+        return refusal(ErrorCode.stale_broker_epoch)
+    remaining = await shutdown_broker(term, broker.id)
+    log.info("controlled shutdown", broker=broker.id, remaining=[str(partition) for partition in remaining])
+    return ControlledShutdownResponse(
+        error_code=ErrorCode.none,
+        remaining_partitions=tuple(
+            RemainingPartition(topic_name=partition.topic, partition_index=partition.partition)
+            for partition in remaining
+        ),
+    )
+
+
+async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
+    """shutdownBroker, its steps in the order of the specification; returns what the broker still leads.
+
+    Partitions whose only replica is on the broker are left alone: nobody can take them over."""
+    term.state.shutting_down.add(broker)
+    replicated = [
+        partition
+        for partition in term.state.partitions_on([broker])
+        if len(term.state.assignment(partition).replicas) > 1
+        and partition in term.state.states
+        and partition.topic not in term.state.deletions
+    ]
+    # 1. each partition whose leader is on shutdown broker -> OnlinePartition
+    await partition_machine.to_online(term, term.state.led_by(replicated, {broker}), Election.CONTROLLED_SHUTDOWN)
+    # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica
+    led = set(term.state.led_by(replicated, {broker}))
+    followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
+    online = [r for r in followers if term.state.replica_status.get(r) is not ReplicaStatus.OFFLINE]
+    await replica_machine.to_offline(term, online)
+    return sorted(led)
+
+
+def refusal(error_code: ErrorCode) -> ControlledShutdownResponse:
+    """The answer that something else than leaderships stands in the way."""
+    return ControlledShutdownResponse(error_code=error_code, remaining_partitions=())

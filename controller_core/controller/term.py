@@ -1,0 +1,49 @@
+"""A term of office: everything an operation needs while this process is the controller.
+
+A term begins when `/controller` is won and ends when it is lost; nothing of it outlives it. Operations are functions over
+a term, one module for each procedure of the specification, and reach the world only through what the term holds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from controller_core.controller.channels import BrokerChannels
+from controller_core.controller.clock import Clock
+from controller_core.controller.cluster_state import ClusterState
+from controller_core.controller.events import Event
+from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
+from controller_core.controller.state_change_log import StateChangeLog
+from controller_core.controller.watched_reads import WatchedReads
+from controller_core.zk.fenced import FencedWriter
+from controller_core.zk.session import ZkSession
+
+
+class Settings(Protocol):
+    """What operations need to know of the controller's settings."""
+
+    @property
+    def unclean_leader_election_enable(self) -> bool:
+        """The default of topics that do not say `unclean.leader.election.enable` themselves."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One term as the controller."""
+
+    identity: ControllerIdentity
+    zk: ZkSession
+    watched: WatchedReads
+    writer: FencedWriter
+    state: ClusterState
+    batch: RequestBatch
+    channels: BrokerChannels
+    changes: StateChangeLog
+    clock: Clock
+    settings: Settings
+    enqueue: Callable[[Event], None]
+
+    def send_requests(self) -> None:
+        """Sends what the operation has gathered so far, before it goes on; the rest is sent at the event's end."""
+        self.batch.flush(self.channels)

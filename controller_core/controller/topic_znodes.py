@@ -1,0 +1,106 @@
+"""Reading and rewriting `/brokers/topics/T`, the one place that holds the assigned replicas of a topic.
+
+Whoever rewrites it writes the topic's id back: a topic that lost its id gets another one, and its brokers then refuse
+its partitions (KAFKA-12835).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from controller_core.controller.events import TopicModified
+from controller_core.controller.term import Term
+from controller_core.model.ids import PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import BadVersion, SetData, ZkNode, ZkVersion
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicZnode:
+    """A topic's znode as read: its content, its version for the next write, and which incarnation it is."""
+
+    content: TopicAssignment
+    version: ZkVersion
+    czxid: int
+
+
+Rewrite = Callable[[TopicName, TopicAssignment], TopicAssignment]
+"""The new content of a topic's znode, from the content it has now; the same object where nothing changes."""
+
+
+async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool = False) -> dict[TopicName, TopicZnode]:
+    """The znodes of the topics; a vanished or unreadable one is left out, the latter with an error in the log."""
+    names = list(topics)
+    by_path = {paths.topic(name): name for name in names}
+    if watched:
+        nodes = await term.watched.nodes(list(by_path), lambda path: TopicModified(by_path[path]))
+    else:
+        nodes = await term.zk.read_many(list(by_path))
+    decoded = {name: _decode(name, node) for name, node in zip(names, nodes, strict=True) if node is not None}
+    return {name: znode for name, znode in decoded.items() if znode is not None}
+
+
+async def rewrite_topics(term: Term, topics: Iterable[TopicName], rewrite: Rewrite) -> dict[TopicName, TopicAssignment]:
+    """Rewrites the znodes of topics, each from what it holds now; a topic that someone else wrote in between is redone.
+
+    Returns the contents that the znodes have afterwards; topics that are gone are left out."""
+    contents: dict[TopicName, TopicAssignment] = {}
+    remaining = list(topics)
+    while remaining:
+        znodes = await read_topics(term, remaining)
+        rewritten = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
+        writes = {
+            name: [SetData(path=paths.topic(name), data=codecs.encode_topic(content), version=znodes[name].version)]
+            for name, content in rewritten.items()
+            if content is not znodes[name].content
+        }
+        failed = (await term.writer.write(writes)).failed if writes else {}
+        contents.update({name: content for name, content in rewritten.items() if name not in failed})
+        remaining = [name for name, error in failed.items() if isinstance(error, BadVersion)]
+    return contents
+
+
+async def write_assignments(
+    term: Term, assignments: Mapping[TopicPartition, ReplicaAssignment]
+) -> dict[TopicPartition, ReplicaAssignment]:
+    """Writes the assignments of partitions into the znodes of their topics, one write for a topic.
+
+    Returns those that ZooKeeper now has: without the partitions of topics that vanished."""
+    by_topic: dict[TopicName, dict[PartitionId, ReplicaAssignment]] = {}
+    for (topic, partition), assignment in assignments.items():
+        by_topic.setdefault(topic, {})[partition] = assignment
+
+    def with_assignments(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+        changed = {p: a for p, a in by_topic[name].items() if p in content.partitions}
+        if all(content.partitions[partition] == assignment for partition, assignment in changed.items()):
+            return content
+        return replace(
+            content, topic_id=content.topic_id or known_id(term, name), partitions={**content.partitions, **changed}
+        )
+
+    contents = await rewrite_topics(term, by_topic, with_assignments)
+    return {
+        partition: assignment
+        for partition, assignment in assignments.items()
+        if (content := contents.get(partition.topic)) and content.partitions.get(partition.partition) == assignment
+    }
+
+
+def known_id(term: Term, topic: TopicName) -> TopicId | None:
+    """The id that the topic is known to have."""
+    known = term.state.topics.get(topic)
+    return known.topic_id if known else None
+
+
+def _decode(name: TopicName, node: ZkNode) -> TopicZnode | None:
+    try:
+        content = codecs.decode_topic(name, node.data)
+    except MalformedZnode as error:
+        log.error("unreadable topic znode, the topic is left alone", topic=name, error=str(error))
+        return None
+    return TopicZnode(content=content, version=node.version, czxid=node.czxid)

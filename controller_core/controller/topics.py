@@ -1,0 +1,135 @@
+"""Topics and partitions appear and vanish: `on_new_topic_creation` and `on_new_partition_creation` of seed 000.
+
+A topic's znode is written by whoever creates it: a tool, the operator, or a broker that creates topics by itself. Brokers
+choose replicas among all that UpdateMetadata lists, and so sometimes the controller's own id; such a replica could never
+exist, and is replaced before anything else happens to the partition.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import structlog
+
+from controller_core.controller import partition_machine, reassignment, replica_machine
+from controller_core.controller.events import ReassignmentsRequested, TopicsChanged
+from controller_core.controller.term import Term
+from controller_core.controller.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.metadata import TopicAssignment
+from controller_core.model.placement_repair import without_phantom
+from controller_core.zk import paths
+
+log = structlog.get_logger()
+
+
+async def on_topics_changed(term: Term) -> None:
+    """Compares the topics of ZooKeeper with the known ones; a topic deleted and created again in between is both."""
+    names = await read_topic_names(term)
+    znodes = await read_topics(term, names)
+    known = term.state.topics
+    recreated = [name for name, znode in znodes.items() if name in known and known[name].czxid != znode.czxid]
+    vanished = [name for name in term.state.topics if name not in names]
+    on_topics_vanished(term, [*vanished, *recreated])
+    new = [name for name in znodes if name not in term.state.topics]
+    if new:
+        await on_new_topic_creation(term, new)
+
+
+async def read_topic_names(term: Term) -> list[TopicName]:
+    """The names of all topics, watched for new and vanished ones."""
+    return [TopicName(name) for name in await term.watched.children(paths.TOPICS, TopicsChanged())]
+
+
+def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
+    """Forgets topics whose znodes are gone, and makes the brokers forget them. Their logs are left alone.
+
+    A reassignment of such a topic ends here, and the next look at `/admin/reassign_partitions` drops its entry."""
+    for name in topics:
+        topic_id = known_id(term, name)
+        partitions = term.state.remove_topic(name)
+        log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
+        term.batch.forget_metadata(partitions, topic_id)
+        term.enqueue(ReassignmentsRequested())
+
+
+async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None:
+    """onNewTopicCreation: the topics' partitions are created."""
+    znodes = await load_topics(term, topics)
+    partitions = [
+        TopicPartition(name, partition) for name in znodes for partition in term.state.topics[name].partitions
+    ]
+    log.info("new topics", topics=sorted(znodes), partitions=len(partitions))
+    await on_new_partition_creation(term, partitions)
+
+
+async def on_topic_modified(term: Term, topic: TopicName) -> None:
+    """A topic's znode was written: partitions that are not known yet are new; all else in it is not taken from there."""
+    known = term.state.topics.get(topic)
+    znode = (await read_topics(term, [topic], watched=True)).get(topic)
+    if known is None or znode is None or znode.czxid != known.czxid:
+        return
+    if known.topic_id is not None and znode.content.topic_id != known.topic_id:
+        log.error("topic znode was rewritten without its topic id, which is restored", topic=topic)
+        await _make_sound(term, {topic: znode})
+    added = [TopicPartition(topic, p) for p in znode.content.partitions if p not in known.partitions]
+    if not added or topic in term.state.deletions:
+        return
+    content = (await _make_sound(term, {topic: znode}))[topic]
+    for partition in added:
+        term.state.set_assignment(partition, content.partitions[partition.partition])
+    log.info("new partitions", topic=topic, partitions=sorted(partition.partition for partition in added))
+    await on_new_partition_creation(term, added)
+
+
+async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """onNewPartitionCreation, its steps in the order of the specification."""
+    partitions = list(partitions)
+    # 1. new partitions -> NewPartition
+    partition_machine.to_new(term, partitions)
+    # 2. all replicas of new partitions -> NewReplica
+    replica_machine.to_new(term, term.state.replicas_of(partitions))
+    # 3. new partitions -> OnlinePartition
+    await partition_machine.to_online(term, partitions)
+    # 4. all replicas of new partitions -> OnlineReplica
+    replica_machine.to_online(term, term.state.replicas_of(partitions))
+
+
+async def load_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
+    """Takes topics into the cluster state, with a topic id and without replicas on the controller itself."""
+    znodes = await read_topics(term, topics, watched=True)
+    contents = await _make_sound(term, znodes)
+    for name, content in contents.items():
+        term.state.add_topic(name, content.topic_id, znodes[name].czxid)
+        for partition, assignment in content.partitions.items():
+            term.state.set_assignment(TopicPartition(name, partition), assignment)
+            reassignment.note_running(term, TopicPartition(name, partition), assignment)
+    return {name: znodes[name] for name in contents}
+
+
+async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicAssignment]:
+    """The contents of the topics after what must be mended in them was written back."""
+    replicas = Counter(
+        broker
+        for topic in term.state.topics.values()
+        for assignment in topic.partitions.values()
+        for broker in assignment.replicas
+    ) if any(_names(term.identity.id, znode.content) for znode in znodes.values()) else Counter()  # fmt: skip
+
+    def sound(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+        topic_id = known_id(term, name) or content.topic_id or term.clock.new_topic_id()
+        partitions = without_phantom(content.partitions, term.identity.id, term.state.live, replicas)
+        if topic_id == content.topic_id and partitions == content.partitions:
+            return content
+        if partitions != content.partitions:
+            log.warning("replicas on the controller's own id replaced", topic=name, phantom=term.identity.id)
+        return replace(content, topic_id=topic_id, partitions=partitions)
+
+    unsound = [name for name, znode in znodes.items() if sound(name, znode.content) is not znode.content]
+    mended = await rewrite_topics(term, unsound, sound) if unsound else {}
+    intact = {name: znode.content for name, znode in znodes.items() if name not in unsound}
+    return {**intact, **mended}
+
+
+def _names(broker: BrokerId, content: TopicAssignment) -> bool:
+    return any(broker in assignment.replicas for assignment in content.partitions.values())

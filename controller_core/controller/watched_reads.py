@@ -1,0 +1,54 @@
+"""Reads that also watch: at most one armed watch for each znode, and one event when it fires.
+
+A watch is one-shot, so every read of a handler arms it again; a read for another reason would arm a second one, and from
+then on each change would wake the controller twice. This keeps count of what is armed.
+"""
+
+from collections.abc import Callable, Sequence
+
+from controller_core.controller.events import Event
+from controller_core.zk.session import Watch, ZkNode, ZkSession
+
+
+class WatchedReads:
+    """Reads the present state and makes sure that the next change of it queues an event."""
+
+    def __init__(self, zk: ZkSession, enqueue: Callable[[Event], None]) -> None:
+        self._zk = zk
+        self._enqueue = enqueue
+        self._armed: set[tuple[str, str]] = set()
+
+    async def nodes(self, paths: Sequence[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
+        """The znodes at the paths, each watched for being created, written or deleted."""
+        unarmed = [path for path in paths if ("node", path) not in self._armed]
+        found = dict(zip(unarmed, await self._arm(unarmed, event_of), strict=True))
+        armed = [path for path in paths if path not in found]
+        found |= dict(zip(armed, await self._zk.read_many(armed), strict=True)) if armed else {}
+        return [found[path] for path in paths]
+
+    async def node(self, path: str, event: Event) -> ZkNode | None:
+        """The znode at the path, watched for being created, written or deleted."""
+        return (await self.nodes([path], lambda _: event))[0]
+
+    async def children(self, path: str, event: Event) -> tuple[str, ...]:
+        """The names of the children, watched for changes; none where there is no such znode, which is not watched."""
+        if ("children", path) in self._armed:
+            return (await self._zk.children_many([path]))[0] or ()
+        children = await self._zk.children_watched(path, self._watch("children", path, event))
+        if children is None:
+            self._armed.discard(("children", path))
+        return children or ()
+
+    async def _arm(self, paths: list[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
+        if not paths:
+            return []
+        return await self._zk.read_watched(paths, lambda path: self._watch("node", path, event_of(path)))
+
+    def _watch(self, kind: str, path: str, event: Event) -> Watch:
+        self._armed.add((kind, path))
+
+        def fired(_: object) -> None:
+            self._armed.discard((kind, path))
+            self._enqueue(event)
+
+        return fired

@@ -1,0 +1,93 @@
+"""A controller process from start to end: connects the seams, runs the controller, and says why it stopped."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from controller_core.controller.clock import SystemClock
+from controller_core.controller.controller import Controller, Seams
+from controller_core.controller.metrics import ControllerMetrics
+from controller_core.controller.office import registered_brokers
+from controller_core.model.ids import BrokerId
+from controller_core.process.http import serve_metrics
+from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
+from controller_core.wire.listener import Listener, OwnedApi
+from controller_core.wire.messages import AllocateProducerIdsRequest, AlterPartitionRequest, ControlledShutdownRequest
+from controller_core.wire.tcp_link import tcp_link_factory
+from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.session import ZkSession
+
+log = structlog.get_logger()
+
+
+async def run_controller(
+    settings: ControllerProcessSettings, session_of: Callable[[ZkSession], ZkSession] = lambda session: session
+) -> None:
+    """Runs until SIGTERM or SIGINT. `session_of` may wrap the session; tests of failures do.
+
+    Raises `InvalidSettings`, `ZooKeeperUnreachable` (at the start), `ZooKeeperGone` (later), and `OSError` for a port."""
+    async with AsyncExitStack() as stack:
+        session = await KazooSession.connect(
+            settings.zookeeper,
+            session_timeout_ms=settings.zookeeper_session_timeout_ms,
+            connect_timeout_ms=settings.zookeeper_timeout_ms,
+        )
+        stack.push_async_callback(session.close)
+        zk = session_of(session)
+        if settings.id in await registered_brokers(zk):
+            raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
+        registry = CollectorRegistry()
+        controller, listener = _assemble(settings, zk, registry)
+        await listener.start()
+        stack.push_async_callback(listener.close)
+        if settings.metrics_port is not None:
+            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry)
+            stack.push_async_callback(stop)
+        await _until_signalled(controller)
+
+
+def _assemble(
+    settings: ControllerProcessSettings, zk: ZkSession, registry: CollectorRegistry
+) -> tuple[Controller, Listener]:
+    endpoint = settings.endpoint
+    own_id = BrokerId(settings.id)
+
+    def relay_target() -> tuple[str, int] | None:
+        term = controller.term
+        brokers = term.state.brokers.values() if term else ()
+        endpoints = (broker.endpoint(endpoint.listener) for broker in brokers)
+        return next(((found.host, found.port) for found in endpoints if found), None)
+
+    listener = Listener(
+        host=settings.bind.host.strip("[]"),
+        port=settings.bind.port,
+        apis=[
+            OwnedApi((AlterPartitionRequest,), lambda request: controller.answer(request)),
+            OwnedApi((ControlledShutdownRequest,), lambda request: controller.answer(request)),
+            OwnedApi((AllocateProducerIdsRequest,), lambda request: controller.answer(request)),
+        ],
+        relay_target=relay_target,
+    )
+    seams = Seams(
+        zk=zk,
+        links=tcp_link_factory(endpoint.listener, str(own_id), request_timeout_ms=settings.request_timeout_ms),
+        clock=SystemClock(),
+        close_connections=listener.close_connections,
+    )
+    controller = Controller(own_id, endpoint, seams, settings, ControllerMetrics(registry))
+    return controller, listener
+
+
+async def _until_signalled(controller: Controller) -> None:
+    running = asyncio.create_task(controller.run())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, running.cancel)
+    try:
+        await running
+    except asyncio.CancelledError:
+        log.info("stopped")

@@ -1,0 +1,134 @@
+"""The settings of a controller process: command line, then environment (`KONTROLLER_*`), then a settings file (YAML)."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from controller_core.controller.request_batch import SECURITY_PROTOCOL_IDS
+from controller_core.model.metadata import Endpoint
+
+_LISTENER: Final = re.compile(r"(?P<listener>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]+):(?P<port>\d+)")
+
+
+class InvalidSettings(Exception):
+    """Settings that cannot be used; the message has a line for each, saying what to change."""
+
+
+class ControllerProcessSettings(BaseSettings):
+    """All that can be set about a controller process."""
+
+    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
+
+    zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
+    id: int = Field(ge=0, description="The controller's id among the brokers' ids; no broker may have it.")
+    listen: str = Field(description="The listener that brokers reach the controller on: PLAINTEXT://HOST:PORT.")
+    advertise: str | None = Field(
+        default=None, description="What brokers are told to connect to, HOST:PORT; by default what --listen says."
+    )
+    zookeeper_session_timeout_ms: int = Field(
+        default=6000, ge=1000, description="After how long without a sign of life ZooKeeper gives the role away."
+    )
+    zookeeper_timeout_ms: int = Field(
+        default=60_000, ge=1000, description="How long ZooKeeper may be out of reach before the process exits."
+    )
+    request_timeout_ms: int = Field(default=30_000, ge=1000, description="How long a broker may take to answer.")
+    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
+    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
+    unclean_leader_election_enable: bool = Field(
+        default=False, description="The default of topics that do not set unclean.leader.election.enable."
+    )
+    log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
+
+    @field_validator("listen")
+    @classmethod
+    def _listener_is_readable(cls, value: str) -> str:
+        parse_listener(value)
+        return value
+
+    @field_validator("advertise")
+    @classmethod
+    def _advertised_address_is_readable(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_listener(f"PLAINTEXT://{value}")
+        return value
+
+    @model_validator(mode="after")
+    def _brokers_can_reach_it(self) -> "ControllerProcessSettings":
+        if self.endpoint.host in ("0.0.0.0", "[::]"):  # noqa: S104 - the value is refused here, nothing binds to it
+            raise ValueError(
+                f"brokers cannot connect to {self.endpoint.host}: say with advertise which host and port they reach"
+            )
+        return self
+
+    @property
+    def bind(self) -> Endpoint:
+        """Where the process listens."""
+        return parse_listener(self.listen)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where brokers are told to connect."""
+        if self.advertise is None:
+            return self.bind
+        return parse_listener(f"{self.bind.listener}://{self.advertise}")
+
+
+def parse_listener(text: str) -> Endpoint:
+    """`PLAINTEXT://HOST:PORT` as an endpoint; a listener name that is no security protocol stands for PLAINTEXT.
+
+    Raises `ValueError` that says what is expected."""
+    match = _LISTENER.fullmatch(text)
+    if match is None or int(match["port"]) > 65535:
+        raise ValueError(f"{text!r} is not of the form PLAINTEXT://HOST:PORT")
+    name = match["listener"]
+    if name in SECURITY_PROTOCOL_IDS and name != "PLAINTEXT":
+        raise ValueError(f"{name} is not served yet: use a PLAINTEXT listener")
+    return Endpoint(listener=name, security_protocol="PLAINTEXT", host=match["host"], port=int(match["port"]))
+
+
+def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -> ControllerProcessSettings:
+    """Settings from what the command line gave, the environment, and a file. Raises `InvalidSettings`."""
+    from_file = _read_file(settings_file) if settings_file else {}
+    explicit = {name: value for name, value in given.items() if value is not None}
+    environment = {
+        name for name in ControllerProcessSettings.model_fields if f"KONTROLLER_{name.upper()}" in _environment_names()
+    }
+    merged = {name: value for name, value in from_file.items() if name not in environment} | explicit
+    try:
+        return ControllerProcessSettings(**merged)
+    except ValidationError as error:
+        lines = [_explain(dict(detail)) for detail in error.errors()]
+        raise InvalidSettings("\n".join(lines)) from error
+
+
+def _environment_names() -> set[str]:
+    return {name.upper() for name in os.environ}
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise InvalidSettings(f"settings file {path} cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise InvalidSettings(f"settings file {path} is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise InvalidSettings(f"settings file {path} must hold settings as `name: value`")
+    return {str(name).replace("-", "_"): value for name, value in content.items()}
+
+
+def _explain(detail: dict[str, Any]) -> str:
+    name = ".".join(str(part) for part in detail["loc"])
+    option = f"--{name.replace('_', '-')}"
+    if detail["type"] == "missing":
+        return f"{option} is missing: give it, or set KONTROLLER_{name.upper()}, or {name} in the settings file"
+    if detail["type"] == "extra_forbidden":
+        return f"{name} is no setting"
+    reason = str(detail["msg"]).removeprefix("Value error, ")
+    return f"{option}: {reason}" if name else reason
