@@ -1,0 +1,438 @@
+"""The controller's own port, over real sockets: what is answered here, what is relayed, and what ends a connection."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.schema.api_versions.v3 import ApiVersionsRequest
+from kio.schema.metadata.v9 import MetadataRequest
+from kio.schema.produce.v8 import ProduceRequest as ProduceRequest8
+from kio.schema.produce.v9 import ProduceRequest as ProduceRequest9
+from kio.static.primitive import i16, i32Timedelta
+from structlog.testing import capture_logs
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_core.wire.frames import (
+    decode_response,
+    encode_request,
+    read_correlation_id,
+    read_frame,
+    read_request_head,
+    with_length,
+)
+from controller_core.wire.listener import Listener, ListenerLimits, OwnedApi
+from controller_core.wire.messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ErrorCode,
+    UpdateMetadataRequest,
+)
+
+DEADLINE_S = 10
+
+
+class Peer:
+    """A client's end of a connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def receive(self) -> bytes | None:
+        """The next frame's content; None when the other end closed the connection, orderly or not."""
+        async with asyncio.timeout(DEADLINE_S):
+            try:
+                return await read_frame(self.reader)
+            except ConnectionResetError:
+                return None
+
+    async def answer(self) -> bytes:
+        content = await self.receive()
+        assert content is not None, "the connection was closed instead of an answer"
+        return content
+
+
+class ScriptedBroker:
+    """A broker that keeps what it receives and answers with what `script` makes of it."""
+
+    def __init__(self) -> None:
+        self.address: tuple[str, int] | None = None
+        self.received: list[bytes] = []
+        self.connections = 0
+        self.script: Callable[[bytes], bytes | None] = lambda content: with_length(content[4:8] + b"answer")
+        self.writers: list[asyncio.StreamWriter] = []
+        self.changed = asyncio.Condition()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.writers.append(writer)
+        while (content := await read_frame(reader)) is not None:
+            self.received.append(content)
+            answer = self.script(content)
+            if answer is not None:
+                writer.write(answer)
+            async with self.changed:
+                self.changed.notify_all()
+        writer.close()
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S), self.changed:
+            await self.changed.wait_for(condition)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[ScriptedBroker]:
+    broker = ScriptedBroker()
+    server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
+    broker.address = server.sockets[0].getsockname()
+    yield broker
+    server.close()
+    for writer in broker.writers:
+        writer.close()
+
+
+async def agree(request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+    code = ErrorCode.none if request.broker_id == 1 else ErrorCode.broker_not_available
+    return ControlledShutdownResponse(error_code=code, remaining_partitions=())
+
+
+@asynccontextmanager
+async def listening(
+    broker: ScriptedBroker | None = None,
+    answer: Callable[[ControlledShutdownRequest], Awaitable[Any]] = agree,
+    **limits: int,
+) -> AsyncIterator[Listener]:
+    listener = Listener(
+        host="127.0.0.1",
+        port=0,
+        apis=[OwnedApi((ControlledShutdownRequest,), answer)],
+        relay_target=lambda: broker.address if broker is not None else None,
+        limits=ListenerLimits(**limits),
+    )
+    await listener.start()
+    try:
+        yield listener
+    finally:
+        await listener.close()
+
+
+@asynccontextmanager
+async def connected(listener: Listener) -> AsyncIterator[Peer]:
+    peer = Peer(*await asyncio.open_connection("127.0.0.1", listener.port))
+    try:
+        yield peer
+    finally:
+        peer.writer.close()
+
+
+@pytest.fixture
+def logged() -> Iterator[list[Any]]:
+    with capture_logs() as lines:
+        yield lines
+
+
+def warnings(logged: list[Any]) -> list[tuple[str, str]]:
+    return [(line["event"], line.get("kind", "")) for line in logged if line["log_level"] in ("warning", "error")]
+
+
+def shutdown(broker: int = 1, correlation_id: int = 5) -> bytes:
+    request = ControlledShutdownRequest(broker_id=BrokerId(broker), broker_epoch=BrokerEpoch(9))
+    return encode_request(request, correlation_id, f"broker-{broker}")
+
+
+def error_code(content: bytes) -> ErrorCode:
+    return decode_response(ControlledShutdownResponse, content).error_code
+
+
+METADATA = encode_request(
+    MetadataRequest(
+        topics=None,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    ),
+    11,
+    "client",
+)
+
+
+def produce(kind: type[Any], acks: int, correlation_id: int) -> bytes:
+    request = kind(transactional_id="mine", acks=i16(acks), timeout=i32Timedelta.parse(timedelta()), topic_data=())
+    return encode_request(request, correlation_id, "producer")
+
+
+async def test_an_owned_request_is_answered_by_its_handler() -> None:
+    async with listening() as listener, connected(listener) as peer:
+        peer.send(shutdown(broker=1, correlation_id=5))
+        content = await peer.answer()
+        assert read_correlation_id(content) == 5
+        assert error_code(content) == ErrorCode.none
+
+
+async def test_requests_of_one_connection_are_answered_in_order_even_when_sent_at_once() -> None:
+    async with listening() as listener, connected(listener) as peer:
+        peer.send(b"".join(shutdown(broker=number % 2, correlation_id=number) for number in range(20)))
+        assert [read_correlation_id(await peer.answer()) for _ in range(20)] == list(range(20))
+
+
+async def test_a_request_that_arrives_in_pieces_is_answered() -> None:
+    async with listening() as listener, connected(listener) as peer:
+        for byte in shutdown():
+            peer.send(bytes([byte]))
+            await peer.writer.drain()
+        assert error_code(await peer.answer()) == ErrorCode.none
+
+
+@pytest.mark.parametrize(
+    "request_frame",
+    [METADATA, encode_request(ApiVersionsRequest(client_software_name="c", client_software_version="1"), 12, "client")],
+    ids=["Metadata", "ApiVersions"],
+)
+async def test_what_the_controller_does_not_own_reaches_a_broker_unchanged(
+    broker: ScriptedBroker, request_frame: bytes
+) -> None:
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(request_frame)
+        assert await peer.answer() == request_frame[8:12] + b"answer"
+        assert broker.received == [request_frame[4:]]
+
+
+async def test_owned_and_relayed_requests_keep_their_order_on_one_connection(broker: ScriptedBroker) -> None:
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(METADATA + shutdown(correlation_id=12) + METADATA)
+        assert [read_correlation_id(await peer.answer()) for _ in range(3)] == [11, 12, 11]
+        assert broker.connections == 1
+
+
+async def test_every_client_has_an_upstream_connection_of_its_own(broker: ScriptedBroker) -> None:
+    async with listening(broker) as listener, connected(listener) as one, connected(listener) as other:
+        for peer in (one, other, one):
+            peer.send(METADATA)
+            await peer.answer()
+        assert broker.connections == 2
+
+
+async def test_an_owned_request_needs_no_broker(broker: ScriptedBroker) -> None:
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(shutdown())
+        await peer.answer()
+        assert broker.connections == 0
+
+
+@pytest.mark.parametrize("kind", [ProduceRequest8, ProduceRequest9], ids=["v8", "v9"])
+async def test_a_produce_request_without_acks_gets_no_answer_and_blocks_nothing(
+    broker: ScriptedBroker, kind: type[Any]
+) -> None:
+    def answer(content: bytes) -> bytes | None:
+        return None if read_request_head(content).correlation_id == 1 else with_length(content[4:8])
+
+    broker.script = answer
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(produce(kind, acks=0, correlation_id=1) + produce(kind, acks=1, correlation_id=2))
+        assert read_correlation_id(await peer.answer()) == 2
+        assert len(broker.received) == 2
+
+
+async def test_a_client_is_disconnected_when_no_broker_is_live() -> None:
+    async with listening(None) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        assert await peer.receive() is None
+
+
+async def test_a_client_is_disconnected_when_its_broker_goes_away(broker: ScriptedBroker) -> None:
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        await peer.answer()
+        broker.writers[0].close()
+        assert await peer.receive() is None
+
+
+async def test_a_client_is_disconnected_when_its_broker_closes_instead_of_answering(broker: ScriptedBroker) -> None:
+    broker.script = lambda content: broker.writers[0].close()
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        assert await peer.receive() is None
+
+
+async def test_an_answer_to_another_request_is_not_passed_on(broker: ScriptedBroker) -> None:
+    broker.script = lambda content: with_length(b"\0\0\0\x63")
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        assert await peer.receive() is None
+
+
+async def test_the_upstream_connection_ends_with_the_clients(broker: ScriptedBroker) -> None:
+    async with listening(broker) as listener:
+        async with connected(listener) as peer:
+            peer.send(METADATA)
+            await peer.answer()
+        async with asyncio.timeout(DEADLINE_S):
+            await broker.writers[0].wait_closed()
+
+
+BAD = {
+    "too long": (b"\x7f\xff\xff\xff", "FrameTooLarge"),
+    "HTTP": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "FrameTooLarge"),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "FrameTooLarge"),
+    "negative length": (b"\xff\xff\xff\xff", "NotKafka"),
+    "no room for a header": (with_length(b"\0\x12"), "NotKafka"),
+    "unknown API": (with_length(b"\x7f\xff\0\0\0\0\0\0\0\0"), "NotKafka"),
+    "unsupported version": (with_length(b"\0\x07\0\x01\0\0\0\0\xff\xff\0\0\0\x01"), "Undecodable"),
+    "broken body": (with_length(shutdown()[4:-3]), "Undecodable"),
+    "bytes left over": (with_length(shutdown()[4:] + b"\0"), "Undecodable"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_bad_bytes_close_their_connection_with_one_line_and_no_other(case: str, logged: list[Any]) -> None:
+    data, kind = BAD[case]
+    async with listening() as listener, connected(listener) as good, connected(listener) as bad:
+        bad.send(data)
+        assert await bad.receive() is None
+        assert warnings(logged) == [("connection closed: bad request", kind)]
+        good.send(shutdown())
+        assert error_code(await good.answer()) == ErrorCode.none
+
+
+async def test_a_frame_that_is_cut_is_logged_and_harms_nothing(logged: list[Any]) -> None:
+    async with listening() as listener, connected(listener) as good:
+        async with connected(listener) as bad:
+            bad.send(shutdown()[:-2])
+            bad.writer.write_eof()
+            assert await bad.receive() is None
+        assert warnings(logged) == [("connection closed: bad request", "FrameCut")]
+        good.send(shutdown())
+        assert error_code(await good.answer()) == ErrorCode.none
+
+
+async def test_control_requests_are_never_relayed(broker: ScriptedBroker, logged: list[Any]) -> None:
+    command = UpdateMetadataRequest(
+        controller_id=BrokerId(666), controller_epoch=ControllerEpoch(99), topic_states=(), live_brokers=()
+    )
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        await peer.answer()
+        peer.send(encode_request(command, 2, "attacker"))
+        assert await peer.receive() is None
+        assert len(broker.received) == 1
+        assert warnings(logged) == [("connection closed: refused request", "")]
+
+
+async def test_a_handler_that_fails_closes_the_connection_that_asked(logged: list[Any]) -> None:
+    async def fail_for_one(request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        if request.broker_id == 1:
+            raise TimeoutError("ZooKeeper is away")
+        return await agree(request)
+
+    async with listening(answer=fail_for_one) as listener, connected(listener) as one, connected(listener) as two:
+        one.send(shutdown(broker=1))
+        assert await one.receive() is None
+        assert warnings(logged) == [("connection closed: a request could not be answered", "")]
+        two.send(shutdown(broker=2))
+        assert error_code(await two.answer()) == ErrorCode.broker_not_available
+
+
+async def test_a_handlers_answer_to_another_api_is_not_sent(logged: list[Any]) -> None:
+    async def confuse(request: ControlledShutdownRequest) -> UpdateMetadataRequest:
+        return UpdateMetadataRequest(
+            controller_id=BrokerId(1), controller_epoch=ControllerEpoch(1), topic_states=(), live_brokers=()
+        )
+
+    async with listening(answer=confuse) as listener, connected(listener) as peer:
+        peer.send(shutdown())
+        assert await peer.receive() is None
+        assert warnings(logged) == [("connection closed: a request could not be answered", "")]
+
+
+async def test_a_request_that_waits_for_its_answer_does_not_hold_up_others() -> None:
+    answered = asyncio.Event()
+
+    async def wait_for_one(request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        if request.broker_id == 1:
+            await answered.wait()
+        return await agree(request)
+
+    async with listening(answer=wait_for_one) as listener, connected(listener) as slow, connected(listener) as quick:
+        slow.send(shutdown(broker=1))
+        quick.send(shutdown(broker=2))
+        assert error_code(await quick.answer()) == ErrorCode.broker_not_available
+        answered.set()
+        assert error_code(await slow.answer()) == ErrorCode.none
+
+
+async def test_a_client_that_reads_nothing_holds_up_nobody(broker: ScriptedBroker) -> None:
+    broker.script = lambda content: with_length(content[4:8] + bytes(4 * 1024 * 1024))
+    async with listening(broker) as listener, connected(listener) as greedy, connected(listener) as modest:
+        greedy.send(METADATA * 50)
+        await broker.wait_until(lambda: len(broker.received) > 0)
+        modest.send(shutdown())
+        assert error_code(await modest.answer()) == ErrorCode.none
+
+
+async def test_an_idle_connection_is_closed() -> None:
+    async with listening(idle_timeout_ms=1) as listener, connected(listener) as peer:
+        assert await peer.receive() is None
+
+
+async def test_connections_above_the_limit_are_refused_until_one_leaves(logged: list[Any]) -> None:
+    async with listening(max_connections=1) as listener:
+        async with connected(listener) as first:
+            first.send(shutdown())
+            await first.answer()
+            async with connected(listener) as second:
+                assert await second.receive() is None
+            assert warnings(logged) == [("connection refused: too many", "")]
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                async with connected(listener) as third:
+                    third.send(shutdown())
+                    if (content := await third.receive()) is not None:
+                        assert error_code(content) == ErrorCode.none
+                        break
+
+
+async def test_closing_the_connections_ends_requests_under_way_and_listens_on() -> None:
+    asked = asyncio.Event()
+
+    async def never(request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        if request.broker_id == 1:
+            asked.set()
+            await asyncio.Event().wait()
+        return await agree(request)
+
+    async with listening(answer=never) as listener:
+        async with connected(listener) as peer:
+            peer.send(shutdown(broker=1))
+            await asked.wait()
+            await listener.close_connections()
+            assert await peer.receive() is None
+        async with connected(listener) as peer:
+            peer.send(shutdown(broker=2))
+            assert error_code(await peer.answer()) == ErrorCode.broker_not_available
+
+
+async def test_a_closed_listener_accepts_nothing_and_closes_again_without_harm() -> None:
+    async with listening() as listener, connected(listener) as peer:
+        port = listener.port
+        await listener.close()
+        assert await peer.receive() is None
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        await listener.close()
+
+
+def test_an_api_that_is_owned_twice_is_a_mistake() -> None:
+    api = OwnedApi((ControlledShutdownRequest,), agree)
+    with pytest.raises(ValueError, match="API 7 is owned twice"):
+        Listener(
+            host="127.0.0.1",
+            port=0,
+            apis=[api, OwnedApi((ControlledShutdownRequest,), agree)],
+            relay_target=lambda: None,
+        )
