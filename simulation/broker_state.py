@@ -1,0 +1,172 @@
+"""What a simulated broker keeps: its replicas and logs, and its metadata cache.
+
+Here are the rules by which Kafka 3.9 takes over or refuses one partition of a control request (ReplicaManager,
+ZkMetadataCache); those about the request as a whole are in `simulation.brokers`.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from controller_core.model.ids import (
+    EPOCH_DURING_DELETE,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.wire.messages import (
+    ErrorCode,
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedReplica:
+    """A replica as its broker knows it from the last LeaderAndIsr that it applied."""
+
+    topic_id: TopicId | None
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    isr: tuple[BrokerId, ...]
+    partition_epoch: PartitionEpoch
+    controller_epoch: ControllerEpoch
+    replicas: tuple[BrokerId, ...]
+    adding_replicas: tuple[BrokerId, ...]
+    removing_replicas: tuple[BrokerId, ...]
+    leader_recovery_state: int
+    is_stopped: bool = False
+    """StopReplica without deletion: the log stays, and follows nobody."""
+
+
+@dataclass(slots=True)
+class SimulatedMetadata:
+    """What the broker tells clients, and how it finds the controller."""
+
+    controller_id: BrokerId | None = None
+    live_brokers: dict[BrokerId, UpdateMetadataBroker] = field(default_factory=dict)
+    partitions: dict[TopicPartition, UpdateMetadataPartitionState] = field(default_factory=dict)
+    topic_ids: dict[TopicName, TopicId] = field(default_factory=dict)
+
+    def apply(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        self.controller_id = request.controller_id
+        self.live_brokers = {broker.id: broker for broker in request.live_brokers}
+        for topic in request.topic_states:
+            if topic.topic_id is None:
+                self.topic_ids.pop(topic.topic_name, None)
+            else:
+                self.topic_ids[topic.topic_name] = topic.topic_id
+            for state in topic.partition_states:
+                self._apply_partition(TopicPartition(topic.topic_name, state.partition_index), state)
+        return UpdateMetadataResponse(error_code=ErrorCode.none)
+
+    def _apply_partition(self, topic_partition: TopicPartition, state: UpdateMetadataPartitionState) -> None:
+        if state.leader != LEADER_DURING_DELETE:
+            self.partitions[topic_partition] = state
+            return
+        self.partitions.pop(topic_partition, None)
+        if not any(other.topic == topic_partition.topic for other in self.partitions):
+            self.topic_ids.pop(topic_partition.topic, None)
+
+
+@dataclass(slots=True)
+class SimulatedReplicas:
+    """The replicas on one broker, and the logs on its disks."""
+
+    broker: BrokerId
+    hosted: dict[TopicPartition, SimulatedReplica] = field(default_factory=dict)
+    logs: dict[TopicPartition, TopicId | None] = field(default_factory=dict)
+    offline: set[TopicPartition] = field(default_factory=set)
+
+    def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        topics = []
+        for topic in request.topic_states:
+            errors = tuple(
+                LeaderAndIsrPartitionError(
+                    partition_index=state.partition_index,
+                    error_code=self._become(
+                        TopicPartition(topic.topic_name, state.partition_index), topic.topic_id, state
+                    ),
+                )
+                for state in topic.partition_states
+            )
+            topics.append(LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=errors))
+        return LeaderAndIsrResponse(error_code=ErrorCode.none, topics=tuple(topics))
+
+    def _become(
+        self, topic_partition: TopicPartition, topic_id: TopicId | None, state: LeaderAndIsrPartitionState
+    ) -> ErrorCode:
+        if topic_partition in self.offline:
+            return ErrorCode.kafka_storage_error
+        known_id = self.logs.get(topic_partition)
+        if known_id is not None and topic_id is not None and known_id != topic_id:
+            return ErrorCode.inconsistent_topic_id
+        current = self.hosted.get(topic_partition)
+        current_epoch = current.leader_epoch if current is not None else NO_EPOCH
+        if current is not None and state.leader_epoch == current_epoch and known_id is None and topic_id is not None:
+            self.logs[topic_partition] = topic_id
+            self.hosted[topic_partition] = replace(current, topic_id=topic_id)
+            return ErrorCode.none
+        if state.leader_epoch <= current_epoch:
+            return ErrorCode.stale_controller_epoch
+        if self.broker not in state.replicas:
+            return ErrorCode.unknown_topic_or_partition
+        self.logs[topic_partition] = topic_id or known_id
+        self.hosted[topic_partition] = _replica(topic_id, state)
+        return ErrorCode.none
+
+    def stop(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        errors = tuple(
+            StopReplicaPartitionError(
+                topic_name=topic.topic_name,
+                partition_index=state.partition_index,
+                error_code=self._stop(TopicPartition(topic.topic_name, state.partition_index), state),
+            )
+            for topic in request.topic_states
+            for state in topic.partition_states
+        )
+        return StopReplicaResponse(error_code=ErrorCode.none, partition_errors=errors)
+
+    def _stop(self, topic_partition: TopicPartition, state: StopReplicaPartitionState) -> ErrorCode:
+        if topic_partition in self.offline:
+            return ErrorCode.kafka_storage_error
+        current = self.hosted.get(topic_partition)
+        checks_epoch = state.leader_epoch not in (NO_EPOCH, EPOCH_DURING_DELETE)
+        if current is not None and checks_epoch and state.leader_epoch < current.leader_epoch:
+            return ErrorCode.fenced_leader_epoch
+        if state.delete_partition:
+            self.hosted.pop(topic_partition, None)
+            self.logs.pop(topic_partition, None)
+        elif current is not None:
+            self.hosted[topic_partition] = replace(current, is_stopped=True)
+        return ErrorCode.none
+
+
+def _replica(topic_id: TopicId | None, state: LeaderAndIsrPartitionState) -> SimulatedReplica:
+    return SimulatedReplica(
+        topic_id=topic_id,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        partition_epoch=state.partition_epoch,
+        controller_epoch=state.controller_epoch,
+        replicas=state.replicas,
+        adding_replicas=state.adding_replicas,
+        removing_replicas=state.removing_replicas,
+        leader_recovery_state=state.leader_recovery_state,
+    )

@@ -1,0 +1,207 @@
+"""Brokers without processes: what a broker keeps of the controller's requests, and how it judges them.
+
+A `SimulatedBroker` accepts or refuses control requests by the rules of Kafka 3.9 and holds the outcome: its replicas,
+its logs and its metadata cache. Tests of the controller look at that state, which is what matters, rather than at
+messages. It holds no records and does no I/O. `tests/contract/test_broker_link.py` holds it to what a real broker does.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import TypeVar
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
+from controller_core.model.metadata import Broker
+from controller_core.wire.frames import encode_request
+from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable
+from controller_core.wire.messages import (
+    ControlRequest,
+    ControlResponse,
+    ErrorCode,
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from simulation.broker_state import SimulatedMetadata, SimulatedReplica, SimulatedReplicas
+
+R = TypeVar("R", LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
+
+
+class SimulatedBroker:
+    """One broker, whose state is open to tests. The methods from `crash` on are its faults."""
+
+    def __init__(self, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
+        self.id = broker_id
+        self.epoch = epoch
+        self.controller_epoch = ControllerEpoch(0)
+        """The largest that the broker has seen."""
+        self.metadata = SimulatedMetadata()
+        self.requests: list[ControlRequest] = []
+        """Every request that arrived, in order, refused ones included."""
+        self._state = SimulatedReplicas(broker_id)
+        self._is_reachable = True
+        self._running = asyncio.Event()
+        self._running.set()
+        self._errors: deque[ErrorCode] = deque()
+        self._answers_to_lose = 0
+
+    @property
+    def replicas(self) -> dict[TopicPartition, SimulatedReplica]:
+        """The partitions that the broker leads or follows, or that it stopped."""
+        return self._state.hosted
+
+    @property
+    def logs(self) -> dict[TopicPartition, TopicId | None]:
+        """The logs on its disks, with the topic id in each one's metadata. They survive `bounce`."""
+        return self._state.logs
+
+    @property
+    def offline(self) -> set[TopicPartition]:
+        """The partitions whose log is on a failed directory: add to it to make one fail."""
+        return self._state.offline
+
+    def leads(self, topic_partition: TopicPartition) -> bool:
+        """Whether it takes itself for the leader."""
+        replica = self.replicas.get(topic_partition)
+        return replica is not None and replica.leader == self.id and not replica.is_stopped
+
+    def follows(self, topic_partition: TopicPartition) -> bool:
+        """Whether it fetches the partition from a leader."""
+        replica = self.replicas.get(topic_partition)
+        return replica is not None and replica.leader not in (self.id, -1) and not replica.is_stopped
+
+    def requests_of(self, kind: type[R]) -> list[R]:
+        """The requests of one API that arrived, in order."""
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    def crash(self) -> None:
+        """The broker cannot be reached until `bounce`; requests under way fail."""
+        self._is_reachable = False
+        self._running.set()
+
+    def bounce(self, epoch: BrokerEpoch) -> None:
+        """The broker started again and registered with a new epoch: it has its logs, and nothing else."""
+        self.epoch = epoch
+        self.controller_epoch = ControllerEpoch(0)
+        self.metadata = SimulatedMetadata()
+        self._state.hosted.clear()
+        self._is_reachable = True
+        self._running.set()
+
+    def hang(self) -> None:
+        """Requests are neither read nor answered until `resume`."""
+        self._running.clear()
+
+    def resume(self) -> None:
+        """Ends `hang`: what waits is handled in order."""
+        self._running.set()
+
+    def answer_next_with(self, error: ErrorCode) -> None:
+        """The next request is not applied, and gets this error as its top-level code. Calls add up."""
+        self._errors.append(error)
+
+    def lose_next_answers(self, count: int = 1) -> None:
+        """The next requests are applied, and the connection breaks before their answers are sent."""
+        self._answers_to_lose += count
+
+    async def handle(self, request: ControlRequest) -> ControlResponse:
+        """Judges and applies a request. Raises `BrokerUnreachable` where a fault asks for it."""
+        await self._running.wait()
+        if not self._is_reachable:
+            raise BrokerUnreachable(f"broker {self.id} cannot be reached")
+        self.requests.append(request)
+        if self._errors:
+            return _refusal(request, self._errors.popleft())
+        response = self._judge(request)
+        if self._answers_to_lose:
+            self._answers_to_lose -= 1
+            raise BrokerUnreachable(f"broker {self.id} closed the connection without an answer")
+        return response
+
+    def _judge(self, request: ControlRequest) -> ControlResponse:
+        if request.broker_epoch != -1 and request.broker_epoch < self.epoch:
+            return _refusal(request, ErrorCode.stale_broker_epoch)
+        if request.controller_epoch < self.controller_epoch:
+            return _refusal(request, ErrorCode.stale_controller_epoch)
+        self.controller_epoch = request.controller_epoch
+        match request:
+            case LeaderAndIsrRequest():
+                return self._state.become_leader_or_follower(request)
+            case UpdateMetadataRequest():
+                return self.metadata.apply(request)
+            case StopReplicaRequest():
+                return self._state.stop(request)
+
+
+class SimulatedBrokerLink:
+    """A `BrokerLink` to a simulated broker. Requests are encoded too, so that a value no field can carry is found."""
+
+    def __init__(self, brokers: Mapping[BrokerId, SimulatedBroker], broker_id: BrokerId) -> None:
+        self._brokers = brokers
+        self._broker_id = broker_id
+        self._turn = asyncio.Lock()
+        self._until_closed: asyncio.Timeout | None = None
+        self._closed = False
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        """See `BrokerLink.send`."""
+        encode_request(request, 0, "simulation")
+        async with self._turn:
+            broker = self._brokers.get(self._broker_id)
+            if self._closed or broker is None:
+                raise BrokerUnreachable(f"no connection to broker {self._broker_id}")
+            try:
+                async with asyncio.timeout(None) as self._until_closed:
+                    return await broker.handle(request)
+            except TimeoutError as error:
+                raise BrokerUnreachable(f"the link to broker {self._broker_id} was closed") from error
+            finally:
+                self._until_closed = None
+
+    async def close(self) -> None:
+        """See `BrokerLink.close`. A request sent later fails too."""
+        self._closed = True
+        if self._until_closed is not None:
+            self._until_closed.reschedule(asyncio.get_running_loop().time())
+
+
+def simulated_link_factory(brokers: Mapping[BrokerId, SimulatedBroker]) -> BrokerLinkFactory:
+    """Makes links to the brokers of a dictionary; one that is not in it when a request is sent cannot be reached."""
+
+    def link(broker: Broker) -> BrokerLink:
+        return SimulatedBrokerLink(brokers, broker.id)
+
+    return link
+
+
+def _refusal(request: ControlRequest, error: ErrorCode) -> ControlResponse:
+    match request:
+        case LeaderAndIsrRequest():
+            topics = tuple(
+                LeaderAndIsrTopicError(
+                    topic_id=topic.topic_id,
+                    partition_errors=tuple(
+                        LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=error)
+                        for state in topic.partition_states
+                    ),
+                )
+                for topic in request.topic_states
+            )
+            return LeaderAndIsrResponse(error_code=error, topics=topics)
+        case UpdateMetadataRequest():
+            return UpdateMetadataResponse(error_code=error)
+        case StopReplicaRequest():
+            errors = tuple(
+                StopReplicaPartitionError(
+                    topic_name=topic.topic_name, partition_index=state.partition_index, error_code=error
+                )
+                for topic in request.topic_states
+                for state in topic.partition_states
+            )
+            return StopReplicaResponse(error_code=error, partition_errors=errors)
