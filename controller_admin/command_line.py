@@ -13,8 +13,8 @@ from controller_core.process.run import run_controller
 from controller_core.process.settings import InvalidSettings, load_settings
 from controller_core.zk.session import ZkError
 
-main = typer.Typer(name="kontroller", help="A Kafka controller outside the brokers.", no_args_is_help=True)
-controller = typer.Typer(help="The controller core.", no_args_is_help=True)
+main = typer.Typer(name="kontroller", help="A Kafka controller outside the brokers.", no_args_is_help=True, pretty_exceptions_enable=False)
+controller = typer.Typer(help="The controller core.", no_args_is_help=True, pretty_exceptions_enable=False)
 main.add_typer(controller, name="controller")
 
 log = structlog.get_logger()

@@ -1,0 +1,95 @@
+"""A controller that kills itself at a chosen write to ZooKeeper, to show that another one goes on from there.
+
+`python -m devcluster.dying_controller before|after N SETTINGS_FILE` is an ordinary controller process whose N-th
+transaction is its last act: the process gets SIGKILL before it is sent, or after ZooKeeper answered. Nothing is cleaned
+up, as in a real crash; the session lives on until it expires.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from controller_core.process.logging import configure_logging
+from controller_core.process.run import run_controller
+from controller_core.process.settings import load_settings
+from controller_core.zk.session import (
+    SessionId,
+    SessionListener,
+    Watch,
+    WriteOp,
+    ZkError,
+    ZkNode,
+    ZkSession,
+)
+
+
+class DyingSession:
+    """A `ZkSession` that counts transactions and kills the process at one of them."""
+
+    def __init__(self, session: ZkSession, fatal: int, *, applied: bool) -> None:
+        self._session = session
+        self._fatal = fatal
+        self._applied = applied
+        self._count = 0
+
+    @property
+    def session_id(self) -> SessionId:
+        return self._session.session_id
+
+    async def wait_connected(self, timeout_ms: int) -> bool:
+        return await self._session.wait_connected(timeout_ms)
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        return await self._session.read_many(paths)
+
+    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return await self._session.children_many(paths)
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        return await self._session.read_watched(paths, watch)
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        return await self._session.children_watched(path, watch)
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        results = await self.transact_many([ops])
+        result = results[0]
+        if isinstance(result, ZkError):
+            raise result
+        return result
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        results: list[tuple[str, ...] | ZkError] = []
+        for ops in transactions:
+            self._count += 1
+            if self._count == self._fatal and not self._applied:
+                _die()
+            results += await self._session.transact_many([ops])
+            if self._count == self._fatal:
+                _die()
+        return results
+
+    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
+        return self._session.add_listener(listener)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """`before|after N SETTINGS_FILE`"""
+    when, count, settings_file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    settings = load_settings({}, settings_file)
+    configure_logging(settings.log_format)
+    asyncio.run(run_controller(settings, lambda session: DyingSession(session, count, applied=when == "after")))
+
+
+if __name__ == "__main__":
+    main()

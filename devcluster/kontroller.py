@@ -1,0 +1,116 @@
+"""Our own processes on this machine: the controller core, whole or made to die at a chosen write to ZooKeeper."""
+
+import json
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+import yaml
+from kazoo.exceptions import NoNodeError
+
+from devcluster.ports import accepts, release_port, reserve_port
+from devcluster.processes import ManagedProcess
+from devcluster.run_folder import RunFolder
+from devcluster.zookeeper import connected_client
+
+DEFAULT_CONTROLLER_ID = 1000
+
+
+class ControllerProcess:
+    """A `kontroller controller run` on fixed loopback ports. Entering the context starts it, leaving it kills it.
+
+    It is ready when it listens and `/controller` names it; `wait_ready=False` leaves that to the caller."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        zookeeper_connect: str,
+        *,
+        controller_id: int = DEFAULT_CONTROLLER_ID,
+        name: str = "controller",
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self.controller_id = controller_id
+        self.port = reserve_port()
+        self.metrics_port = reserve_port()
+        self._zookeeper_connect = zookeeper_connect
+        self._name = name
+        self._folder = folder
+        self._settings_path = folder.data(name) / "settings.yaml"
+        self._settings_path.write_text(
+            yaml.safe_dump(
+                {
+                    "zookeeper": zookeeper_connect,
+                    "id": controller_id,
+                    "listen": f"PLAINTEXT://{self.address}",
+                    "metrics_port": self.metrics_port,
+                    "zookeeper_session_timeout_ms": 4000,
+                    **(settings or {}),
+                }
+            )
+        )
+        self.process = self._whole()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts and waits until it is the controller. Raises `StartError`."""
+        self.process.start()
+
+    def start_to_die(self, at_write: int, *, applied: bool) -> None:
+        """Starts, without waiting, a controller that kills itself at the given transaction of its life, counted from 1.
+
+        `applied`: after ZooKeeper answered it; otherwise before it is sent."""
+        when = "after" if applied else "before"
+        self.process = self._process("-m", "devcluster.dying_controller", when, str(at_write), str(self._settings_path))
+        self.process.spawn()
+
+    def restart_whole(self) -> None:
+        """Starts an ordinary controller, whatever ran before, and waits until it is the controller."""
+        self.process.kill()
+        self.process = self._whole()
+        self.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        release_port(self.port)
+        release_port(self.metrics_port)
+
+    def holds_the_role(self) -> bool:
+        """Whether `/controller` names this process's id."""
+        return current_controller(self._zookeeper_connect) == self.controller_id
+
+    def _whole(self) -> ManagedProcess:
+        return self._process("-m", "controller_admin", "controller", "run", "--settings", str(self._settings_path))
+
+    def _process(self, *arguments: str) -> ManagedProcess:
+        return ManagedProcess(
+            self._name,
+            [sys.executable, *arguments],
+            log_path=self._folder.log(self._name),
+            ready=lambda: accepts(self.port) and self.holds_the_role(),
+        )
+
+
+def current_controller(zookeeper_connect: str) -> int | None:
+    """The id in `/controller`, or None where there is no controller."""
+    with connected_client(zookeeper_connect) as client:
+        try:
+            return int(json.loads(client.get("/controller")[0])["brokerid"])
+        except NoNodeError:
+            return None
