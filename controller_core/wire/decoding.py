@@ -24,7 +24,7 @@ from kio.static.protocol import Entity
 E = TypeVar("E", bound=Entity)
 
 
-class Undecodable(Exception):  # noqa: N818 - says what the bytes are
+class Undecodable(Exception):
     """The bytes are not a message of the expected type. Fatal for the connection that they came on."""
 
 

@@ -37,19 +37,19 @@ class FrameError(Exception):
     """What arrived on a connection is no frame. The connection can only be closed."""
 
 
-class FrameTooLarge(FrameError):  # noqa: N818 - says what the frame is
+class FrameTooLarge(FrameError):
     """The length in front is above the limit: a frame that is too large, or another protocol (HTTP, TLS)."""
 
 
-class FrameCut(FrameError):  # noqa: N818 - says what the frame is
+class FrameCut(FrameError):
     """The connection ended within a frame."""
 
 
-class NotKafka(FrameError):  # noqa: N818 - says what the frame is
+class NotKafka(FrameError):
     """A length below zero, or a frame without room for a header: the other side does not speak Kafka's protocol."""
 
 
-class Unencodable(Exception):  # noqa: N818 - says what the message is
+class Unencodable(Exception):
     """A message has a value that its field cannot carry: a mistake of whoever made it. Never retriable."""
 
 
