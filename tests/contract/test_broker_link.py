@@ -1,0 +1,401 @@
+"""What the controller relies on when it sends to a broker, held by the simulated brokers and by a real one alike."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import pytest
+from kio.schema.metadata.v10.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v10.response import MetadataResponse
+from kio.schema.types import TopicName as KioTopicName
+
+from controller_core.model.ids import (
+    EPOCH_DURING_DELETE,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import Broker, Endpoint
+from controller_core.wire.frames import decode_response, encode_request, read_frame
+from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable
+from controller_core.wire.messages import (
+    ErrorCode,
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
+from controller_core.wire.tcp_link import tcp_link_factory
+from devcluster.kafka import KafkaCluster
+from devcluster.ports import release_port, reserve_port
+from devcluster.run_folder import RunFolder
+from devcluster.zookeeper import ZooKeeper
+from simulation.brokers import SimulatedBroker, simulated_link_factory
+
+ID = BrokerId(1)
+OTHER = BrokerId(2)
+CONTROLLER = BrokerId(1000)
+
+_controller_epochs = itertools.count(10)
+_topics = itertools.count(1)
+
+
+class Subject(Protocol):
+    """A broker, the way to reach it, and what can be seen of its state from outside."""
+
+    broker: Broker
+    unreachable: Broker
+    connect: BrokerLinkFactory
+
+    def has_log(self, topic_partition: TopicPartition) -> bool: ...
+
+    async def known_leader(self, topic_partition: TopicPartition) -> int | None:
+        """The partition's leader in the broker's metadata; None where it does not know the partition."""
+        ...
+
+
+class SimulatedSubject:
+    def __init__(self) -> None:
+        self.broker = Broker(id=ID, epoch=BrokerEpoch(500), endpoints=())
+        self.unreachable = Broker(id=OTHER, epoch=BrokerEpoch(501), endpoints=())
+        self._simulated = SimulatedBroker(ID, self.broker.epoch)
+        self.connect: BrokerLinkFactory = simulated_link_factory({ID: self._simulated})
+
+    def has_log(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self._simulated.logs
+
+    async def known_leader(self, topic_partition: TopicPartition) -> int | None:
+        state = self._simulated.metadata.partitions.get(topic_partition)
+        return None if state is None else state.leader
+
+
+@dataclass
+class RealSubject:
+    broker: Broker
+    unreachable: Broker
+    connect: BrokerLinkFactory
+    log_folder: Path
+
+    def has_log(self, topic_partition: TopicPartition) -> bool:
+        return (self.log_folder / str(topic_partition)).exists()
+
+    async def known_leader(self, topic_partition: TopicPartition) -> int | None:
+        endpoint = self.broker.endpoints[0]
+        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+        request = MetadataRequest(
+            topics=(MetadataRequestTopic(topic_id=None, name=KioTopicName(topic_partition.topic)),),
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
+        writer.write(encode_request(request, 1, "test"))
+        content = await read_frame(reader)
+        writer.close()
+        assert content is not None
+        (topic,) = decode_response(MetadataResponse, content).topics
+        leaders: dict[int, int] = {partition.partition_index: partition.leader_id for partition in topic.partitions}
+        return leaders.get(topic_partition.partition)
+
+
+@pytest.fixture(scope="module")
+def real_subject(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[RealSubject]:
+    """A broker under a controller that is only a znode: it takes commands from whoever has the larger epoch."""
+    chroot = "/broker-link"
+    with zookeeper.client() as client:
+        client.create(f"{chroot}/controller", b'{"version":2,"brokerid":1000,"timestamp":"0"}', makepath=True)
+        client.create(f"{chroot}/controller_epoch", b"1")
+    closed_port = reserve_port()
+    with KafkaCluster(servers_folder, zookeeper, brokers=1, chroot=chroot) as cluster:
+        with zookeeper.client() as client:
+            _, stat = client.get(f"{chroot}/brokers/ids/{ID}")
+        started = cluster.broker(ID)
+
+        def broker(broker_id: BrokerId, port: int) -> Broker:
+            endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="127.0.0.1", port=port)
+            return Broker(id=broker_id, epoch=BrokerEpoch(stat.czxid), endpoints=(endpoint,))
+
+        yield RealSubject(
+            broker=broker(ID, started.port),
+            unreachable=broker(OTHER, closed_port),
+            connect=tcp_link_factory("PLAINTEXT", str(CONTROLLER)),
+            log_folder=started.log_folder,
+        )
+    release_port(closed_port)
+
+
+@pytest.fixture(params=["simulated", pytest.param("real", marks=pytest.mark.real)])
+def subject(request: pytest.FixtureRequest) -> Subject:
+    if request.param == "simulated":
+        return SimulatedSubject()
+    real: RealSubject = request.getfixturevalue("real_subject")
+    return real
+
+
+@pytest.fixture
+async def link(subject: Subject) -> AsyncIterator[BrokerLink]:
+    link = subject.connect(subject.broker)
+    yield link
+    await link.close()
+
+
+class Controller:
+    """Makes one controller's requests about one topic of its own. Each has a larger epoch than those before it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.epoch = ControllerEpoch(next(_controller_epochs))
+        self.broker_epoch = broker.epoch
+        self.topic = TopicName(f"topic-{next(_topics)}")
+        self.topic_id: TopicId | None = TopicId(uuid4())
+        self.partition = TopicPartition(self.topic, PartitionId(0))
+
+    def leadership(self, leader_epoch: int, *, replicas: tuple[BrokerId, ...] = (ID,)) -> LeaderAndIsrRequest:
+        state = LeaderAndIsrPartitionState(
+            partition_index=PartitionId(0),
+            controller_epoch=self.epoch,
+            leader=replicas[0],
+            leader_epoch=LeaderEpoch(leader_epoch),
+            isr=replicas,
+            partition_epoch=PartitionEpoch(leader_epoch),
+            replicas=replicas,
+            is_new=True,
+        )
+        return LeaderAndIsrRequest(
+            controller_id=CONTROLLER,
+            controller_epoch=self.epoch,
+            broker_epoch=self.broker_epoch,
+            topic_states=(
+                LeaderAndIsrTopicState(topic_name=self.topic, topic_id=self.topic_id, partition_states=(state,)),
+            ),
+            live_leaders=(LeaderAndIsrLiveLeader(broker_id=replicas[0], host_name="127.0.0.1", port=1),),
+        )
+
+    def metadata(self, leader: BrokerId = ID) -> UpdateMetadataRequest:
+        state = UpdateMetadataPartitionState(
+            partition_index=PartitionId(0),
+            controller_epoch=self.epoch,
+            leader=leader,
+            leader_epoch=LeaderEpoch(0),
+            isr=(ID,),
+            zk_version=PartitionEpoch(0),
+            replicas=(ID,),
+        )
+        endpoint = UpdateMetadataEndpoint(port=1, host="127.0.0.1", listener="PLAINTEXT", security_protocol=0)
+        return UpdateMetadataRequest(
+            controller_id=CONTROLLER,
+            controller_epoch=self.epoch,
+            broker_epoch=self.broker_epoch,
+            topic_states=(
+                UpdateMetadataTopicState(topic_name=self.topic, topic_id=self.topic_id, partition_states=(state,)),
+            ),
+            live_brokers=(UpdateMetadataBroker(id=ID, endpoints=(endpoint,)),),
+        )
+
+    def stop(self, leader_epoch: int = EPOCH_DURING_DELETE, *, delete: bool = True) -> StopReplicaRequest:
+        state = StopReplicaPartitionState(
+            partition_index=PartitionId(0), leader_epoch=LeaderEpoch(leader_epoch), delete_partition=delete
+        )
+        return StopReplicaRequest(
+            controller_id=CONTROLLER,
+            controller_epoch=self.epoch,
+            broker_epoch=self.broker_epoch,
+            topic_states=(StopReplicaTopicState(topic_name=self.topic, partition_states=(state,)),),
+        )
+
+
+@pytest.fixture
+def controller(subject: Subject) -> Controller:
+    return Controller(subject.broker)
+
+
+async def lead(link: BrokerLink, request: LeaderAndIsrRequest) -> ErrorCode:
+    """The error code of the one partition of a request that is not refused as a whole."""
+    response = await link.send(request)
+    assert isinstance(response, LeaderAndIsrResponse)
+    assert response.error_code == ErrorCode.none
+    ((topic_id, error),) = [(topic.topic_id, error) for topic in response.topics for error in topic.partition_errors]
+    assert (topic_id, error.partition_index) == (request.topic_states[0].topic_id, 0)
+    return error.error_code
+
+
+async def stop(link: BrokerLink, request: StopReplicaRequest) -> ErrorCode:
+    """The error code of the one partition of a request that is not refused as a whole."""
+    response = await link.send(request)
+    assert isinstance(response, StopReplicaResponse)
+    assert response.error_code == ErrorCode.none
+    (error,) = response.partition_errors
+    assert (error.topic_name, error.partition_index) == (request.topic_states[0].topic_name, 0)
+    return error.error_code
+
+
+async def test_a_new_partition_gets_a_log(subject: Subject, link: BrokerLink, controller: Controller) -> None:
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    assert subject.has_log(controller.partition)
+
+
+async def test_a_leader_epoch_that_is_not_larger_is_not_applied(link: BrokerLink, controller: Controller) -> None:
+    assert await lead(link, controller.leadership(5)) == ErrorCode.none
+    assert await lead(link, controller.leadership(5)) == ErrorCode.stale_controller_epoch
+    assert await lead(link, controller.leadership(4)) == ErrorCode.stale_controller_epoch
+    assert await lead(link, controller.leadership(6)) == ErrorCode.none
+
+
+async def test_a_topic_id_is_accepted_later_at_the_same_leader_epoch(link: BrokerLink, controller: Controller) -> None:
+    topic_id, controller.topic_id = controller.topic_id, None
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    controller.topic_id = topic_id
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    assert await lead(link, controller.leadership(0)) == ErrorCode.stale_controller_epoch
+
+
+async def test_another_topic_of_the_same_name_is_refused(link: BrokerLink, controller: Controller) -> None:
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    controller.topic_id = TopicId(uuid4())
+    assert await lead(link, controller.leadership(1)) == ErrorCode.inconsistent_topic_id
+
+
+async def test_a_partition_without_a_replica_on_the_broker_is_refused(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    request = controller.leadership(0, replicas=(OTHER,))
+    assert await lead(link, request) == ErrorCode.unknown_topic_or_partition
+    assert not subject.has_log(controller.partition)
+
+
+async def test_metadata_is_known_until_the_partition_is_deleted(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    response = await link.send(controller.metadata())
+    assert response == UpdateMetadataResponse(error_code=ErrorCode.none)
+    assert await subject.known_leader(controller.partition) == ID
+    assert await link.send(controller.metadata(LEADER_DURING_DELETE)) == response
+    assert await subject.known_leader(controller.partition) is None
+
+
+async def test_a_deposed_controller_changes_nothing(subject: Subject, link: BrokerLink, controller: Controller) -> None:
+    successor = Controller(subject.broker)
+    assert (await link.send(successor.metadata())).error_code == ErrorCode.none
+    for request in (controller.leadership(0), controller.metadata(), controller.stop()):
+        assert (await link.send(request)).error_code == ErrorCode.stale_controller_epoch
+    assert not subject.has_log(controller.partition)
+    assert await subject.known_leader(controller.partition) is None
+
+
+async def test_a_request_for_the_broker_before_it_bounced_changes_nothing(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    controller.broker_epoch = BrokerEpoch(subject.broker.epoch - 1)
+    for request in (controller.leadership(0), controller.metadata(), controller.stop()):
+        assert (await link.send(request)).error_code == ErrorCode.stale_broker_epoch
+    assert not subject.has_log(controller.partition)
+    assert await subject.known_leader(controller.partition) is None
+
+
+@pytest.mark.parametrize("newer", [True, False], ids=["larger epoch", "no epoch"])
+async def test_a_broker_epoch_that_is_newer_or_absent_is_accepted(
+    subject: Subject, link: BrokerLink, controller: Controller, newer: bool
+) -> None:
+    controller.broker_epoch = BrokerEpoch(subject.broker.epoch + 1 if newer else -1)
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+
+
+@pytest.mark.parametrize("leader_epoch", [5, 6, NO_EPOCH, EPOCH_DURING_DELETE])
+async def test_a_stopped_replica_is_deleted_where_it_is_told_to(
+    subject: Subject, link: BrokerLink, controller: Controller, leader_epoch: int
+) -> None:
+    assert await lead(link, controller.leadership(5)) == ErrorCode.none
+    assert await stop(link, controller.stop(leader_epoch)) == ErrorCode.none
+    assert not subject.has_log(controller.partition)
+
+
+async def test_a_replica_that_is_only_stopped_keeps_its_log(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    assert await lead(link, controller.leadership(5)) == ErrorCode.none
+    assert await stop(link, controller.stop(5, delete=False)) == ErrorCode.none
+    assert subject.has_log(controller.partition)
+    assert await lead(link, controller.leadership(5)) == ErrorCode.stale_controller_epoch
+    assert await lead(link, controller.leadership(6)) == ErrorCode.none
+
+
+async def test_a_late_stop_does_not_touch_a_replica_that_was_added_again(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    assert await lead(link, controller.leadership(5)) == ErrorCode.none
+    assert await stop(link, controller.stop(4)) == ErrorCode.fenced_leader_epoch
+    assert subject.has_log(controller.partition)
+
+
+async def test_deleting_what_is_not_there_succeeds(link: BrokerLink, controller: Controller) -> None:
+    assert await stop(link, controller.stop()) == ErrorCode.none
+
+
+async def test_a_deleted_partition_can_come_back_as_another_topic(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    assert await lead(link, controller.leadership(5)) == ErrorCode.none
+    assert await stop(link, controller.stop()) == ErrorCode.none
+    controller.topic_id = TopicId(uuid4())
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    assert subject.has_log(controller.partition)
+
+
+async def test_requests_sent_at_once_are_applied_in_the_order_of_the_calls(
+    link: BrokerLink, controller: Controller
+) -> None:
+    answers = await asyncio.gather(*(lead(link, controller.leadership(epoch)) for epoch in range(20)))
+    assert answers == [ErrorCode.none] * 20
+
+
+async def test_a_broker_that_is_away_is_unreachable_each_time(subject: Subject, controller: Controller) -> None:
+    link = subject.connect(subject.unreachable)
+    for _ in range(2):
+        with pytest.raises(BrokerUnreachable):
+            await link.send(controller.metadata())
+    await link.close()
+
+
+async def test_a_closed_link_sends_nothing_and_closes_again(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    await link.close()
+    with pytest.raises(BrokerUnreachable):
+        await link.send(controller.stop())
+    await link.close()
+    assert subject.has_log(controller.partition)
+
+
+async def test_a_cancelled_request_does_not_confuse_the_next_ones_answer(
+    link: BrokerLink, controller: Controller
+) -> None:
+    for steps in range(5):
+        interrupted = asyncio.create_task(link.send(controller.metadata()))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        interrupted.cancel()
+        await asyncio.wait({interrupted})
+        assert interrupted.cancelled() or isinstance(interrupted.result(), UpdateMetadataResponse)
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
