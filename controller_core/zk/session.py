@@ -91,6 +91,10 @@ class ConnectionLost(ZkError):
     """The connection went away: whether a write was applied is unknown. Retriable, after reading back."""
 
 
+class ZooKeeperUnreachable(ZkError):
+    """No connection could be made in the time that was given for it. Fatal: a person has to look at the address."""
+
+
 class SessionExpired(ZkError):
     """The session is gone and all its ephemeral znodes with it. Whoever held a role by it has lost it."""
 

@@ -1,0 +1,154 @@
+"""Between kazoo's thread and the event loop: kazoo's client, with everything it tells delivered on the loop, in order.
+
+kazoo runs one thread for the connection, and by default two more for callbacks, so that the order of a watch and of a
+response is lost. Here there is one `Mailbox`: whatever the connection thread has to tell goes into it in its order, and
+one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
+
+`BridgedClient` also closes two gaps in kazoo: a request made while there is no connection is refused instead of queued,
+and no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
+disconnected.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from threading import RLock
+from typing import Any, Protocol
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionLoss,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import KeeperState
+from kazoo.retry import KazooRetry
+
+_RECONNECT_DELAY_S = 0.1
+_RECONNECT_MAX_DELAY_S = 1.0
+
+
+class Request(Protocol):
+    """What kazoo's connection sends: an opcode, its body, and how to read the body of the response."""
+
+    @property
+    def type(self) -> int: ...
+
+    def serialize(self) -> bytes: ...
+
+    def deserialize(self, buffer: bytes, offset: int) -> Any: ...
+
+
+class Mailbox:
+    """Calls functions on the loop, in the order in which other threads put them in."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._letters: deque[Callable[[], object]] = deque()
+        self._is_awake = False
+
+    def put(self, letter: Callable[[], object]) -> None:
+        self._letters.append(letter)
+        if not self._is_awake:
+            self._is_awake = True
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_awake = False
+        while self._letters:
+            self._loop.call_soon(self._letters.popleft())
+
+
+class Reply:
+    """kazoo's end of a future: set from its thread, resolved on the loop."""
+
+    def __init__(self, mailbox: Mailbox, future: "asyncio.Future[Any]") -> None:
+        self._mailbox = mailbox
+        self._future = future
+
+    def set(self, value: object = None) -> None:
+        self._mailbox.put(partial(self._resolve, value, None))
+
+    def set_exception(self, error: Exception) -> None:
+        self._mailbox.put(partial(self._resolve, None, error))
+
+    def _resolve(self, value: object, error: Exception | None) -> None:
+        if self._future.done():
+            return
+        if error is None:
+            self._future.set_result(value)
+        else:
+            self._future.set_exception(error)
+
+
+class _MailboxHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo is not typed
+    """kazoo's watch callbacks go into the mailbox; no threads of its own."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        super().__init__()
+        self._mailbox = mailbox
+
+    def start(self) -> None:
+        self._running = True
+
+    def stop(self) -> None:
+        self._running = False
+
+    def dispatch_callback(self, callback: Any) -> None:
+        self._mailbox.put(partial(callback.func, *callback.args))
+
+
+class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
+    """A kazoo client for one event loop: requests in, futures out. It reconnects until it is stopped."""
+
+    def __init__(self, connect: str, *, session_timeout_ms: int, mailbox: Mailbox) -> None:
+        self._gate = RLock()
+        self._mailbox = mailbox
+        super().__init__(
+            hosts=connect,
+            timeout=session_timeout_ms / 1000,
+            handler=_MailboxHandler(mailbox),
+            connection_retry=KazooRetry(
+                max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_RECONNECT_MAX_DELAY_S, max_jitter=0.4
+            ),
+        )
+
+    def submit(self, requests: Sequence[Request]) -> "list[asyncio.Future[Any]]":
+        """Sends the requests one behind the other; their futures fail with kazoo's exceptions.
+
+        Called on the loop. One byte per request wakes kazoo's thread; all go in one write, which the socket's buffer
+        holds, so this does not wait either.
+        """
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[Any]] = [loop.create_future() for _ in requests]
+        with self._gate:
+            refusal = _REFUSALS.get(self._state, ConnectionLoss) if self._state != KeeperState.CONNECTED else None
+            if refusal is None:
+                self._queue.extend(
+                    (request, Reply(self._mailbox, future)) for request, future in zip(requests, futures, strict=True)
+                )
+        if refusal is not None:
+            for future in futures:
+                future.set_exception(refusal())
+            return futures
+        self._connection._write_sock.sendall(b"\0" * len(requests))  # as kazoo does in `_call`
+        return futures
+
+    def arm(self, callbacks: Iterable[tuple[str, Callable[[Any], None]]]) -> None:
+        """Notes the data watches, by absolute path, that a request is about to arm. Called in kazoo's thread."""
+        for path, callback in callbacks:
+            self._data_watchers[path].add(callback)
+
+    def _session_callback(self, state: str) -> None:
+        with self._gate:
+            super()._session_callback(state)
+
+
+_REFUSALS: dict[str, type[Exception]] = {
+    KeeperState.AUTH_FAILED: AuthFailedError,
+    KeeperState.EXPIRED_SESSION: SessionExpiredError,
+    KeeperState.CLOSED: SessionExpiredError,
+}

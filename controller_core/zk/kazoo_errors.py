@@ -1,0 +1,71 @@
+"""What kazoo's exceptions mean at the seam."""
+
+from typing import Final
+
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadVersionError,
+    ConnectionLoss,
+    InvalidACLError,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    SessionClosedRequireSaslError,
+    SessionExpiredError,
+    SessionMovedError,
+    ThrottledOpError,
+    ZookeeperError,
+)
+
+from controller_core.zk.session import (
+    AccessRefused,
+    BadVersion,
+    ConnectionLost,
+    FailedOp,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+    TransactionFailed,
+    ZkError,
+)
+
+_ACCESS: Final = (AuthFailedError, InvalidACLError, NoAuthError, SessionClosedRequireSaslError)
+_RETRIABLE: Final = (ConnectionLoss, OperationTimeoutError, RequestTimeoutError, SessionMovedError, ThrottledOpError)
+_REFUSED: Final[dict[type[Exception], type[TransactionFailed]]] = {
+    NodeExistsError: NodeExists,
+    NoNodeError: NoNode,
+    BadVersionError: BadVersion,
+    NotEmptyError: NotEmpty,
+}
+
+
+def translated(error: Exception) -> ZkError:
+    """The seam's error for one that kazoo raised, with that one as its cause."""
+    if isinstance(error, ZkError):
+        return error
+    result: ZkError
+    if isinstance(error, SessionExpiredError):
+        result = SessionExpired("the ZooKeeper session has ended")
+    elif isinstance(error, _RETRIABLE):
+        result = ConnectionLost(f"ZooKeeper gave no answer: {type(error).__name__}")
+    elif isinstance(error, _ACCESS):
+        result = AccessRefused(
+            f"ZooKeeper refuses access ({type(error).__name__}): grant it in the ACL, or correct the credentials"
+        )
+    else:
+        result = ZkError(f"unexpected answer of ZooKeeper: {error!r}")
+    result.__cause__ = error
+    return result
+
+
+def refused(error: ZookeeperError, failed: FailedOp) -> ZkError:
+    """The seam's error for the operation that made a transaction fail."""
+    if isinstance(error, _ACCESS):
+        return translated(error)
+    result = _REFUSED.get(type(error), TransactionFailed)(failed)
+    result.__cause__ = error
+    return result

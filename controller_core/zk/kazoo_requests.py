@@ -1,0 +1,210 @@
+"""ZooKeeper requests that kazoo does not have, and the translation of those that it has.
+
+`MultiRead` (opcode 22, since ZooKeeper 3.6) reads hundreds of znodes in one request; with one request each, kazoo reads
+about 8,000 a second. `SetWatches` (opcode 101) is what ZooKeeper's own client sends after a reconnect: it arms any number
+of watches at once, as of a zxid. Watches on znodes that changed since that zxid fire at once, so nothing is missed
+between a read and the arming of its watches.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kazoo.exceptions import EXCEPTIONS, NoNodeError, RolledBackError, RuntimeInconsistency, ZookeeperError
+from kazoo.protocol import serialization as kazoo
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from controller_core.zk.session import (
+    Check,
+    Create,
+    CreateMode,
+    Delete,
+    SessionId,
+    SetData,
+    WriteOp,
+    ZkNode,
+    ZkVersion,
+)
+
+MAX_PATHS: Final = 1000
+MAX_REQUEST_BYTES: Final = 500_000
+"""Half of ZooKeeper's default `jute.maxbuffer`."""
+
+_INT: Final = struct.Struct("!i")
+_HEADER: Final = struct.Struct("!iBi")
+_STAT: Final = struct.Struct("!qqqqiiiqiiq")
+_ERROR: Final = -1
+_LAST: Final = _HEADER.pack(-1, 1, -1)
+_NO_WATCH: Final = b"\0"
+_FLAGS: Final = {CreateMode.PERSISTENT: 0, CreateMode.EPHEMERAL: 1, CreateMode.PERSISTENT_SEQUENTIAL: 2}
+
+
+class GetNode:
+    """Reads one znode."""
+
+    type = kazoo.GetData.type
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def serialize(self) -> bytes:
+        return _string(self._path) + _NO_WATCH
+
+    def deserialize(self, buffer: bytes, offset: int) -> ZkNode:
+        return _read_node(buffer, offset)[0]
+
+
+class GetChildren:
+    """Reads the names of a znode's children; with a watcher, arms a child watch."""
+
+    type = kazoo.GetChildren.type
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def serialize(self) -> bytes:
+        return _string(self._path) + _NO_WATCH
+
+    def deserialize(self, buffer: bytes, offset: int) -> tuple[str, ...]:
+        return _read_children(buffer, offset)[0]
+
+
+class MultiRead:
+    """Many reads in one request: the values in their order, None where there is no znode, or the error met."""
+
+    type = 22
+
+    def __init__(self, reads: Sequence[GetNode | GetChildren]) -> None:
+        self._reads = reads
+
+    def serialize(self) -> bytes:
+        parts = bytearray()
+        for read in self._reads:
+            parts += _HEADER.pack(read.type, 0, -1)
+            parts += read.serialize()
+        return bytes(parts + _LAST)
+
+    def deserialize(self, buffer: bytes, offset: int) -> list[Any]:
+        values: list[Any] = []
+        while True:
+            kind, is_last, _ = _HEADER.unpack_from(buffer, offset)
+            offset += _HEADER.size
+            if is_last:
+                return values
+            value, offset = _READERS[kind](buffer, offset)
+            values.append(value)
+
+
+class SetWatches:
+    """Arms data watches on znodes that were there at the zxid, and creation watches on those that were not.
+
+    `arm` is called in kazoo's thread when the request is sent, before ZooKeeper can fire one of the watches."""
+
+    type = 101
+
+    def __init__(self, zxid: int, present: Sequence[str], absent: Sequence[str], arm: Callable[[], None]) -> None:
+        self._zxid = zxid
+        self._present = present
+        self._absent = absent
+        self._arm = arm
+
+    def serialize(self) -> bytes:
+        self._arm()
+        children = _strings(())
+        return struct.pack("!q", self._zxid) + _strings(self._present) + _strings(self._absent) + children
+
+    def deserialize(self, buffer: bytes, offset: int) -> None:
+        return None
+
+
+def transaction(ops: Sequence[WriteOp], chroot: str) -> Any:
+    """kazoo's request for a transaction."""
+    return kazoo.Transaction([_operation(op, chroot) for op in ops])
+
+
+def first_error(results: Sequence[object]) -> tuple[int, ZookeeperError] | None:
+    """The operation that made a transaction fail: those before it were rolled back, those after it not tried."""
+    for index, result in enumerate(results):
+        if isinstance(result, ZookeeperError) and not isinstance(result, RolledBackError | RuntimeInconsistency):
+            return index, result
+    return None
+
+
+def request_sized(paths: Sequence[str]) -> Iterator[slice]:
+    """Divides the paths into runs that fit one request."""
+    start, size = 0, 0
+    for index, path in enumerate(paths):
+        path_bytes = _HEADER.size + _INT.size + len(path.encode()) + len(_NO_WATCH)
+        if index - start == MAX_PATHS or (index > start and size + path_bytes > MAX_REQUEST_BYTES):
+            yield slice(start, index)
+            start, size = index, 0
+        size += path_bytes
+    if paths:
+        yield slice(start, len(paths))
+
+
+def absolute(path: str, chroot: str) -> str:
+    """The path as the server knows it."""
+    return (chroot if path == "/" else chroot + path) or "/"
+
+
+def _operation(op: WriteOp, chroot: str) -> Any:
+    path = absolute(op.path, chroot)
+    match op:
+        case Create(data=data, mode=mode):
+            return kazoo.Create(path, data, OPEN_ACL_UNSAFE, _FLAGS[mode])
+        case SetData(data=data, version=version):
+            return kazoo.SetData(path, data, version)
+        case Delete(version=version):
+            return kazoo.Delete(path, version)
+        case Check(version=version):
+            return kazoo.CheckVersion(path, version)
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return _INT.pack(len(encoded)) + encoded
+
+
+def _strings(texts: Iterable[str]) -> bytes:
+    encoded = [_string(text) for text in texts]
+    return _INT.pack(len(encoded)) + b"".join(encoded)
+
+
+def _read_node(buffer: bytes, offset: int) -> tuple[ZkNode, int]:
+    (length,) = _INT.unpack_from(buffer, offset)
+    start = offset + _INT.size
+    end = start + max(length, 0)
+    czxid, mzxid, _, _, version, _, _, owner, _, _, _ = _STAT.unpack_from(buffer, end)
+    node = ZkNode(
+        data=buffer[start:end],
+        version=ZkVersion(version),
+        czxid=czxid,
+        mzxid=mzxid,
+        ephemeral_owner=SessionId(owner),
+    )
+    return node, end + _STAT.size
+
+
+def _read_children(buffer: bytes, offset: int) -> tuple[tuple[str, ...], int]:
+    (count,) = _INT.unpack_from(buffer, offset)
+    offset += _INT.size
+    names = []
+    for _ in range(count):
+        (length,) = _INT.unpack_from(buffer, offset)
+        start = offset + _INT.size
+        offset = start + length
+        names.append(buffer[start:offset].decode())
+    return tuple(sorted(names)), offset
+
+
+def _read_error(buffer: bytes, offset: int) -> tuple[ZookeeperError | None, int]:
+    (code,) = _INT.unpack_from(buffer, offset)
+    return None if code == NoNodeError.code else EXCEPTIONS[code](), offset + _INT.size
+
+
+_READERS: Final[dict[int, Callable[[bytes, int], tuple[Any, int]]]] = {
+    GetNode.type: _read_node,
+    GetChildren.type: _read_children,
+    _ERROR: _read_error,
+}

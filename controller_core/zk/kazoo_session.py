@@ -1,0 +1,252 @@
+"""A `ZkSession` with a real ZooKeeper, through kazoo.
+
+kazoo keeps the connection and the session alive in a thread of its own; `kazoo_bridge` brings what it tells to the
+event loop, `kazoo_requests` adds the requests it lacks. Nothing is retried here: a lost connection is told as
+`ConnectionLost`, and kazoo connects again meanwhile. While there is no connection, calls fail at once; kazoo's own queue
+for that time is not used, because a write that waits there would be applied long after its caller has given up.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, Self
+
+import structlog
+from kazoo.exceptions import NodeExistsError, NoNodeError, UnimplementedError, WriterNotClosedException
+from kazoo.protocol.serialization import GetChildren as KazooGetChildren
+from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
+
+from controller_core.zk.kazoo_bridge import BridgedClient, Mailbox, Request
+from controller_core.zk.kazoo_errors import refused, translated
+from controller_core.zk.kazoo_requests import (
+    GetChildren,
+    GetNode,
+    MultiRead,
+    SetWatches,
+    absolute,
+    first_error,
+    request_sized,
+    transaction,
+)
+from controller_core.zk.session import (
+    AccessRefused,
+    Create,
+    FailedOp,
+    SessionExpired,
+    SessionId,
+    SessionListener,
+    SessionState,
+    Watch,
+    WatchEvent,
+    WriteOp,
+    ZkError,
+    ZkNode,
+    ZooKeeperUnreachable,
+)
+
+_log = structlog.get_logger(__name__)
+
+_STATES: Final = {
+    KazooState.CONNECTED: SessionState.CONNECTED,
+    KazooState.SUSPENDED: SessionState.SUSPENDED,
+    KazooState.LOST: SessionState.EXPIRED,
+}
+_EVENTS: Final = {
+    EventType.CREATED: WatchEvent.CREATED,
+    EventType.DELETED: WatchEvent.DELETED,
+    EventType.CHANGED: WatchEvent.DATA_CHANGED,
+    EventType.CHILD: WatchEvent.CHILDREN_CHANGED,
+}
+
+
+class KazooSession:
+    """Made by `connect`; belongs to the event loop on which it was made."""
+
+    def __init__(self, client: BridgedClient, mailbox: Mailbox) -> None:
+        self._client = client
+        self._mailbox = mailbox
+        self._chroot: str = client.chroot
+        self._session_id = SessionId(0)
+        self._connected = asyncio.Event()
+        self._is_closed = False
+        self._has_multi_read = True
+        self._listeners: tuple[SessionListener, ...] = ()
+        client.add_listener(self._on_kazoo_state)
+
+    @classmethod
+    async def connect(cls, connect: str, *, session_timeout_ms: int, connect_timeout_ms: int) -> Self:
+        """Connects to `host:port,host:port/chroot`, and creates the chroot where it is missing, as Kafka does.
+
+        Raises `ZooKeeperUnreachable` when there was no connection within the time, and `ValueError` for an address that
+        is none.
+        """
+        mailbox = Mailbox(asyncio.get_running_loop())
+        try:
+            client = BridgedClient(connect, session_timeout_ms=session_timeout_ms, mailbox=mailbox)
+        except ValueError as error:
+            raise ValueError(f"{connect!r} is no ZooKeeper address: write host:port,host:port/chroot") from error
+        session = cls(client, mailbox)
+        client.start_async()
+        try:
+            await session._open(connect, connect_timeout_ms)
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    @property
+    def session_id(self) -> SessionId:
+        return self._session_id
+
+    async def wait_connected(self, timeout_ms: int) -> bool:
+        self._refuse_if_ended()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await asyncio.sleep(0)
+                await self._connected.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._refuse_if_ended()
+        return True
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        return await self._read_all(GetNode, paths)
+
+    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return await self._read_all(GetChildren, paths)
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        """Reads first and arms then, as of the zxid before the read: what changes in between fires at once."""
+        zxid = await self._seen_zxid()
+        nodes = await self.read_many(paths)
+        requests = [self._set_watches(zxid, paths[part], nodes[part], watch) for part in request_sized(paths)]
+        _values(await self._answers(requests))
+        return nodes
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        request = KazooGetChildren(absolute(path, self._chroot), partial(_fire, watch))
+        (names,) = _values(await self._answers([request]))
+        return None if names is None else tuple(sorted(names))
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        (result,) = await self.transact_many([ops])
+        if isinstance(result, ZkError):
+            raise result
+        return result
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        answers = await self._answers([transaction(ops, self._chroot) for ops in transactions])
+        return [_outcome(ops, answer) for ops, answer in zip(transactions, answers, strict=True)]
+
+    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
+        self._listeners = (*self._listeners, listener)
+        return partial(self._remove_listener, listener)
+
+    async def close(self) -> None:
+        """Takes a few seconds where ZooKeeper is out of reach; the session then ends by its timeout."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._connected.set()
+        try:
+            await asyncio.to_thread(_stop, self._client)
+        except WriterNotClosedException as error:
+            _log.warning("the ZooKeeper connection did not close in time", error=str(error))
+
+    def _on_kazoo_state(self, kazoo_state: str) -> None:
+        """Called in kazoo's thread."""
+        state = _STATES[kazoo_state]
+        self._mailbox.put(partial(self._enter, state, self._client.client_id))
+        for listener in self._listeners:
+            self._mailbox.put(partial(listener, state))
+
+    def _enter(self, state: SessionState, client_id: tuple[int, bytes] | None) -> None:
+        if client_id is not None:
+            self._session_id = SessionId(client_id[0])
+        if state is SessionState.CONNECTED or self._is_closed:
+            self._connected.set()
+        else:
+            self._connected.clear()
+
+    def _remove_listener(self, listener: SessionListener) -> None:
+        self._listeners = tuple(other for other in self._listeners if other is not listener)
+
+    def _refuse_if_ended(self) -> None:
+        if self._is_closed:
+            raise SessionExpired("the session was closed")
+        if self._client.client_state == KeeperState.AUTH_FAILED:
+            raise AccessRefused("ZooKeeper refuses the credentials: correct them")
+
+    async def _open(self, connect: str, timeout_ms: int) -> None:
+        if not await self.wait_connected(timeout_ms):
+            raise ZooKeeperUnreachable(f"no connection to ZooKeeper at {connect} within {timeout_ms} ms")
+        if (await self.read_many(["/"]))[0] is not None:
+            return
+        names = self._chroot.split("/")
+        paths = ["/".join(names[: length + 1]) for length in range(1, len(names))]
+        for answer in await self._answers([transaction([Create(path=path)], "") for path in paths]):
+            error = first_error(answer) if isinstance(answer, list) else (0, answer)
+            if error is not None and not isinstance(error[1], NodeExistsError):
+                raise translated(error[1])
+
+    async def _seen_zxid(self) -> int:
+        """A zxid not later than the state that the next read will see."""
+        if not self._client.last_zxid:
+            await self.read_many(["/"])
+        return int(self._client.last_zxid)
+
+    def _set_watches(
+        self, zxid: int, paths: Sequence[str], nodes: Sequence[ZkNode | None], watch: Callable[[str], Watch]
+    ) -> SetWatches:
+        where = [absolute(path, self._chroot) for path in paths]
+        callbacks = [(path, partial(_fire, watch(name))) for path, name in zip(where, paths, strict=True)]
+        return SetWatches(
+            zxid,
+            present=[path for path, node in zip(where, nodes, strict=True) if node is not None],
+            absent=[path for path, node in zip(where, nodes, strict=True) if node is None],
+            arm=partial(self._client.arm, callbacks),
+        )
+
+    async def _read_all(self, read: type[GetNode] | type[GetChildren], paths: Sequence[str]) -> list[Any]:
+        reads = [read(absolute(path, self._chroot)) for path in paths]
+        if self._has_multi_read:
+            answers = await self._answers([MultiRead(reads[part]) for part in request_sized(paths)])
+            self._has_multi_read = not any(isinstance(answer, UnimplementedError) for answer in answers)
+        if not self._has_multi_read:
+            return _values(await self._answers(reads))
+        return _values([value for values in _values(answers) for value in values])
+
+    async def _answers(self, requests: Sequence[Request]) -> list[Any]:
+        """The answer to each request, or the exception that kazoo has for it."""
+        return await asyncio.gather(*self._client.submit(requests), return_exceptions=True)
+
+
+def _values(answers: list[Any]) -> list[Any]:
+    """The answers; None stands for a znode that is not there. Raises the first error that is another."""
+    for index, answer in enumerate(answers):
+        if isinstance(answer, NoNodeError):
+            answers[index] = None
+        elif isinstance(answer, Exception):
+            raise translated(answer)
+    return answers
+
+
+def _outcome(ops: Sequence[WriteOp], answer: Any) -> tuple[str, ...] | ZkError:
+    """What `transact_many` returns for one transaction."""
+    if isinstance(answer, Exception):
+        return translated(answer)
+    failure = first_error(answer)
+    if failure is not None:
+        index, error = failure
+        return refused(error, FailedOp(index=index, op=ops[index]))
+    return tuple(result if isinstance(result, str) else op.path for op, result in zip(ops, answer, strict=True))
+
+
+def _fire(watch: Watch, event: WatchedEvent) -> None:
+    watch(_EVENTS.get(event.type, WatchEvent.MAY_HAVE_CHANGED))
+
+
+def _stop(client: BridgedClient) -> None:
+    client.stop()
+    client.close()
