@@ -1,17 +1,16 @@
 """Our own processes on this machine: the controller core, whole or made to die at a chosen write to ZooKeeper."""
 
-import json
 import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 import yaml
-from kazoo.exceptions import NoNodeError
 
 from devcluster.ports import accepts, release_port, reserve_port
 from devcluster.processes import ManagedProcess
 from devcluster.run_folder import RunFolder
+from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import connected_client
 
 DEFAULT_CONTROLLER_ID = 1000
@@ -93,7 +92,8 @@ class ControllerProcess:
 
     def holds_the_role(self) -> bool:
         """Whether `/controller` names this process's id."""
-        return current_controller(self._zookeeper_connect) == self.controller_id
+        with connected_client(self._zookeeper_connect) as client:
+            return ClusterZnodes(client).controller() == self.controller_id
 
     def _whole(self) -> ManagedProcess:
         return self._process("-m", "controller_admin", "controller", "run", "--settings", str(self._settings_path))
@@ -105,12 +105,3 @@ class ControllerProcess:
             log_path=self._folder.log(self._name),
             ready=lambda: accepts(self.port) and self.holds_the_role(),
         )
-
-
-def current_controller(zookeeper_connect: str) -> int | None:
-    """The id in `/controller`, or None where there is no controller."""
-    with connected_client(zookeeper_connect) as client:
-        try:
-            return int(json.loads(client.get("/controller")[0])["brokerid"])
-        except NoNodeError:
-            return None

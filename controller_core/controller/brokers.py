@@ -55,12 +55,11 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     # 2. partitions in OfflinePartition and NewPartition -> OnlinePartition
     await elect_offline_partitions(term)
     # 3. each replica on the failed broker -> OfflineReplica
-    await replica_machine.to_offline(term, [
-        replica
-        for replica in term.state.replicas_on(dead)
-        if replica.topic_partition.topic not in term.state.deletions
-    ])  # fmt: skip
-    term.batch.update_metadata(())
+    kept = [
+        replica for replica in term.state.replicas_on(dead) if replica.topic_partition.topic not in term.state.deletions
+    ]
+    await replica_machine.to_offline(term, replica_machine.not_offline(term, kept))
+    term.batch.update_metadata(affected)
     await reassignment.on_replicas_gone(term, dead)
 
 
@@ -72,6 +71,8 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
+    # A broker follows only leaders that it knows to be alive, so it is told of them before anything else.
+    term.send_requests()
     # 2. replicas on the newly started broker -> OnlineReplica
     replica_machine.to_online(term, [
         replica

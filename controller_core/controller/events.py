@@ -18,6 +18,8 @@ from controller_core.wire.messages import (
     ControlledShutdownResponse,
     ControlRequest,
     ControlResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
 )
 
 
@@ -85,13 +87,20 @@ class BrokerAnswered:
     response: ControlResponse
 
 
-OwnedRequest: TypeAlias = AlterPartitionRequest | ControlledShutdownRequest | AllocateProducerIdsRequest
-OwnedResponse: TypeAlias = AlterPartitionResponse | ControlledShutdownResponse | AllocateProducerIdsResponse
+OwnedRequest: TypeAlias = (
+    AlterPartitionRequest | ControlledShutdownRequest | AllocateProducerIdsRequest | ListPartitionReassignmentsRequest
+)
+OwnedResponse: TypeAlias = (
+    AlterPartitionResponse
+    | ControlledShutdownResponse
+    | AllocateProducerIdsResponse
+    | ListPartitionReassignmentsResponse
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestReceived:
-    """A broker asks something that the controller answers."""
+    """A broker or a client asks something that the controller answers."""
 
     request: OwnedRequest
     answer: "Future[OwnedResponse]" = field(repr=False)

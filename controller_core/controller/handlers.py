@@ -5,7 +5,17 @@ from typing import assert_never
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.controller import brokers, deletion, elections, isr, producer_ids, reassignment, shutdown, topics
+from controller_core.controller import (
+    brokers,
+    deletion,
+    elections,
+    isr,
+    producer_ids,
+    reassignment,
+    reassignment_listing,
+    shutdown,
+    topics,
+)
 from controller_core.controller.events import (
     BrokerAnswered,
     BrokerModified,
@@ -30,6 +40,7 @@ from controller_core.wire.messages import (
     AlterPartitionRequest,
     ControlledShutdownRequest,
     LeaderAndIsrResponse,
+    ListPartitionReassignmentsRequest,
     StopReplicaRequest,
     StopReplicaResponse,
 )
@@ -77,6 +88,8 @@ async def answer_request(term: Term, request: OwnedRequest) -> OwnedResponse:
             return await shutdown.on_controlled_shutdown(term, request)
         case AllocateProducerIdsRequest():
             return await producer_ids.on_allocate_producer_ids(term, request)
+        case ListPartitionReassignmentsRequest():
+            return await reassignment_listing.on_list_reassignments(term, request)
         case _:
             assert_never(request)
 
@@ -90,6 +103,8 @@ def refuse(request: OwnedRequest, error_code: ErrorCode) -> OwnedResponse:
             return shutdown.refusal(error_code)
         case AllocateProducerIdsRequest():
             return producer_ids.refusal(error_code)
+        case ListPartitionReassignmentsRequest():
+            return reassignment_listing.refusal(error_code)
         case _:
             assert_never(request)
 

@@ -54,9 +54,13 @@ def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """The way of a replica that is not needed any more: -> OfflineReplica -> NonExistentReplica."""
     replicas = list(replicas)
-    online = [r for r in replicas if term.state.replica_status.get(r) is not ReplicaStatus.OFFLINE]
-    await to_offline(term, online)
+    await to_offline(term, not_offline(term, replicas))
     to_non_existent(term, replicas)
+
+
+def not_offline(term: Term, replicas: Iterable[PartitionReplica]) -> list[PartitionReplica]:
+    """The replicas that are not in OfflineReplica already, as after a controlled shutdown of their broker."""
+    return [replica for replica in replicas if term.state.replica_status.get(replica) is not ReplicaStatus.OFFLINE]
 
 
 async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:

@@ -10,7 +10,6 @@ from controller_core.controller import partition_machine, replica_machine
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
-from controller_core.model.transitions import ReplicaStatus
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
 
 log = structlog.get_logger()
@@ -53,8 +52,7 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica
     led = set(term.state.led_by(replicated, {broker}))
     followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
-    online = [r for r in followers if term.state.replica_status.get(r) is not ReplicaStatus.OFFLINE]
-    await replica_machine.to_offline(term, online)
+    await replica_machine.to_offline(term, replica_machine.not_offline(term, followers))
     return sorted(led)
 
 

@@ -16,7 +16,12 @@ from controller_core.model.ids import BrokerId
 from controller_core.process.http import serve_metrics
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.wire.listener import Listener, OwnedApi
-from controller_core.wire.messages import AllocateProducerIdsRequest, AlterPartitionRequest, ControlledShutdownRequest
+from controller_core.wire.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    ListPartitionReassignmentsRequest,
+)
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.kazoo_session import KazooSession
 from controller_core.zk.session import ZkSession
@@ -66,9 +71,13 @@ def _assemble(
         host=settings.bind.host.strip("[]"),
         port=settings.bind.port,
         apis=[
-            OwnedApi((AlterPartitionRequest,), lambda request: controller.answer(request)),
-            OwnedApi((ControlledShutdownRequest,), lambda request: controller.answer(request)),
-            OwnedApi((AllocateProducerIdsRequest,), lambda request: controller.answer(request)),
+            OwnedApi((request_type,), lambda request: controller.answer(request))
+            for request_type in (
+                AlterPartitionRequest,
+                ControlledShutdownRequest,
+                AllocateProducerIdsRequest,
+                ListPartitionReassignmentsRequest,
+            )
         ],
         relay_target=relay_target,
     )

@@ -14,6 +14,14 @@ from typing import TypeAlias
 
 from kio.schema.allocate_producer_ids.v0 import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.list_partition_reassignments.v0.response import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 
 from controller_core.wire.messages.alter_partition import (
     AlterPartitionIsrMember,
@@ -86,6 +94,10 @@ __all__ = [
     "LeaderAndIsrResponse",
     "LeaderAndIsrTopicError",
     "LeaderAndIsrTopicState",
+    "ListPartitionReassignmentsRequest",
+    "ListPartitionReassignmentsResponse",
+    "OngoingPartitionReassignment",
+    "OngoingTopicReassignment",
     "RemainingPartition",
     "StopReplicaPartitionError",
     "StopReplicaPartitionState",

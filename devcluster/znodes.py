@@ -1,0 +1,95 @@
+"""A cluster's znodes as a tool or a person would read and write them, for the demo and the tests.
+
+Nothing here goes through the production code: what the controller did is checked against plain JSON.
+"""
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+
+
+class ClusterZnodes:
+    """One cluster's znodes, over a connected client whose root is the cluster's chroot."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self.client = client
+
+    # Reading
+
+    def read(self, path: str) -> Any:
+        """The JSON at the path, or None where there is no such znode."""
+        try:
+            data, _ = self.client.get(path)
+        except NoNodeError:
+            return None
+        return json.loads(data) if data else None
+
+    def controller(self) -> int | None:
+        """The id in `/controller`, or None where there is no controller."""
+        znode = self.read("/controller")
+        return None if znode is None else int(znode["brokerid"])
+
+    def assigned(self, topic: str, partition: int) -> list[int]:
+        """AR of a partition; empty where there is no such partition."""
+        znode = self.read(f"/brokers/topics/{topic}")
+        return list(znode["partitions"].get(str(partition), [])) if znode else []
+
+    def state(self, topic: str, partition: int) -> dict[str, Any]:
+        """The state of a partition; leader -1 and an empty ISR where it has none yet."""
+        state = self.read(f"/brokers/topics/{topic}/partitions/{partition}/state")
+        return dict(state) if state else {"leader": -1, "isr": [], "leader_epoch": -1, "controller_epoch": -1}
+
+    def leader(self, topic: str, partition: int) -> int:
+        return int(self.state(topic, partition)["leader"])
+
+    def isr(self, topic: str, partition: int) -> list[int]:
+        return sorted(self.state(topic, partition)["isr"])
+
+    def is_served(self, topic: str, partitions: Sequence[int]) -> bool:
+        """Whether every partition has a leader and all of AR in the ISR."""
+        return all(
+            self.leader(topic, partition) >= 0 and self.isr(topic, partition) == sorted(self.assigned(topic, partition))
+            for partition in partitions
+        )
+
+    def has_reassignments(self) -> bool:
+        return self.client.exists(REASSIGN_PARTITIONS) is not None
+
+    # Writing
+
+    def create_topic(
+        self, topic: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic whose partitions 0, 1, ... have the given replicas, as Kafka's tools do."""
+        topic_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        self._create(f"/config/topics/{topic}", {"version": 1, "config": dict(config or {})})
+        partitions = {str(partition): list(brokers) for partition, brokers in enumerate(replicas)}
+        content = {"version": 3, "topic_id": topic_id, "partitions": partitions}
+        self._create(f"/brokers/topics/{topic}", {**content, "adding_replicas": {}, "removing_replicas": {}})
+
+    def reassign(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
+        """Asks for the reassignment of partitions to RAR."""
+        partitions = [
+            {"topic": topic, "partition": partition, "replicas": list(replicas)}
+            for (topic, partition), replicas in targets.items()
+        ]
+        self._create(REASSIGN_PARTITIONS, {"version": 1, "partitions": partitions})
+
+    def elect_preferred(self, partitions: Sequence[tuple[str, int]]) -> None:
+        """Asks for the election of the partitions' preferred replicas."""
+        entries = [{"topic": topic, "partition": partition} for topic, partition in partitions]
+        self._create(PREFERRED_ELECTION, {"version": 1, "partitions": entries})
+
+    def mark_for_deletion(self, topic: str) -> None:
+        self.client.ensure_path(f"/admin/delete_topics/{topic}")
+
+    def _create(self, path: str, content: Mapping[str, Any]) -> None:
+        self.client.create(path, json.dumps(content).encode(), makepath=True)
