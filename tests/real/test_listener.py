@@ -234,7 +234,14 @@ def _use_kafka(bootstrap: str) -> tuple[set[int], bytes | None]:
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(TOPIC, b"value", partition=0)
     assert producer.flush(30) == 0
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "none",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,  # there is no offsets topic
+        }
+    )
     try:
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
         record = consumer.poll(30)
