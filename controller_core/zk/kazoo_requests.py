@@ -31,6 +31,7 @@ MAX_REQUEST_BYTES: Final = 500_000
 """Half of ZooKeeper's default `jute.maxbuffer`."""
 
 _INT: Final = struct.Struct("!i")
+_REPLY_HEADER: Final = struct.Struct("!iqi")
 _HEADER: Final = struct.Struct("!iBi")
 _STAT: Final = struct.Struct("!qqqqiiiqiiq")
 _ERROR: Final = -1
@@ -93,6 +94,19 @@ class MultiRead:
                 return values
             value, offset = _READERS[kind](buffer, offset)
             values.append(value)
+
+
+class SeenZxid:
+    """Asks for the zxid that the server has reached; it stands in the header of every response."""
+
+    type = kazoo.Exists.type
+
+    def serialize(self) -> bytes:
+        return _string("/") + _NO_WATCH
+
+    def deserialize(self, buffer: bytes, offset: int) -> int:
+        _, zxid, _ = _REPLY_HEADER.unpack_from(buffer, offset - _REPLY_HEADER.size)
+        return int(zxid)
 
 
 class SetWatches:

@@ -22,6 +22,7 @@ from controller_core.zk.kazoo_requests import (
     GetChildren,
     GetNode,
     MultiRead,
+    SeenZxid,
     SetWatches,
     absolute,
     first_error,
@@ -30,6 +31,7 @@ from controller_core.zk.kazoo_requests import (
 )
 from controller_core.zk.session import (
     AccessRefused,
+    ConnectionLost,
     Create,
     FailedOp,
     SessionExpired,
@@ -117,9 +119,11 @@ class KazooSession:
         return await self._read_all(GetChildren, paths)
 
     async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
-        """Reads first and arms then, as of the zxid before the read: what changes in between fires at once."""
-        zxid = await self._seen_zxid()
-        nodes = await self.read_many(paths)
+        """Reads first and arms then, as of a zxid from before the read: what changed since then fires at once.
+
+        So a watch may fire for a change that the read has only just seen, but it never misses one."""
+        seen, nodes = await asyncio.gather(self._answers([SeenZxid()]), self.read_many(paths))
+        (zxid,) = _values(seen)
         requests = [self._set_watches(zxid, paths[part], nodes[part], watch) for part in request_sized(paths)]
         _values(await self._answers(requests))
         return nodes
@@ -179,8 +183,23 @@ class KazooSession:
             raise AccessRefused("ZooKeeper refuses the credentials: correct them")
 
     async def _open(self, connect: str, timeout_ms: int) -> None:
-        if not await self.wait_connected(timeout_ms):
-            raise ZooKeeperUnreachable(f"no connection to ZooKeeper at {connect} within {timeout_ms} ms")
+        """The first read may cost the connection: a server before 3.6 answers a multi-read by closing it."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not await self._is_ready(timeout_ms):
+                    pass
+        except TimeoutError as error:
+            raise ZooKeeperUnreachable(f"no connection to ZooKeeper at {connect} within {timeout_ms} ms") from error
+
+    async def _is_ready(self, timeout_ms: int) -> bool:
+        try:
+            await self.wait_connected(timeout_ms)
+            await self._make_chroot()
+        except ConnectionLost:
+            return False
+        return True
+
+    async def _make_chroot(self) -> None:
         if (await self.read_many(["/"]))[0] is not None:
             return
         names = self._chroot.split("/")
@@ -189,12 +208,6 @@ class KazooSession:
             error = first_error(answer) if isinstance(answer, list) else (0, answer)
             if error is not None and not isinstance(error[1], NodeExistsError):
                 raise translated(error[1])
-
-    async def _seen_zxid(self) -> int:
-        """A zxid not later than the state that the next read will see."""
-        if not self._client.last_zxid:
-            await self.read_many(["/"])
-        return int(self._client.last_zxid)
 
     def _set_watches(
         self, zxid: int, paths: Sequence[str], nodes: Sequence[ZkNode | None], watch: Callable[[str], Watch]

@@ -1,0 +1,119 @@
+"""A ZooKeeper of either kind, with the faults that both kinds can suffer, and recorders of what a session tells."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from kazoo.client import KazooClient
+
+from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
+from devcluster.zookeeper import ZooKeeper
+from simulation.zookeeper import SimulatedZooKeeper
+from simulation.zookeeper_session import SimulatedSession
+
+_DEADLINE_S = 20.0
+_POLL_INTERVAL_S = 0.005
+_SESSION_TIMEOUT_MS = 6_000
+
+
+class Ensemble(Protocol):
+    """A ZooKeeper of either kind, and the faults that both kinds can suffer."""
+
+    async def session(self) -> ZkSession:
+        """A new connected session; it is closed after the test."""
+        ...
+
+    async def expire(self, session: ZkSession) -> None:
+        """Ends the session on the server, as if its client had been silent for too long."""
+        ...
+
+    async def take_away(self) -> None:
+        """No session has a connection any more."""
+        ...
+
+    async def give_back(self) -> None:
+        """Connections are possible again; the sessions have lived on."""
+        ...
+
+
+class SimulatedEnsemble:
+    def __init__(self) -> None:
+        self._server = SimulatedZooKeeper()
+        self._sessions: list[SimulatedSession] = []
+
+    async def session(self) -> ZkSession:
+        session = self._server.session()
+        self._sessions.append(session)
+        return session
+
+    async def expire(self, session: ZkSession) -> None:
+        assert isinstance(session, SimulatedSession)
+        self._server.expire(session)
+
+    async def take_away(self) -> None:
+        for session in self._sessions:
+            self._server.disconnect(session)
+
+    async def give_back(self) -> None:
+        for session in self._sessions:
+            self._server.reconnect(session)
+
+
+class RealEnsemble:
+    def __init__(self, server: ZooKeeper, chroot: str, cleanup: AsyncExitStack) -> None:
+        self._server = server
+        self._connect = server.connect + chroot
+        self._cleanup = cleanup
+
+    async def session(self) -> ZkSession:
+        session = await KazooSession.connect(
+            self._connect, session_timeout_ms=_SESSION_TIMEOUT_MS, connect_timeout_ms=10_000
+        )
+        self._cleanup.push_async_callback(session.close)
+        return session
+
+    async def expire(self, session: ZkSession) -> None:
+        """A second client takes the session over with its password, and closes it."""
+        assert isinstance(session, KazooSession)
+        client_id = session._client.client_id  # only a test may hold a session's password
+        await asyncio.to_thread(_close_from_elsewhere, self._server.connect, client_id)
+
+    async def take_away(self) -> None:
+        await asyncio.to_thread(self._server.kill)
+
+    async def give_back(self) -> None:
+        await asyncio.to_thread(self._server.start)
+
+
+def _close_from_elsewhere(connect: str, client_id: tuple[int, bytes]) -> None:
+    client = KazooClient(hosts=connect, client_id=client_id, timeout=_SESSION_TIMEOUT_MS / 1000)
+    client.start(timeout=10)
+    client.stop()
+    client.close()
+
+
+class Events:
+    """Records the events of watches, by a name that the test gives each."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, WatchEvent]] = []
+
+    def watch(self, name: str) -> Watch:
+        return lambda event: self.seen.append((name, event))
+
+
+class States:
+    """Records what a session tells its listeners."""
+
+    def __init__(self, session: ZkSession) -> None:
+        self.seen: list[SessionState] = []
+        self.remove = session.add_listener(self.seen.append)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for the condition; raises `TimeoutError` where it does not come to hold."""
+    async with asyncio.timeout(_DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - the conditions are those of many tests, over what each has recorded
+            await asyncio.sleep(_POLL_INTERVAL_S)

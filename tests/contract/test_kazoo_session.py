@@ -1,0 +1,119 @@
+"""What only a session with a real ZooKeeper can show: addresses, chroots, old servers, silent servers."""
+
+import asyncio
+import signal
+import socket
+
+import pytest
+from kazoo.security import make_digest_acl
+
+from controller_core.zk.kazoo_requests import MultiRead
+from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.session import (
+    AccessRefused,
+    ConnectionLost,
+    Create,
+    SessionState,
+    SetData,
+    ZkSession,
+    ZooKeeperUnreachable,
+)
+from devcluster.zookeeper import ZooKeeper
+from tests.contract.ensembles import States, until
+
+
+async def connect(address: str, *, session_timeout_ms: int = 6_000) -> KazooSession:
+    return await KazooSession.connect(address, session_timeout_ms=session_timeout_ms, connect_timeout_ms=10_000)
+
+
+async def test_it_is_a_zk_session(zookeeper_connect: str) -> None:
+    session: ZkSession = await connect(zookeeper_connect)
+    await session.close()
+
+
+async def test_an_address_where_nobody_listens_is_reported_with_the_time_waited() -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{reserved.getsockname()[1]}/kafka"
+        with pytest.raises(ZooKeeperUnreachable, match=f"{address} within 200 ms"):
+            await KazooSession.connect(address, session_timeout_ms=2_000, connect_timeout_ms=200)
+
+
+@pytest.mark.parametrize("address", ["", "/kafka", "host:port"])
+async def test_an_address_that_is_none_is_refused_with_its_form(address: str) -> None:
+    with pytest.raises(ValueError, match="write host:port,host:port/chroot"):
+        await KazooSession.connect(address, session_timeout_ms=2_000, connect_timeout_ms=200)
+
+
+async def test_a_missing_chroot_is_made_and_a_present_one_is_kept(zookeeper_connect: str) -> None:
+    first = await connect(f"{zookeeper_connect}/deep/tree")
+    await first.transact([Create(path="/a")])
+    await first.close()
+    second = await connect(f"{zookeeper_connect}/deep/tree")
+    assert await second.children_many(["/"]) == [("a",)]
+    await second.close()
+
+
+async def test_a_session_without_a_chroot_sees_the_root(zookeeper: ZooKeeper) -> None:
+    session = await connect(zookeeper.connect)
+    (names,) = await session.children_many(["/"])
+    assert names is not None
+    assert "zookeeper" in names
+    await session.close()
+
+
+async def test_a_server_without_multi_read_is_read_znode_by_znode(
+    zookeeper_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is asked with an opcode that it really does not know."""
+    monkeypatch.setattr(MultiRead, "type", 98)
+    session = await connect(zookeeper_connect)
+    await session.transact([Create(path=f"/n{number}", data=b"%d" % number) for number in range(100)])
+    nodes = await session.read_many([f"/n{number}" for number in range(101)])
+    assert [node.data for node in nodes[:100] if node] == [b"%d" % number for number in range(100)]
+    assert nodes[100] is None
+    assert await session.children_many(["/n0", "/absent"]) == [(), None]
+    await session.close()
+
+
+async def test_an_acl_that_refuses_is_told_as_such(zookeeper: ZooKeeper, zookeeper_chroot: str) -> None:
+    session = await connect(zookeeper.connect + zookeeper_chroot)
+    with zookeeper.client(zookeeper_chroot) as client:
+        client.create("/secret", b"", acl=[make_digest_acl("someone", "else", all=True)])
+    with pytest.raises(AccessRefused, match="ACL"):
+        await session.read_many(["/secret"])
+    with pytest.raises(AccessRefused, match="ACL"):
+        await session.transact([SetData(path="/secret", data=b"")])
+    await session.close()
+
+
+async def test_a_request_larger_than_the_server_takes_loses_the_connection(zookeeper_connect: str) -> None:
+    session = await connect(zookeeper_connect)
+    with pytest.raises(ConnectionLost):
+        await session.transact([Create(path="/a", data=b"x" * (2 << 20))])
+    assert await session.wait_connected(10_000)
+    assert await session.read_many(["/a"]) == [None]
+    await session.close()
+
+
+async def test_a_silent_server_is_noticed_before_the_session_can_expire(own_zookeeper: ZooKeeper) -> None:
+    session = await connect(own_zookeeper.connect, session_timeout_ms=3_000)
+    states = States(session)
+    own_zookeeper.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(ConnectionLost):
+            await asyncio.wait_for(session.read_many(["/"]), timeout=10)
+        await until(lambda: states.seen == [SessionState.SUSPENDED])
+    finally:
+        own_zookeeper.process.send_signal(signal.SIGCONT)
+    assert await session.wait_connected(20_000)
+    await session.close()
+
+
+async def test_closing_while_zookeeper_is_away_ends(own_zookeeper: ZooKeeper) -> None:
+    session = await connect(own_zookeeper.connect, session_timeout_ms=3_000)
+    await asyncio.to_thread(own_zookeeper.kill)
+    try:
+        await asyncio.wait_for(session.close(), timeout=20)
+    finally:
+        await asyncio.to_thread(own_zookeeper.start)
