@@ -1,0 +1,161 @@
+"""Whatever is encoded is decoded to the same value; whatever bytes are decoded, the only error is `MalformedZnode`."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import (
+    Broker,
+    Endpoint,
+    FeatureRange,
+    LeaderAndIsr,
+    LeaderRecoveryState,
+    PartitionState,
+    ReplicaAssignment,
+    TopicAssignment,
+)
+from controller_core.zk import codecs
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import SessionId, ZkNode, ZkVersion
+
+ORDERS = TopicName("orders")
+ORDERS_0 = TopicPartition(ORDERS, PartitionId(0))
+
+_int32 = st.integers(0, 2**31 - 1)
+_brokers = _int32.map(BrokerId)
+_replicas = st.lists(_brokers, unique=True, max_size=6).map(tuple)
+_topic_names = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).map(TopicName)
+_partitions = st.tuples(_topic_names, _int32.map(PartitionId)).map(lambda pair: TopicPartition(*pair))
+_names = st.from_regex(r"[A-Z_]{1,10}", fullmatch=True)
+_endpoints = st.builds(
+    Endpoint,
+    listener=_names,
+    security_protocol=st.sampled_from(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
+    host=st.ip_addresses().map(str) | st.from_regex(r"[a-z0-9.-]{1,20}", fullmatch=True),
+    port=st.integers(0, 65535),
+)
+_registrations = st.builds(
+    Broker,
+    id=_brokers,
+    epoch=st.integers(0, 2**63 - 1).map(BrokerEpoch),
+    endpoints=st.lists(_endpoints, unique_by=lambda endpoint: endpoint.listener, max_size=4).map(tuple),
+    rack=st.none() | st.text(),
+    features=st.dictionaries(
+        st.text(), st.builds(FeatureRange, min_version=st.integers(0, 99), max_version=st.integers(0, 99))
+    ),
+)
+_assignments = st.builds(
+    TopicAssignment,
+    topic_id=st.none() | st.uuids().map(TopicId),
+    partitions=st.dictionaries(
+        _int32.map(PartitionId),
+        st.builds(ReplicaAssignment, replicas=_replicas, adding=_replicas, removing=_replicas),
+        max_size=20,
+    ),
+)
+_leaderships = st.builds(
+    LeaderAndIsr,
+    leader=_brokers | st.just(BrokerId(-1)),
+    isr=_replicas,
+    leader_epoch=_int32.map(LeaderEpoch),
+    leader_recovery_state=st.sampled_from(LeaderRecoveryState),
+)
+
+
+def znode(data: bytes, *, version: int = 0, czxid: int = 0) -> ZkNode:
+    return ZkNode(data=data, version=ZkVersion(version), czxid=czxid, mzxid=czxid, ephemeral_owner=SessionId(0))
+
+
+@given(_registrations)
+def test_a_registration_comes_back(broker: Broker) -> None:
+    assert codecs.decode_broker(broker.id, znode(codecs.encode_broker(broker), czxid=broker.epoch)) == broker
+
+
+@given(_assignments)
+def test_an_assignment_comes_back(assignment: TopicAssignment) -> None:
+    decoded = codecs.decode_topic(ORDERS, codecs.encode_topic(assignment))
+    assert decoded == assignment
+    assert list(decoded.partitions) == sorted(assignment.partitions)
+
+
+@given(_leaderships, _int32, _int32)
+def test_a_state_comes_back(leadership: LeaderAndIsr, controller_epoch: int, version: int) -> None:
+    data = codecs.encode_partition_state(leadership, ControllerEpoch(controller_epoch))
+    assert codecs.decode_partition_state(ORDERS_0, znode(data, version=version)) == PartitionState(
+        leader_and_isr=leadership,
+        controller_epoch=ControllerEpoch(controller_epoch),
+        partition_epoch=PartitionEpoch(version),
+    )
+
+
+@given(st.dictionaries(_partitions, st.lists(_brokers, unique=True, min_size=1, max_size=6).map(tuple)))
+def test_a_reassignment_comes_back(partitions: dict[TopicPartition, tuple[BrokerId, ...]]) -> None:
+    plan = codecs.decode_reassignment(codecs.encode_reassignment(partitions))
+    assert (plan.partitions, plan.rejected) == (partitions, ())
+
+
+@given(st.lists(_partitions, unique=True).map(tuple))
+def test_partition_lists_come_back(partitions: tuple[TopicPartition, ...]) -> None:
+    assert codecs.decode_preferred_election(codecs.encode_preferred_election(partitions)).partitions == partitions
+    assert codecs.decode_isr_change(codecs.encode_isr_change(partitions)) == partitions
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_a_config_comes_back(config: dict[str, str]) -> None:
+    assert codecs.decode_config(codecs.encode_config(config)) == config
+
+
+_KEYS = """
+version partitions brokerid leader isr leader_epoch controller_epoch leader_recovery_state topic partition replicas
+topic_id adding_replicas removing_replicas host port endpoints listener_security_protocol_map rack features
+min_version max_version broker block_start block_end config entity_path entity_type entity_name 0
+"""
+_keys = st.sampled_from(_KEYS.split())
+_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(_keys, children, max_size=6),
+    max_leaves=12,
+)
+_documents = st.dictionaries(_keys, _values, max_size=8).map(orjson.dumps) | _values.map(orjson.dumps) | st.binary()
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        codecs.decode_config,
+        codecs.decode_config_change,
+        codecs.decode_controller,
+        codecs.decode_controller_epoch,
+        codecs.decode_isr_change,
+        codecs.decode_log_dir_event,
+        codecs.decode_preferred_election,
+        codecs.decode_producer_id_block,
+        codecs.decode_reassignment,
+        lambda data: codecs.decode_broker(BrokerId(1), znode(data)),
+        lambda data: codecs.decode_partition_state(ORDERS_0, znode(data)),
+        lambda data: codecs.decode_topic(ORDERS, data),
+    ],
+)
+@given(data=_documents)
+def test_any_bytes_are_decoded_or_refused_as_malformed(decode: Callable[[bytes], object], data: bytes) -> None:
+    with suppress(MalformedZnode):
+        assert decode(data) is not None

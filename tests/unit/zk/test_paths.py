@@ -1,0 +1,56 @@
+"""Every path is the one that Kafka 3.9 uses."""
+
+import pytest
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.zk import paths
+
+ORDERS = TopicName("orders")
+ORDERS_3 = TopicPartition(ORDERS, PartitionId(3))
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (paths.CONTROLLER, "/controller"),
+        (paths.CONTROLLER_EPOCH, "/controller_epoch"),
+        (paths.broker(BrokerId(1)), "/brokers/ids/1"),
+        (paths.topic(ORDERS), "/brokers/topics/orders"),
+        (paths.partitions(ORDERS), "/brokers/topics/orders/partitions"),
+        (paths.partition(ORDERS_3), "/brokers/topics/orders/partitions/3"),
+        (paths.partition_state(ORDERS_3), "/brokers/topics/orders/partitions/3/state"),
+        (paths.REASSIGN_PARTITIONS, "/admin/reassign_partitions"),
+        (paths.PREFERRED_REPLICA_ELECTION, "/admin/preferred_replica_election"),
+        (paths.delete_topic(ORDERS), "/admin/delete_topics/orders"),
+        (paths.ISR_CHANGE_PREFIX, "/isr_change_notification/isr_change_"),
+        (paths.isr_change("isr_change_0000000001"), "/isr_change_notification/isr_change_0000000001"),
+        (paths.LOG_DIR_EVENT_PREFIX, "/log_dir_event_notification/log_dir_event_"),
+        (paths.log_dir_event("log_dir_event_0000000001"), "/log_dir_event_notification/log_dir_event_0000000001"),
+        (paths.topic_config(ORDERS), "/config/topics/orders"),
+        (paths.broker_config(BrokerId(1)), "/config/brokers/1"),
+        (paths.broker_config(None), "/config/brokers/<default>"),
+        (paths.CONFIG_CHANGE_PREFIX, "/config/changes/config_change_"),
+        (paths.config_change("config_change_0000000001"), "/config/changes/config_change_0000000001"),
+        (paths.FEATURE, "/feature"),
+        (paths.PRODUCER_ID_BLOCK, "/latest_producer_id_block"),
+    ],
+)
+def test_a_path_is_kafkas(path: str, expected: str) -> None:
+    assert path == expected
+
+
+def test_the_partition_of_a_state_is_found_in_its_path() -> None:
+    assert paths.topic_partition_of_state(paths.partition_state(ORDERS_3)) == ORDERS_3
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/brokers/topics/orders",
+        "/brokers/topics/orders/partitions/x/state",
+        "/brokers/topics/orders/partitions/3/state/x",
+    ],
+)
+def test_another_path_has_no_partition(path: str) -> None:
+    with pytest.raises(ValueError, match="partitions/NUMBER/state"):
+        paths.topic_partition_of_state(path)
