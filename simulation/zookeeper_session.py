@@ -125,11 +125,10 @@ class SimulatedSession:
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         answers = [self._submit_transaction(ops) for ops in transactions]
         results: list[tuple[str, ...] | ZkError] = []
-        for answer in answers:
-            try:
-                results.append(await answer)
-            except ZkError as error:
-                results.append(error)
+        for answer in await asyncio.gather(*answers, return_exceptions=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, ZkError):
+                raise answer
+            results.append(answer)
         return results
 
     def add_listener(self, listener: SessionListener) -> Callable[[], None]:

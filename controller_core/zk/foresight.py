@@ -48,7 +48,10 @@ def paths_to_read(ops: Sequence[WriteOp]) -> Iterator[str]:
 
 def first_failure(ops: Sequence[WriteOp], znodes: Znodes) -> TransactionFailed | None:
     """The error that this group would meet now, or None. `NotEmpty` cannot be foreseen."""
-    versions = {path: node.version if node else None for path, node in znodes.items()}
+    versions: dict[str, ZkVersion | None] = {}
+    for path in paths_to_read(ops):
+        node = znodes.get(path)
+        versions[path] = node.version if node else None
     for index, op in enumerate(ops):
         failure = _failure(op, versions)
         if failure is not None:
