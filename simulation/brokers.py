@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
 from controller_core.model.metadata import Broker
-from controller_core.wire.frames import encode_request
+from controller_core.wire.encoding import encode_control_request
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable
 from controller_core.wire.messages import (
     ControlRequest,
@@ -151,7 +151,7 @@ class SimulatedBrokerLink:
 
     async def send(self, request: ControlRequest) -> ControlResponse:
         """See `BrokerLink.send`."""
-        encode_request(request, 0, "simulation")
+        encode_control_request(request, 0, "simulation")
         async with self._turn:
             broker = self._brokers.get(self._broker_id)
             if self._closed or broker is None:

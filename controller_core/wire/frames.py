@@ -116,6 +116,11 @@ def decode_response(response_type: type[Response], content: bytes) -> Response:
 
 def encode_request(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
     """A request as a whole frame, length included. Raises `Unencodable`."""
+    return with_length(encode_request_header(request, correlation_id, client_id) + _written(request))
+
+
+def encode_request_header(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
+    """The header that belongs in front of a request. Raises `Unencodable`."""
     header_type: type[RequestHeaderV1] | type[RequestHeaderV2] = request.__header_schema__
     header = header_type(
         request_api_key=request.__api_key__,
@@ -123,19 +128,19 @@ def encode_request(request: RequestPayload, correlation_id: int, client_id: str)
         correlation_id=i32(correlation_id),
         client_id=client_id,
     )
-    return _frame(header, request)
+    return _written(header)
 
 
 def encode_response(response: ResponsePayload, correlation_id: int) -> bytes:
     """A response as a whole frame, length included. Raises `Unencodable`."""
-    return _frame(response.__header_schema__(correlation_id=i32(correlation_id)), response)
+    header = response.__header_schema__(correlation_id=i32(correlation_id))
+    return with_length(_written(header) + _written(response))
 
 
-def _frame(header: Entity, message: Entity) -> bytes:
+def _written(entity: Entity) -> bytes:
     buffer = io.BytesIO()
     try:
-        entity_writer(type(header))(buffer, header)
-        entity_writer(type(message))(buffer, message)
+        entity_writer(type(entity))(buffer, entity)
     except (SerialError, struct.error, TypeError, AttributeError, ValueError) as error:
-        raise Unencodable(f"{type(message).__name__} cannot be written: {error}") from error
-    return with_length(buffer.getvalue())
+        raise Unencodable(f"{type(entity).__name__} cannot be written: {error}") from error
+    return buffer.getvalue()

@@ -17,12 +17,12 @@ from typing import Final
 
 from controller_core.model.metadata import Broker
 from controller_core.wire.decoding import Undecodable
+from controller_core.wire.encoding import encode_control_request
 from controller_core.wire.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameCut,
     FrameError,
     decode_response,
-    encode_request,
     read_correlation_id,
     read_frame,
 )
@@ -90,7 +90,7 @@ class TcpBrokerLink:
 
     async def _ask(self, request: ControlRequest) -> ControlResponse:
         correlation_id = next(self._correlation_ids)
-        frame = encode_request(request, correlation_id, self._client_id)
+        frame = encode_control_request(request, correlation_id, self._client_id)
         answered = False
         try:
             content = await self._exchange_frames(frame)
