@@ -18,12 +18,20 @@ from controller_operator.resources.common import (
     Spec,
     Status,
 )
-from controller_operator.resources.schema import MAX_STATUS_ENTRIES, Model, Observed, Rule, keyed_by, rules
+from controller_operator.resources.schema import (
+    MAX_STATUS_ENTRIES,
+    TOPIC_CHARACTERS,
+    Model,
+    Observed,
+    Rule,
+    keyed_by,
+    rules,
+)
 
 ANY_NAMESPACE: Final = "*"
 
-_HOST_AND_PORT: Final = r"([a-zA-Z0-9._-]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}"
-_CHROOT: Final = r"(/[^/\\s,]+)*"
+_HOST_AND_PORT: Final = r"([\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
+_CHROOT: Final = r"(/[^/\s,]+)*"
 
 
 class ZooKeeper(Model):
@@ -34,7 +42,7 @@ class ZooKeeper(Model):
         max_length=2048,
         json_schema_extra=rules(
             Rule(
-                f"self.matches('^{_HOST_AND_PORT}(,{_HOST_AND_PORT})*{_CHROOT}$')",
+                f"self.matches(r'^{_HOST_AND_PORT}(,{_HOST_AND_PORT})*{_CHROOT}$')",
                 "zookeeper.connect is host:port[,host:port...][/chroot], such as zk-0.zk:2181,zk-1.zk:2181/kafka",
             )
         ),
@@ -61,9 +69,7 @@ class AllowedNamespace(Model):
         default=None,
         min_length=1,
         max_length=200,
-        json_schema_extra=rules(
-            Rule("self.matches('^[a-zA-Z0-9._-]+$')", "a topic prefix has only the characters a-z A-Z 0-9 . _ -")
-        ),
+        json_schema_extra=rules(Rule(TOPIC_CHARACTERS, "a topic prefix has only the characters a-z A-Z 0-9 . _ -")),
     )
     """What the names of this namespace's topics must begin with; any name when left out."""
 
@@ -80,7 +86,7 @@ class KafkaClusterSpec(Spec):
         max_length=2048,
         json_schema_extra=rules(
             Rule(
-                f"self.matches('^{_HOST_AND_PORT}(,{_HOST_AND_PORT})*$')",
+                f"self.matches(r'^{_HOST_AND_PORT}(,{_HOST_AND_PORT})*$')",
                 "bootstrapServers is host:port[,host:port...], such as kafka-0.kafka:9092,kafka-1.kafka:9092",
             )
         ),

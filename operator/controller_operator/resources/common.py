@@ -59,7 +59,7 @@ PHASE = Column(name="Phase", json_path=".status.phase", description="How far it 
 def condition_column(condition: ConditionType, *, name: str | None = None) -> Column:
     """A column with the status of a condition."""
     return Column(
-        name=name or condition,
+        name=name or condition.value,
         json_path=f'.status.conditions[?(@.type=="{condition}")].status',
         description=f"Status of the condition {condition}.",
     )
