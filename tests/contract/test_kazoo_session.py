@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+from collections.abc import Sequence
 
 import pytest
 from kazoo.security import make_digest_acl
@@ -13,13 +14,16 @@ from controller_core.zk.session import (
     AccessRefused,
     ConnectionLost,
     Create,
+    Delete,
     SessionState,
     SetData,
+    WatchEvent,
+    ZkNode,
     ZkSession,
     ZooKeeperUnreachable,
 )
 from devcluster.zookeeper import ZooKeeper
-from tests.contract.ensembles import States, until
+from tests.contract.ensembles import Events, States, until
 
 
 async def connect(address: str, *, session_timeout_ms: int = 6_000) -> KazooSession:
@@ -60,6 +64,41 @@ async def test_a_session_without_a_chroot_sees_the_root(zookeeper: ZooKeeper) ->
     assert names is not None
     assert "zookeeper" in names
     await session.close()
+
+
+class ReadsJustBeforeAWrite(KazooSession):
+    """Another session writes when this one has read and not yet armed its watches."""
+
+    writer: KazooSession | None = None
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        nodes = await super().read_many(paths)
+        if self.writer is not None:
+            await self.writer.transact(
+                [SetData(path="/changed", data=b"1"), Create(path="/made"), Delete(path="/gone")]
+            )
+        return nodes
+
+
+async def test_a_write_between_a_read_and_the_arming_of_its_watches_fires_them(zookeeper_connect: str) -> None:
+    reader = await ReadsJustBeforeAWrite.connect(zookeeper_connect, session_timeout_ms=6_000, connect_timeout_ms=10_000)
+    events = Events()
+    await reader.transact([Create(path="/changed"), Create(path="/gone"), Create(path="/same")])
+    reader.writer = await connect(zookeeper_connect)
+    changed, made, gone, same = await reader.read_watched(["/changed", "/made", "/gone", "/same"], events.watch)
+    assert changed is not None
+    assert changed.version == 0
+    assert made is None
+    assert gone is not None
+    assert same is not None
+    await until(lambda: len(events.seen) == 3)
+    assert sorted(events.seen, key=str) == [
+        ("/changed", WatchEvent.DATA_CHANGED),
+        ("/gone", WatchEvent.DELETED),
+        ("/made", WatchEvent.CREATED),
+    ]
+    await reader.writer.close()
+    await reader.close()
 
 
 async def test_a_server_without_multi_read_is_read_znode_by_znode(
