@@ -1,9 +1,12 @@
 """Unmodified Kafka brokers in ZooKeeper mode."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
+
+from kazoo.exceptions import KazooException
 
 from devcluster.java import server_command
 from devcluster.ports import accepts, release_port, reserve_port
@@ -69,7 +72,10 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts and waits until registered and accepting connections; needs no controller. Raises StartError."""
+        """Starts and waits until registered and accepting connections; needs no controller.
+
+        Raises StartError, or ConnectionError when ZooKeeper is out of reach.
+        """
         self.spawn()
         self.wait_until_ready()
 
@@ -92,6 +98,13 @@ class Broker:
 
     def kill(self) -> None:
         self.process.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP: the broker keeps its connections and answers nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
 
     def restart(self, properties: Mapping[str, object] | None = None) -> None:
         """A controlled shutdown and a start, with some properties changed."""
@@ -125,18 +138,21 @@ class Broker:
 
     def _wait_until_unregistered(self) -> None:
         timeout_ms = int(str(self._settings["zookeeper.session.timeout.ms"]))
-        with connected_client(self._zookeeper_connect) as client:
-            wait_until(
-                lambda: client.exists(f"/brokers/ids/{self.broker_id}") is None,
-                f"the previous registration of {self.name} expired",
-                deadline_s=timeout_ms / 1000 + 30,
-            )
+        wait_until(
+            lambda: not self._has_registration(),
+            f"the previous registration of {self.name} expired",
+            deadline_s=timeout_ms / 1000 + 30,
+        )
 
     def _is_registered(self) -> bool:
-        if not accepts(self.port):
-            return False
+        return accepts(self.port) and self._has_registration()
+
+    def _has_registration(self) -> bool:
         with connected_client(self._zookeeper_connect) as client:
-            return client.exists(f"/brokers/ids/{self.broker_id}") is not None
+            try:
+                return client.exists(f"/brokers/ids/{self.broker_id}") is not None
+            except KazooException as error:
+                raise ConnectionError(f"ZooKeeper at {self._zookeeper_connect} left: {error!r}") from error
 
 
 class KafkaCluster:

@@ -1,5 +1,7 @@
 """Our own processes on this machine: the controller core, whole or made to die at a chosen write to ZooKeeper."""
 
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from types import TracebackType
@@ -79,6 +81,13 @@ class ControllerProcess:
     def kill(self) -> None:
         self.process.kill()
 
+    def pause(self) -> None:
+        """SIGSTOP: the process hangs, its session expires."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -105,3 +114,9 @@ class ControllerProcess:
             log_path=self._folder.log(self._name),
             ready=lambda: accepts(self.port) and self.holds_the_role(),
         )
+
+
+def run_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    """Runs the `kontroller` command to its end; the caller judges the result."""
+    command = [sys.executable, "-m", "controller_admin", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

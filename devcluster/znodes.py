@@ -63,6 +63,9 @@ class ClusterZnodes:
     def has_reassignments(self) -> bool:
         return self.client.exists(REASSIGN_PARTITIONS) is not None
 
+    def has_election(self) -> bool:
+        return self.client.exists(PREFERRED_ELECTION) is not None
+
     # Writing
 
     def create_topic(
@@ -75,13 +78,19 @@ class ClusterZnodes:
         content = {"version": 3, "topic_id": topic_id, "partitions": partitions}
         self._create(f"/brokers/topics/{topic}", {**content, "adding_replicas": {}, "removing_replicas": {}})
 
+    def add_partitions(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """Adds partitions to a topic, as Kafka's tools do."""
+        content = self.read(f"/brokers/topics/{topic}")
+        content["partitions"].update({str(partition): list(brokers) for partition, brokers in replicas.items()})
+        self.client.set(f"/brokers/topics/{topic}", json.dumps(content).encode())
+
     def reassign(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
         """Asks for the reassignment of partitions to RAR."""
-        partitions = [
-            {"topic": topic, "partition": partition, "replicas": list(replicas)}
-            for (topic, partition), replicas in targets.items()
-        ]
-        self._create(REASSIGN_PARTITIONS, {"version": 1, "partitions": partitions})
+        self.client.create(REASSIGN_PARTITIONS, _encoded_targets(targets), makepath=True)
+
+    def rewrite_reassignment(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
+        """Asks for other targets while the znode of the former request is still there."""
+        self.client.set(REASSIGN_PARTITIONS, _encoded_targets(targets))
 
     def elect_preferred(self, partitions: Sequence[tuple[str, int]]) -> None:
         """Asks for the election of the partitions' preferred replicas."""
@@ -93,3 +102,11 @@ class ClusterZnodes:
 
     def _create(self, path: str, content: Mapping[str, Any]) -> None:
         self.client.create(path, json.dumps(content).encode(), makepath=True)
+
+
+def _encoded_targets(targets: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
+    partitions = [
+        {"topic": topic, "partition": partition, "replicas": list(replicas)}
+        for (topic, partition), replicas in targets.items()
+    ]
+    return json.dumps({"version": 1, "partitions": partitions}).encode()

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
 
 from devcluster.java import server_command
 from devcluster.ports import release_port, reserve_port
@@ -94,10 +95,13 @@ class ZooKeeper:
 
 @contextmanager
 def connected_client(connect: str) -> Iterator[KazooClient]:
-    """A started kazoo client, closed when the block ends; raises kazoo's timeout when ZooKeeper is out of reach."""
+    """A started kazoo client, closed when the block ends; raises ConnectionError when ZooKeeper is out of reach."""
     client = KazooClient(hosts=connect, timeout=10.0)
     try:
-        client.start(timeout=15)
+        try:
+            client.start(timeout=15)
+        except KazooTimeoutError as error:
+            raise ConnectionError(f"ZooKeeper at {connect} is out of reach: start it first") from error
         yield client
     finally:
         client.stop()

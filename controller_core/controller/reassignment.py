@@ -48,7 +48,7 @@ async def on_reassignments_requested(term: Term) -> None:
     idle = {
         partition: target
         for partition, target in targets.items()
-        if _is_done(term, partition, target) or not _can_be_done(term, partition, target)
+        if not _can_be_done(term, partition, target) or _is_done(term, partition, target)
     }
     await remove_requests(term, idle)
     await begin(

@@ -1,0 +1,40 @@
+"""Six brokers for all tests of the controller, and our controller in charge of them while a test runs."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster.kafka import KafkaCluster
+from devcluster.kontroller import ControllerProcess
+from devcluster.processes import wait_until
+from devcluster.run_folder import RunFolder
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.controller.clusters import OurCluster
+
+
+@pytest.fixture(scope="session")
+def six_brokers(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
+    """Brokers 1 to 6; a test that stops one starts it again, or the next test does."""
+    with KafkaCluster(servers_folder, zookeeper, brokers=6, chroot="/controlled") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def controller_process(servers_folder: RunFolder, six_brokers: KafkaCluster) -> Iterator[ControllerProcess]:
+    with ControllerProcess(servers_folder, six_brokers.zookeeper_connect) as controller:
+        yield controller
+
+
+@pytest.fixture
+def our_cluster(six_brokers: KafkaCluster, controller_process: ControllerProcess) -> Iterator[OurCluster]:
+    """All six brokers alive and our controller in its role, whatever the last test left."""
+    six_brokers.start()
+    with connected_client(six_brokers.zookeeper_connect) as client:
+        znodes = ClusterZnodes(client)
+        if not controller_process.process.is_running:
+            controller_process.restart_whole()
+        wait_until(lambda: znodes.controller() == controller_process.controller_id, "our controller", deadline_s=30)
+        yield OurCluster(kafka=six_brokers, controller=controller_process, znodes=znodes)
+        log = controller_process.process.log_path.read_text(errors="replace")
+        assert "unexpected error" not in log, "the controller met an error that it did not understand"

@@ -1,0 +1,49 @@
+"""The controller is killed at every write of a reassignment, and another one completes it from there."""
+
+import pytest
+
+from devcluster.load import AckedProducer, lost, read_back
+from devcluster.processes import wait_until
+from tests.real.controller.clusters import OurCluster
+
+TOPIC = "moving"
+HERE, THERE = [1, 2, 3], [4, 5, 6]
+FEWEST_WRITES = 7
+"""The role, AR = OAR + RAR, the announcement, the ISR's growth, the leader, the ISR's shrinking, AR = RAR, the request."""
+
+
+@pytest.mark.timeout(540)
+def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster: OurCluster) -> None:
+    """A failure point before and after each ZooKeeper write: SIGKILL, restart, and no acknowledged message is lost."""
+    znodes, controller = our_cluster.znodes, our_cluster.controller
+    znodes.create_topic(TOPIC, [HERE], {"min.insync.replicas": "2"})
+    wait_until(lambda: znodes.is_served(TOPIC, [0]), "the topic is served", deadline_s=30)
+    with AckedProducer(our_cluster.kafka.bootstrap_servers, TOPIC) as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        killed_at: list[tuple[int, bool]] = []
+        source, target = HERE, THERE
+        write, applied = 1, False
+        while True:
+            controller.kill()
+            znodes.reassign({(TOPIC, 0): target})
+            controller.start_to_die(write, applied=applied)
+            wait_until(
+                lambda: not controller.process.is_running or not znodes.has_reassignments(),
+                f"the controller dies at write {write}, or has done everything without it",
+                deadline_s=60,
+            )
+            survived = controller.process.is_running
+            if not survived:
+                killed_at.append((write, applied))
+            controller.restart_whole()
+            our_cluster.wait_until_moved(TOPIC, 0, target)
+            assert znodes.leader(TOPIC, 0) in target
+            assert znodes.isr(TOPIC, 0) == sorted(target)
+            source, target = target, source
+            if survived:
+                break
+            write, applied = (write, True) if not applied else (write + 1, False)
+    report = producer.stop()
+    assert len(killed_at) >= 2 * FEWEST_WRITES, f"only killed at {killed_at}"
+    assert lost(report.acknowledged, read_back(our_cluster.kafka.bootstrap_servers, TOPIC)) == []
+    our_cluster.wait_until_no_stray_replicas(TOPIC, 0)

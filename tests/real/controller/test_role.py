@@ -1,0 +1,81 @@
+"""Who is the controller: taking the role, losing it, giving it back, and not getting it."""
+
+from pathlib import Path
+
+from devcluster.kontroller import ControllerProcess, run_command
+from devcluster.load import AckedProducer, lost, read_back
+from devcluster.processes import wait_until
+from devcluster.run_folder import RunFolder
+from tests.real.controller.clusters import OurCluster
+
+
+def test_a_killed_controller_is_replaced_by_kafkas_own_and_takes_the_role_back(our_cluster: OurCluster) -> None:
+    znodes, ours = our_cluster.znodes, our_cluster.controller
+    our_cluster.serve_topic("handed-back", [[1, 2, 3]], {"min.insync.replicas": "2"})
+    with AckedProducer(our_cluster.kafka.bootstrap_servers, "handed-back") as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        ours.kill()
+        wait_until(lambda: znodes.controller() in our_cluster.live_brokers(), "a broker fills in", deadline_s=30)
+        our_cluster.serve_topic("made-by-kafka", [[4, 5]])
+        ours.restart_whole()
+        our_cluster.serve_topic("made-by-us", [[4, 5]])
+    assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "handed-back")) == []
+
+
+def test_a_controller_that_is_stopped_gives_the_role_back_at_once(our_cluster: OurCluster) -> None:
+    our_cluster.controller.stop()
+    session_timeout_s = 4
+    wait_until(
+        lambda: our_cluster.znodes.controller() in our_cluster.live_brokers(),
+        "a broker fills in",
+        deadline_s=session_timeout_s,
+    )
+
+
+def test_a_second_kontroller_stands_by_until_the_first_one_dies(
+    our_cluster: OurCluster, servers_folder: RunFolder
+) -> None:
+    ours = our_cluster.controller
+    second = ControllerProcess(
+        servers_folder, our_cluster.kafka.zookeeper_connect, controller_id=1001, name="standby-controller"
+    )
+    second.process.spawn()
+    try:
+        wait_until(lambda: "standing by" in second.process.log_path.read_text(), "it stands by", deadline_s=30)
+        assert our_cluster.znodes.controller() == ours.controller_id
+        ours.kill()
+        wait_until(lambda: our_cluster.znodes.controller() == 1001, "the second has the role", deadline_s=30)
+        our_cluster.serve_topic("served-by-the-second", [[1, 2]])
+    finally:
+        second.kill()
+
+
+def test_a_paused_controller_is_fenced_and_its_late_writes_change_nothing(our_cluster: OurCluster) -> None:
+    znodes, ours = our_cluster.znodes, our_cluster.controller
+    our_cluster.serve_topic("fenced", [[1, 2]])
+    ours.pause()
+    try:
+        wait_until(lambda: znodes.controller() in our_cluster.live_brokers(), "a broker fills in", deadline_s=30)
+        our_cluster.serve_topic("made-meanwhile", [[3, 4]])
+        epoch = znodes.state("made-meanwhile", 0)["controller_epoch"]
+    finally:
+        ours.resume()
+    wait_until(lambda: znodes.controller() == ours.controller_id, "it takes the role back as a new term", deadline_s=30)
+    assert int(znodes.read("/controller_epoch")) > epoch
+    our_cluster.serve_topic("made-afterwards", [[5, 6]])
+
+
+def test_the_id_of_a_running_broker_is_refused(our_cluster: OurCluster) -> None:
+    zookeeper = our_cluster.kafka.zookeeper_connect
+    refused = run_command(
+        "controller", "run", "--zookeeper", zookeeper, "--id", "3", "--listen", "PLAINTEXT://127.0.0.1:1"
+    )
+    assert refused.returncode == 2
+    assert "--id 3 is the id of a running broker" in refused.stderr
+
+
+def test_a_zookeeper_out_of_reach_is_named_and_ends_the_process(tmp_path: Path) -> None:
+    arguments = ["--id", "1000", "--listen", "PLAINTEXT://127.0.0.1:1", "--zookeeper-timeout-ms", "1000"]
+    failed = run_command("controller", "run", "--zookeeper", "127.0.0.1:1", *arguments)
+    assert failed.returncode == 1
+    assert "127.0.0.1:1" in failed.stderr

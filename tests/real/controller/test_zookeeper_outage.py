@@ -1,0 +1,35 @@
+"""ZooKeeper stops and starts under everything."""
+
+from devcluster.kafka import KafkaCluster
+from devcluster.kontroller import ControllerProcess
+from devcluster.load import AckedProducer, lost, read_back
+from devcluster.processes import wait_until
+from devcluster.run_folder import RunFolder
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import ZooKeeper
+
+
+def test_zookeeper_restarts_under_brokers_controller_and_load(servers_folder: RunFolder) -> None:
+    with (
+        ZooKeeper(servers_folder, name="restarting-zookeeper") as zookeeper,
+        KafkaCluster(servers_folder, zookeeper, brokers=3, chroot="/outage") as kafka,
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="outage-controller") as controller,
+        zookeeper.client("/outage") as client,
+    ):
+        znodes = ClusterZnodes(client)
+        znodes.create_topic("enduring", [[1, 2, 3]], {"min.insync.replicas": "2"})
+        wait_until(lambda: znodes.is_served("enduring", [0]), "the topic is served", deadline_s=30)
+        with AckedProducer(kafka.bootstrap_servers, "enduring") as producer:
+            wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+            zookeeper.kill()
+            acknowledged = producer.acknowledged_count
+            wait_until(lambda: producer.acknowledged_count > acknowledged, "brokers serve without it", deadline_s=30)
+            zookeeper.start()
+        wait_until(lambda: client.connected, "this test's own client is back", deadline_s=30)
+        wait_until(
+            lambda: znodes.controller() == controller.controller_id, "our controller has the role", deadline_s=60
+        )
+        wait_until(lambda: znodes.is_served("enduring", [0]), "every replica is in sync", deadline_s=60)
+        znodes.create_topic("later", [[3, 2, 1]])
+        wait_until(lambda: znodes.is_served("later", [0]), "a new topic is served", deadline_s=60)
+        assert lost(producer.stop().acknowledged, read_back(kafka.bootstrap_servers, "enduring")) == []
