@@ -202,6 +202,9 @@ class KafkaTopicStatus(Status):
     replication_factor: int | None = None
     """Replicas of each partition; the smallest number where they differ."""
 
+    config_keys: Annotated[tuple[str, ...], Field(max_length=200)] = ()
+    """The keys of the configuration that this object has set: those that it takes back when the spec drops them."""
+
     counts: PartitionCounts | None = None
     """Partitions, and how many need attention."""
 

@@ -1,0 +1,177 @@
+"""What a plan may ask to be done to a Kafka cluster, and how it is written to ZooKeeper.
+
+Each action is one transaction in the form that Kafka's own tools write, so that any controller acts on it, and it is
+conditional: on the versions that the plan was made over, or on the absence of what it creates. Where the condition does
+not hold, nothing is written and the outcome is `LOOK_AGAIN`: the next plan is made over the cluster as it is then. So
+an action that is repeated, by a restarted operator or after a lost answer, is done once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import TopicAssignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import (
+    Check,
+    ConnectionLost,
+    Create,
+    CreateMode,
+    SetData,
+    TransactionFailed,
+    WriteOp,
+    ZkSession,
+    ZkVersion,
+)
+
+REQUEST_LIMIT_BYTES: Final = 768 * 1024
+"""How large one request under `/admin` may become: ZooKeeper takes 1 MiB unless configured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    """Creates a topic with its configuration, the assignment last: that is what wakes the controller."""
+
+    topic: TopicName
+    assignment: TopicAssignment
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions:
+    """Writes an assignment that has more partitions than before, and otherwise the same."""
+
+    topic: TopicName
+    assignment: TopicAssignment
+    version: ZkVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTopicConfig:
+    """Replaces a topic's configuration and tells the brokers. `version` None: the topic has had none."""
+
+    topic: TopicName
+    config: Mapping[str, str]
+    version: ZkVersion | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkTopicForDeletion:
+    """Asks for a topic's deletion, where it still is the topic with this id."""
+
+    topic: TopicName
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitReassignment:
+    """Asks for the reassignment of partitions; there can be one such request at a time."""
+
+    partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.partitions.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitPreferredElection:
+    """Asks for the election of preferred leaders; there can be one such request at a time."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+Action = (
+    CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion | SubmitReassignment | SubmitPreferredElection
+)
+
+
+class Outcome(Enum):
+    """What came of an action."""
+
+    DONE = "done"
+    LOOK_AGAIN = "look again"
+    """The cluster is not as the plan thought, or an answer was lost. Nothing to report: plan again."""
+
+
+async def execute(action: Action, session: ZkSession) -> Outcome:
+    """Carries an action out. Raises the `ZkError`s that are no answer to the action itself."""
+    ops = await _operations(action, session)
+    if ops is None:
+        return Outcome.LOOK_AGAIN
+    try:
+        await session.transact(ops)
+    except (TransactionFailed, ConnectionLost):
+        return Outcome.LOOK_AGAIN
+    return Outcome.DONE
+
+
+def touched_paths(action: Action) -> tuple[str, ...]:
+    """The watched znodes in which an action's effect shows."""
+    match action:
+        case CreateTopic():
+            return (paths.TOPICS, paths.topic(action.topic), paths.topic_config(action.topic))
+        case AddPartitions():
+            return (paths.topic(action.topic),)
+        case AlterTopicConfig():
+            return (paths.topic_config(action.topic),)
+        case MarkTopicForDeletion():
+            return (paths.DELETE_TOPICS, paths.TOPICS, paths.topic(action.topic))
+        case SubmitReassignment():
+            topics = {paths.topic(partition.topic) for partition in action.partitions}
+            return (paths.REASSIGN_PARTITIONS, *topics)
+        case SubmitPreferredElection():
+            states = (paths.partition_state(partition) for partition in action.partitions)
+            return (paths.PREFERRED_REPLICA_ELECTION, *states)
+
+
+async def _operations(action: Action, session: ZkSession) -> Sequence[WriteOp] | None:
+    """The transaction of an action, or None where it makes no sense any more."""
+    match action:
+        case CreateTopic():
+            return await _create_topic(action, session)
+        case AddPartitions():
+            data = codecs.encode_topic(action.assignment)
+            return [SetData(path=paths.topic(action.topic), data=data, version=action.version)]
+        case AlterTopicConfig():
+            return _alter_config(action)
+        case MarkTopicForDeletion():
+            return await _mark_for_deletion(action, session)
+        case SubmitReassignment():
+            data = codecs.encode_reassignment(action.partitions)
+            return [Create(path=paths.REASSIGN_PARTITIONS, data=data)]
+        case SubmitPreferredElection():
+            data = codecs.encode_preferred_election(action.partitions)
+            return [Create(path=paths.PREFERRED_REPLICA_ELECTION, data=data)]
+
+
+async def _create_topic(action: CreateTopic, session: ZkSession) -> Sequence[WriteOp]:
+    """A deleted topic's configuration may have been left behind; it is replaced, as Kafka's tools do."""
+    path = paths.topic_config(action.topic)
+    data = codecs.encode_config(action.config)
+    (left_behind,) = await session.read_many([path])
+    config = SetData(path=path, data=data, version=left_behind.version) if left_behind else Create(path=path, data=data)
+    return [config, Create(path=paths.topic(action.topic), data=codecs.encode_topic(action.assignment))]
+
+
+def _alter_config(action: AlterTopicConfig) -> Sequence[WriteOp]:
+    path = paths.topic_config(action.topic)
+    data = codecs.encode_config(action.config)
+    notification = codecs.encode_config_change(f"topics/{action.topic}")
+    mode = CreateMode.PERSISTENT_SEQUENTIAL
+    return [
+        Create(path=path, data=data)
+        if action.version is None
+        else SetData(path=path, data=data, version=action.version),
+        Create(path=paths.CONFIG_CHANGE_PREFIX, data=notification, mode=mode),
+    ]
+
+
+async def _mark_for_deletion(action: MarkTopicForDeletion, session: ZkSession) -> Sequence[WriteOp] | None:
+    """Reads the id once more: between the view and now another topic may have taken the name."""
+    path = paths.topic(action.topic)
+    (node,) = await session.read_many([path])
+    if node is None or codecs.decode_topic(action.topic, node.data).topic_id != action.topic_id:
+        return None
+    return [Check(path=path, version=node.version), Create(path=paths.delete_topic(action.topic))]

@@ -1,0 +1,160 @@
+"""A Kafka cluster as its ZooKeeper shows it at one moment: what every plan is made over.
+
+A `ClusterView` is immutable and made anew with every change, but a topic in which nothing changed is the same object in
+the next view. So whoever wants to know what has changed compares identities, and the counts of a topic are made once.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Final
+
+from controller_core.model.ids import NO_LEADER, BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
+from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
+from controller_core.zk.session import ZkVersion
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+
+
+class ControllerKind(StrEnum):
+    """Which program is the controller: Kontroller goes by an id that no broker has."""
+
+    KONTROLLER = "Kontroller"
+    KAFKA = "Kafka"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """Who holds `/controller`, and in which epoch."""
+
+    id: BrokerId
+    epoch: ControllerEpoch
+    kind: ControllerKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many partitions there are, and how many need attention."""
+
+    partitions: int = 0
+    offline: int = 0
+    under_replicated: int = 0
+    under_min_isr: int = 0
+    non_preferred_leader: int = 0
+    reassigning: int = 0
+
+    @property
+    def online(self) -> int:
+        return self.partitions - self.offline
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicView:
+    """One topic: its assignment and configuration with the versions that guard a write of them, and its partitions."""
+
+    name: TopicName
+    assignment: TopicAssignment
+    version: ZkVersion
+    config: Mapping[str, str] = field(default_factory=dict)
+    config_version: ZkVersion | None = None
+    """None where the topic has no znode for its configuration."""
+    states: Mapping[PartitionId, PartitionState] = field(default_factory=dict)
+    """A partition without an entry has no leader yet: the controller has not come to it."""
+    default_min_isr: int = 1
+
+    @property
+    def partitions(self) -> Mapping[PartitionId, ReplicaAssignment]:
+        return self.assignment.partitions
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return self.counts.reassigning > 0
+
+    @property
+    def min_isr(self) -> int:
+        configured = self.config.get(MIN_INSYNC_REPLICAS, "")
+        return int(configured) if configured.isdecimal() else self.default_min_isr
+
+    @cached_property
+    def counts(self) -> Counts:
+        return count_partitions(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterView:
+    """The whole cluster. `version` rises with every view of one observer."""
+
+    version: int
+    cluster_id: str | None = None
+    controller: Controller | None = None
+    brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
+    topics: Mapping[TopicName, TopicView] = field(default_factory=dict)
+    reassignment: ReassignmentPlan | None = None
+    """What `/admin/reassign_partitions` asks for; None where there is no such znode."""
+    preferred_election: PreferredElectionPlan | None = None
+    """What `/admin/preferred_replica_election` asks for; None where there is no such znode."""
+    deleting: frozenset[TopicName] = frozenset()
+    """The topics that are marked for deletion."""
+    malformed: Mapping[str, str] = field(default_factory=dict)
+    """Znodes that make no sense, by path, with what is wrong; what they would say is missing in this view."""
+
+    @cached_property
+    def counts(self) -> Counts:
+        return sum_counts(topic.counts for topic in self.topics.values())
+
+    @property
+    def racks(self) -> dict[BrokerId, str | None]:
+        """The live brokers with their racks, as placement wants them."""
+        return {broker.id: broker.rack for broker in self.brokers.values()}
+
+    def assignment_of(self, partition: TopicPartition) -> ReplicaAssignment | None:
+        topic = self.topics.get(partition.topic)
+        return topic.partitions.get(partition.partition) if topic else None
+
+    def state_of(self, partition: TopicPartition) -> PartitionState | None:
+        topic = self.topics.get(partition.topic)
+        return topic.states.get(partition.partition) if topic else None
+
+
+def count_partitions(topic: TopicView) -> Counts:
+    """What there is to say about the partitions of one topic, as numbers.
+
+    A partition is offline where it has no leader, under-replicated where its ISR does not hold all of the replicas it
+    is to have (those that a reassignment still adds do not count), and led by another than the preferred replica only
+    where it is led at all.
+    """
+    offline = under_replicated = under_min_isr = not_preferred = reassigning = 0
+    for partition, assignment in topic.partitions.items():
+        state = topic.states.get(partition)
+        isr = state.leader_and_isr.isr if state else ()
+        leader = state.leader_and_isr.leader if state else NO_LEADER
+        is_moving = assignment.is_being_reassigned
+        wanted = assignment.origin if is_moving else assignment.replicas
+        reassigning += is_moving
+        offline += leader == NO_LEADER
+        under_replicated += not set(wanted) <= set(isr)
+        under_min_isr += len(isr) < min(topic.min_isr, len(wanted))
+        not_preferred += leader not in (NO_LEADER, *assignment.replicas[:1])
+    return Counts(
+        partitions=len(topic.partitions),
+        offline=offline,
+        under_replicated=under_replicated,
+        under_min_isr=under_min_isr,
+        non_preferred_leader=not_preferred,
+        reassigning=reassigning,
+    )
+
+
+def sum_counts(counts: Iterable[Counts]) -> Counts:
+    """The counts of several topics together."""
+    every = list(counts)
+    return Counts(
+        partitions=sum(each.partitions for each in every),
+        offline=sum(each.offline for each in every),
+        under_replicated=sum(each.under_replicated for each in every),
+        under_min_isr=sum(each.under_min_isr for each in every),
+        non_preferred_leader=sum(each.non_preferred_leader for each in every),
+        reassigning=sum(each.reassigning for each in every),
+    )

@@ -1,0 +1,226 @@
+"""Keeps the view of one cluster current, by watches only.
+
+Every znode that matters is read once with a watch; a watch that fires makes its path dirty; dirty paths are read
+together after a short pause, so that a storm of changes makes few views. A view is published only when no path is
+dirty: ZooKeeper tells a client of a change before it shows the change, so a view in which one znode's change is visible
+has every earlier change too, whatever znodes those were made in. (kazoo hands watches and answers over on two threads,
+so this order can be lost by a moment. A plan that would give something up for lost therefore asks for `refresh` first,
+which reads everything again.)
+
+A lost connection makes every watched path dirty, by the contract of `ZkSession`, so a restart of ZooKeeper and an expired
+session need no further thought. Until everything has been read again the last view stays, marked as not current.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from controller_core.zk.session import AccessRefused, Watch, ZkError, ZkSession
+from controller_operator.cluster_view import ClusterView
+from controller_operator.observation.znodes import LISTS, SINGLES, KnownZnodes
+
+_CONNECT_WAIT_MS: Final = 1_000
+_RETRY_S: Final = 1.0
+_MISSING_LIST_RETRY_S: Final = 2.0
+_log = structlog.get_logger(__name__)
+
+OpenSession = Callable[[], Awaitable[ZkSession]]
+"""Connects to ZooKeeper; raises `ZkError` where that fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What is known of a cluster now. `view` is None until everything was read once."""
+
+    view: ClusterView | None = None
+    trouble: str | None = None
+    """Why the view may be out of date, or None where it is current."""
+
+
+class NotCurrent(ZkError):
+    """The cluster cannot be read at present. Retriable."""
+
+
+class ClusterObserver:
+    """Observes one cluster through a session that it opens, and opens again should that be refused."""
+
+    def __init__(self, open_session: OpenSession, *, debounce_ms: int = 50) -> None:
+        self._open_session = open_session
+        self._debounce_s = debounce_ms / 1000
+        self._session: ZkSession | None = None
+        self._known = KnownZnodes()
+        self._dirty: set[str] = set(SINGLES) | set(LISTS)
+        self._armed: set[str] = set()
+        self._missing_lists: set[str] = set(LISTS)
+        self._woken = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._listeners: list[Callable[[Observation], None]] = []
+        self._observation = Observation(trouble="not connected to ZooKeeper yet")
+        self._refreshes_asked = 0
+        self._refreshes_done = 0
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def observation(self) -> Observation:
+        return self._observation
+
+    @property
+    def session(self) -> ZkSession:
+        """For writes. Raises `NotCurrent` where there is no session yet."""
+        if self._session is None:
+            raise NotCurrent(self._observation.trouble or "not connected to ZooKeeper yet")
+        return self._session
+
+    def start(self) -> None:
+        """Begins to observe, in a task of its own."""
+        self._task = asyncio.create_task(self._run(), name="cluster observer")
+
+    async def stop(self) -> None:
+        """Ends the observation and closes the session."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    def add_listener(self, listener: Callable[[Observation], None]) -> None:
+        """Tells the listener every new observation, on the event loop; it must not block."""
+        self._listeners.append(listener)
+
+    async def wait_for(self, predicate: Callable[[Observation], bool]) -> Observation:
+        """Waits until an observation is as wanted, beginning with the present one."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: predicate(self._observation))
+            return self._observation
+
+    async def refresh(self, paths: Iterable[str] | None = None, timeout_s: float = 10.0) -> ClusterView:
+        """Reads these paths again, or everything; what was written there before the call is in the view.
+
+        Raises `NotCurrent`."""
+        self._refreshes_asked += 1
+        wanted = self._refreshes_asked
+        self._make_dirty((*SINGLES, *LISTS, *self._armed) if paths is None else paths)
+        try:
+            async with asyncio.timeout(timeout_s), self._changed:
+                await self._changed.wait_for(lambda: self._refreshes_done >= wanted)
+        except TimeoutError as error:
+            raise NotCurrent(f"ZooKeeper was not read within {timeout_s:g} s") from error
+        if self._observation.view is None or self._observation.trouble is not None:
+            raise NotCurrent(self._observation.trouble or "nothing was read yet")
+        return self._observation.view
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                session = self._session or await self._connect()
+                await self._keep_current(session)
+            except (ZkError, TimeoutError) as error:
+                await self._tell_trouble(error)
+                await self._wait_for_connection()
+
+    async def _connect(self) -> ZkSession:
+        session = await self._open_session()
+        self._session = session
+        return session
+
+    async def _keep_current(self, session: ZkSession) -> None:
+        while True:
+            await self._wait_until_dirty()
+            asked = self._refreshes_asked
+            while self._dirty:
+                await self._read(session, self._take_dirty())
+            self._refreshes_done = asked
+            await self._publish()
+
+    async def _wait_until_dirty(self) -> None:
+        """Waits for work and a little longer; looks now and then for lists that were not there."""
+        timeout_s = _MISSING_LIST_RETRY_S if self._missing_lists else None
+        if not self._dirty:
+            try:
+                await asyncio.wait_for(self._woken.wait(), timeout_s)
+            except TimeoutError:
+                self._dirty |= self._missing_lists
+        self._woken.clear()
+        await asyncio.sleep(self._debounce_s)
+
+    def _take_dirty(self) -> list[str]:
+        taken = [path for path in self._dirty if path in LISTS or path in SINGLES or self._known.is_wanted(path)]
+        self._dirty.clear()
+        # Lists first: a topic's znode that vanished is then known to be gone, not taken for a broken one.
+        return sorted(taken, key=lambda path: (path not in LISTS, path))
+
+    async def _read(self, session: ZkSession, taken: list[str]) -> None:
+        """Reads the paths, and takes in what they say; makes them dirty again where that fails."""
+        try:
+            for path in (path for path in taken if path in LISTS):
+                await self._read_list(session, path)
+            await self._read_nodes(session, [path for path in taken if path not in LISTS])
+        except BaseException:
+            self._dirty.update(taken)
+            raise
+
+    async def _read_list(self, session: ZkSession, path: str) -> None:
+        if path in self._armed:
+            names = (await session.children_many([path]))[0]
+        else:
+            names = await session.children_watched(path, self._watch(path))
+            if names is not None:
+                self._armed.add(path)
+        (self._missing_lists.add if names is None else self._missing_lists.discard)(path)
+        self._dirty.update(self._known.take_children(path, names or ()))
+
+    async def _read_nodes(self, session: ZkSession, wanted: list[str]) -> None:
+        watched = [path for path in wanted if path in self._armed]
+        unwatched = [path for path in wanted if path not in self._armed]
+        nodes = dict(zip(watched, await session.read_many(watched), strict=True)) if watched else {}
+        if unwatched:
+            # Armed before the answer is there, because a watch may fire before it.
+            self._armed.update(unwatched)
+            try:
+                nodes |= zip(unwatched, await session.read_watched(unwatched, self._watch), strict=True)
+            except BaseException:
+                self._armed.difference_update(unwatched)
+                raise
+        for path, node in nodes.items():
+            self._dirty.update(self._known.take(path, node))
+
+    def _watch(self, path: str) -> Watch:
+        def fired(_event: object) -> None:
+            self._armed.discard(path)
+            self._make_dirty((path,))
+
+        return fired
+
+    def _make_dirty(self, changed: Iterable[str]) -> None:
+        self._dirty.update(changed)
+        self._woken.set()
+
+    async def _publish(self) -> None:
+        version = self._observation.view.version + 1 if self._observation.view else 1
+        await self._tell(Observation(view=self._known.view(version)))
+
+    async def _tell_trouble(self, error: Exception) -> None:
+        trouble = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if trouble != self._observation.trouble:
+            log = _log.error if isinstance(error, AccessRefused) else _log.warning
+            log("cluster out of sight", trouble=trouble)
+            await self._tell(Observation(view=self._observation.view, trouble=trouble))
+
+    async def _tell(self, observation: Observation) -> None:
+        async with self._changed:
+            self._observation = observation
+            self._changed.notify_all()
+        for listener in self._listeners:
+            listener(observation)
+
+    async def _wait_for_connection(self) -> None:
+        if self._session is None:
+            await asyncio.sleep(_RETRY_S)
+        elif not await self._session.wait_connected(_CONNECT_WAIT_MS):
+            _log.debug("still no connection to ZooKeeper")
+        else:
+            # Connected and still refused: do not spin.
+            await asyncio.sleep(self._debounce_s)

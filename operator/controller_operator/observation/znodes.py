@@ -1,0 +1,229 @@
+"""What has been read of a cluster's znodes so far, and the views made from it.
+
+Which znodes matter follows from what others say: a topic's name leads to its assignment and configuration, and the
+assignment to the states of its partitions. So taking in one znode may name further paths to read (`take` returns them).
+A path that is not there is taken in like any other, as None.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+
+from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import Broker, PartitionState, TopicAssignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode, PreferredElectionPlan, ReassignmentPlan
+from controller_core.zk.codecs.json_fields import field, json_object
+from controller_core.zk.session import ZkNode, ZkVersion
+from controller_operator.cluster_view import MIN_INSYNC_REPLICAS, ClusterView, Controller, ControllerKind, TopicView
+
+CLUSTER_ID: Final = "/cluster/id"
+LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
+"""The znodes whose children are watched."""
+SINGLES: Final = (
+    CLUSTER_ID,
+    paths.CONTROLLER,
+    paths.CONTROLLER_EPOCH,
+    paths.REASSIGN_PARTITIONS,
+    paths.PREFERRED_REPLICA_ELECTION,
+    paths.broker_config(None),
+)
+"""The znodes that are always watched themselves."""
+_REQUESTS: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_REPLICA_ELECTION)
+"""One that makes no sense is still in the way of another, so it counts as a request without entries."""
+
+_log = structlog.get_logger(__name__)
+
+
+class KnownZnodes:
+    """The decoded znodes of one cluster."""
+
+    def __init__(self) -> None:
+        self._cluster_id: str | None = None
+        self._controller: BrokerId | None = None
+        self._controller_epoch = ControllerEpoch(0)
+        self._reassignment: ReassignmentPlan | None = None
+        self._preferred_election: PreferredElectionPlan | None = None
+        self._default_min_isr = 1
+        self._brokers: dict[BrokerId, Broker | None] = {}
+        self._deleting: frozenset[TopicName] = frozenset()
+        self._assignments: dict[TopicName, tuple[TopicAssignment, ZkVersion] | None] = {}
+        self._configs: dict[TopicName, tuple[dict[str, str], ZkVersion]] = {}
+        self._states: dict[TopicName, dict[PartitionId, PartitionState]] = {}
+        self._views: dict[TopicName, TopicView] = {}
+        self._stale_views: set[TopicName] = set()
+        self._malformed: dict[str, str] = {}
+
+    def take_children(self, path: str, names: Iterable[str]) -> list[str]:
+        """Takes in the children of one of `LISTS`; returns the paths that are to be read now."""
+        if path == paths.BROKER_IDS:
+            return self._take_broker_ids({BrokerId(int(name)) for name in names if name.isdecimal()})
+        topics = [TopicName(name) for name in names]
+        if path == paths.TOPICS:
+            return self._take_topics(topics)
+        self._deleting = frozenset(topics)
+        return []
+
+    def take(self, path: str, node: ZkNode | None) -> list[str]:
+        """Takes in a znode, or that it is not there; returns the paths that are to be read now."""
+        self._malformed.pop(path, None)
+        try:
+            return self._take(path, node)
+        except MalformedZnode as error:
+            _log.warning("znode makes no sense", path=path, reason=error.reason)
+            self._malformed[path] = error.reason
+            return [] if path in _REQUESTS else self._take(path, None)
+
+    def is_wanted(self, path: str) -> bool:
+        """Whether the path still matters: that of a topic or broker that is gone does not."""
+        topic = _topic_of(path)
+        if topic is None:
+            broker = path.removeprefix(f"{paths.BROKER_IDS}/")
+            return broker == path or BrokerId(int(broker)) in self._brokers
+        if topic not in self._assignments:
+            return False
+        partition = _partition_of(path)
+        return partition is None or partition in self._partitions(topic)
+
+    def view(self, version: int) -> ClusterView:
+        """The view of what has been taken in so far."""
+        self._renew_topic_views()
+        brokers = {broker_id: broker for broker_id, broker in sorted(self._brokers.items()) if broker}
+        return ClusterView(
+            version=version,
+            cluster_id=self._cluster_id,
+            controller=self._present_controller(),
+            brokers=brokers,
+            topics=dict(self._views),
+            reassignment=self._reassignment,
+            preferred_election=self._preferred_election,
+            deleting=self._deleting,
+            malformed=dict(self._malformed),
+        )
+
+    def _take_broker_ids(self, ids: set[BrokerId]) -> list[str]:
+        for gone in set(self._brokers) - ids:
+            del self._brokers[gone]
+        new = sorted(ids - set(self._brokers))
+        self._brokers.update(dict.fromkeys(new))
+        return [paths.broker(broker_id) for broker_id in new]
+
+    def _take_topics(self, topics: list[TopicName]) -> list[str]:
+        for gone in set(self._assignments) - set(topics):
+            del self._assignments[gone]
+            self._configs.pop(gone, None)
+            self._states.pop(gone, None)
+            self._stale_views.add(gone)
+        new = [topic for topic in topics if topic not in self._assignments]
+        self._assignments.update(dict.fromkeys(new))
+        return [path for topic in new for path in (paths.topic(topic), paths.topic_config(topic))]
+
+    def _take(self, path: str, node: ZkNode | None) -> list[str]:
+        topic = _topic_of(path)
+        if topic is not None:
+            return self._take_of_topic(topic, path, node) if topic in self._assignments else []
+        if path.startswith(f"{paths.BROKER_IDS}/"):
+            broker_id = BrokerId(int(path.removeprefix(f"{paths.BROKER_IDS}/")))
+            if broker_id in self._brokers:
+                self._brokers[broker_id] = codecs.decode_broker(broker_id, node) if node else None
+            return []
+        self._take_single(path, node.data if node else None)
+        return []
+
+    def _take_single(self, path: str, data: bytes | None) -> None:
+        if path == paths.CONTROLLER:
+            self._controller = codecs.decode_controller(data) if data else None
+        elif path == paths.CONTROLLER_EPOCH:
+            self._controller_epoch = codecs.decode_controller_epoch(data) if data else ControllerEpoch(0)
+        elif path == paths.REASSIGN_PARTITIONS:
+            self._take_reassignment(data)
+        elif path == paths.PREFERRED_REPLICA_ELECTION:
+            self._take_preferred_election(data)
+        elif path == CLUSTER_ID:
+            self._cluster_id = field(path, json_object(path, data), "id", str) if data else None
+        else:
+            self._take_broker_defaults(codecs.decode_config(data, path) if data else {})
+
+    def _take_reassignment(self, data: bytes | None) -> None:
+        self._reassignment = None
+        if data is not None:
+            self._reassignment = ReassignmentPlan(partitions={})
+            self._reassignment = codecs.decode_reassignment(data)
+
+    def _take_preferred_election(self, data: bytes | None) -> None:
+        self._preferred_election = None
+        if data is not None:
+            self._preferred_election = PreferredElectionPlan(partitions=())
+            self._preferred_election = codecs.decode_preferred_election(data)
+
+    def _take_broker_defaults(self, config: dict[str, str]) -> None:
+        configured = config.get(MIN_INSYNC_REPLICAS, "")
+        default = int(configured) if configured.isdecimal() else 1
+        if default != self._default_min_isr:
+            self._default_min_isr = default
+            self._stale_views.update(self._assignments)
+
+    def _take_of_topic(self, topic: TopicName, path: str, node: ZkNode | None) -> list[str]:
+        self._stale_views.add(topic)
+        partition = _partition_of(path)
+        if partition is not None:
+            self._take_state(TopicPartition(topic, partition), node)
+            return []
+        if path == paths.topic_config(topic):
+            self._configs.pop(topic, None)
+            if node is not None:
+                self._configs[topic] = codecs.decode_config(node.data, path), node.version
+            return []
+        known = set(self._partitions(topic))
+        self._assignments[topic] = (codecs.decode_topic(topic, node.data), node.version) if node else None
+        new = [number for number in self._partitions(topic) if number not in known]
+        return [paths.partition_state(TopicPartition(topic, number)) for number in new]
+
+    def _take_state(self, partition: TopicPartition, node: ZkNode | None) -> None:
+        states = self._states.setdefault(partition.topic, {})
+        states.pop(partition.partition, None)
+        if node is not None:
+            states[partition.partition] = codecs.decode_partition_state(partition, node)
+
+    def _partitions(self, topic: TopicName) -> Iterable[PartitionId]:
+        entry = self._assignments.get(topic)
+        return entry[0].partitions if entry else ()
+
+    def _renew_topic_views(self) -> None:
+        for topic in self._stale_views:
+            self._views.pop(topic, None)
+            entry = self._assignments.get(topic)
+            if entry is not None:
+                self._views[topic] = self._topic_view(topic, *entry)
+        self._stale_views.clear()
+
+    def _topic_view(self, topic: TopicName, assignment: TopicAssignment, version: ZkVersion) -> TopicView:
+        config, config_version = self._configs.get(topic, ({}, None))
+        known = self._states.get(topic, {})
+        return TopicView(
+            name=topic,
+            assignment=assignment,
+            version=version,
+            config=config,
+            config_version=config_version,
+            states={number: known[number] for number in assignment.partitions if number in known},
+            default_min_isr=self._default_min_isr,
+        )
+
+    def _present_controller(self) -> Controller | None:
+        if self._controller is None:
+            return None
+        kind = ControllerKind.KAFKA if self._controller in self._brokers else ControllerKind.KONTROLLER
+        return Controller(id=self._controller, epoch=self._controller_epoch, kind=kind)
+
+
+def _topic_of(path: str) -> TopicName | None:
+    for parent in (paths.TOPICS, paths.TOPIC_CONFIGS):
+        if path.startswith(f"{parent}/"):
+            return TopicName(path.removeprefix(f"{parent}/").split("/", 1)[0])
+    return None
+
+
+def _partition_of(path: str) -> PartitionId | None:
+    return paths.topic_partition_of_state(path).partition if path.endswith("/state") else None

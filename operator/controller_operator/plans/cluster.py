@@ -1,0 +1,65 @@
+"""KafkaCluster: nothing to do, only to show how the cluster is doing."""
+
+from controller_core.model.metadata import Broker
+from controller_operator.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
+from controller_operator.plans.partition_rows import count_fields
+from controller_operator.resources.cluster import (
+    BrokerStatus,
+    ClusterCounts,
+    ControllerKind,
+    ControllerStatus,
+    KafkaCluster,
+    KafkaClusterStatus,
+)
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+
+
+def plan_cluster(cluster: KafkaCluster, view: ClusterView, context: Context) -> Plan[KafkaClusterStatus]:
+    """The status of the cluster. The id that it had when it was first seen stays: another one is another cluster."""
+    controller = view.controller
+    return Plan(
+        status=KafkaClusterStatus(
+            observed_generation=cluster.metadata.generation,
+            conditions=conditions(_verdict(cluster, view), cluster.status, cluster.metadata, context.now),
+            cluster_id=cluster.status.cluster_id or view.cluster_id,
+            controller=ControllerStatus(
+                id=controller.id, epoch=controller.epoch, kind=ControllerKind(controller.kind.value)
+            )
+            if controller
+            else None,
+            brokers=tuple(_broker(broker) for broker in view.brokers.values())[:MAX_STATUS_ENTRIES],
+            counts=ClusterCounts(brokers=len(view.brokers), topics=len(view.topics), **count_fields(view.counts)),
+        )
+    )
+
+
+def is_other_cluster(cluster: KafkaCluster, view: ClusterView) -> bool:
+    """Whether another Kafka cluster answers than the one that the object was made for."""
+    known = cluster.status.cluster_id
+    return known is not None and view.cluster_id is not None and known != view.cluster_id
+
+
+def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
+    if is_other_cluster(cluster, view):
+        return Verdict.stalled(
+            Reason.CLUSTER_CHANGED,
+            f"the cluster at {cluster.spec.zookeeper.connect} is {view.cluster_id}, and this object was made for "
+            f"{cluster.status.cluster_id}: correct zookeeper.connect, or delete the object and create it again",
+        )
+    if view.controller is None:
+        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster: /controller does not exist")
+    if view.counts.offline:
+        return Verdict.working(
+            Reason.PARTITIONS_OFFLINE, f"{view.counts.offline} of {view.counts.partitions} partitions have no leader"
+        )
+    return Verdict.good(
+        Reason.RECONCILED,
+        f"controller {view.controller.id}, {len(view.brokers)} brokers, {view.counts.partitions} partitions",
+    )
+
+
+def _broker(broker: Broker) -> BrokerStatus:
+    endpoints = tuple(f"{e.security_protocol}://{e.host}:{e.port}" for e in broker.endpoints)
+    return BrokerStatus(id=broker.id, epoch=broker.epoch, rack=broker.rack, endpoints=endpoints)

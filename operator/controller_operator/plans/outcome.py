@@ -1,0 +1,160 @@
+"""What a planner returns, and the conditions that say it.
+
+The status of a plan is written before its actions are carried out. So an action's intent is on record whenever its
+effect may be in the cluster, and a planner that finds the intent looks for the effect.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_operator.actions import Action
+from controller_operator.resources.common import ObjectMeta, Status
+from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
+
+_MESSAGE_LIMIT: Final = 8_000
+StatusT_co = TypeVar("StatusT_co", bound=Status, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartMove:
+    """Creates a PartitionReassignment that the object owns; nothing where one of that name is there already."""
+
+    name: str
+    partitions: tuple[tuple[TopicPartition, tuple[BrokerId, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetMove:
+    """Deletes an owned PartitionReassignment that has ended."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteObject:
+    """Deletes the object itself, as its time is over."""
+
+
+Step = Action | StartMove | ForgetMove | DeleteObject
+"""What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
+
+
+class FinalizerWish(Enum):
+    """What should become of the object's finalizer."""
+
+    KEEP_AS_IS = "keep as is"
+    HOLD = "hold"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A Kubernetes event to post."""
+
+    reason: str
+    message: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Generic[StatusT_co]):
+    """The status to write and what to do after that."""
+
+    status: StatusT_co
+    steps: tuple[Step, ...] = ()
+    finalizer: FinalizerWish = FinalizerWish.KEEP_AS_IS
+    notices: tuple[Notice, ...] = ()
+    look_again_in_s: float | None = None
+    needs_fresh_view: bool = False
+    """The plan gives something up for lost: it counts only over a view that was read after it was first made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a planner may know beside the object and the cluster."""
+
+    now: datetime
+    done: frozenset[Step] = frozenset()
+    """The steps that were carried out since this reconciliation began."""
+    is_view_fresh: bool = False
+    """Whether the view was read in whole since this reconciliation began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the conditions are to say."""
+
+    ready: ConditionStatus
+    reason: Reason
+    message: str
+    is_reconciling: bool = False
+    is_stalled: bool = False
+    others: tuple[tuple[ConditionType, ConditionStatus, Reason, str], ...] = ()
+
+    @staticmethod
+    def good(reason: Reason, message: str) -> "Verdict":
+        return Verdict(ready=ConditionStatus.TRUE, reason=reason, message=message)
+
+    @staticmethod
+    def working(reason: Reason, message: str) -> "Verdict":
+        """Not there yet, and time or the operator itself will see to it."""
+        return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_reconciling=True)
+
+    @staticmethod
+    def stalled(reason: Reason, message: str) -> "Verdict":
+        """Only a person can help."""
+        return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_stalled=True)
+
+    @staticmethod
+    def failed(reason: Reason, message: str) -> "Verdict":
+        """Ended without reaching its goal."""
+        return Verdict.stalled(reason, message)
+
+    @staticmethod
+    def first_sight() -> "Verdict":
+        """An object without a Ready condition would pass for ready with whoever waits for it (kstatus)."""
+        return Verdict(ready=ConditionStatus.UNKNOWN, reason=Reason.PROGRESSING, message="seen", is_reconciling=True)
+
+
+def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: datetime) -> tuple[Condition, ...]:
+    """The conditions of a verdict; `lastTransitionTime` moves only where a status does."""
+    said = [(ConditionType.READY, verdict.ready, verdict.reason, verdict.message)]
+    if verdict.is_reconciling:
+        said.append((ConditionType.RECONCILING, ConditionStatus.TRUE, verdict.reason, verdict.message))
+    if verdict.is_stalled:
+        said.append((ConditionType.STALLED, ConditionStatus.TRUE, verdict.reason, verdict.message))
+    said.extend(verdict.others)
+
+    def since(type_: ConditionType, status: ConditionStatus) -> datetime:
+        before = previous.condition(type_)
+        return before.last_transition_time if before and before.status == status else now
+
+    return tuple(
+        Condition(
+            type=type_,
+            status=status,
+            observed_generation=meta.generation,
+            last_transition_time=since(type_, status),
+            reason=reason,
+            message=message if len(message) <= _MESSAGE_LIMIT else f"{message[:_MESSAGE_LIMIT]}...",
+        )
+        for type_, status, reason, message in said
+    )
+
+
+def seconds_left(since: datetime | None, ttl_s: int | None, now: datetime) -> float | None:
+    """Seconds until an ended object is to be deleted, 0 when it is time, None where it stays."""
+    if since is None or ttl_s is None:
+        return None
+    return max(0.0, (since + timedelta(seconds=ttl_s) - now).total_seconds())
+
+
+def listed(items: Iterable[object], limit: int = 5) -> str:
+    """A few items for a message, and how many more there are."""
+    every = [str(item) for item in items]
+    shown = ", ".join(every[:limit])
+    return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
