@@ -90,7 +90,10 @@ class _Channel:
             while not self._queue:
                 self._arrived.clear()
                 await self._arrived.wait()
-            await self._deliver(self._queue[0])
+            try:
+                await self._deliver(self._queue[0])
+            except Exception:
+                log.exception("control request dropped, it cannot be sent", broker=self._broker.id)
             self._queue.popleft()
 
     async def _deliver(self, request: ControlRequest) -> None:

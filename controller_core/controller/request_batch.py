@@ -79,6 +79,7 @@ class RequestBatch:
         self._identity = identity
         self._brokers: defaultdict[BrokerId, _ForBroker] = defaultdict(_ForBroker)
         self._deleted: dict[TopicPartition, TopicId | None] = {}
+        self._built_metadata: dict[frozenset[TopicPartition], tuple[UpdateMetadataTopicState, ...]] = {}
 
     def leader_and_isr(
         self, topic_partition: TopicPartition, receivers: Iterable[BrokerId], *, is_new: bool = False
@@ -119,6 +120,7 @@ class RequestBatch:
             for request in self._requests(registered.epoch, requests, live_brokers):
                 sink.send(broker, request)
         self._deleted = {}
+        self._built_metadata = {}
 
     def discard(self) -> None:
         """Drops what was gathered: whoever is no longer the controller must not tell anybody anything."""
@@ -146,7 +148,7 @@ class RequestBatch:
                 controller_id=self._identity.id,
                 controller_epoch=self._identity.epoch,
                 broker_epoch=epoch,
-                topic_states=self._metadata_topics(requests.metadata),
+                topic_states=self._shared_metadata_topics(requests.metadata),
                 live_brokers=live_brokers,
             )
         if requests.stop:
@@ -197,6 +199,13 @@ class RequestBatch:
         )
 
     # UpdateMetadata
+
+    def _shared_metadata_topics(self, partitions: Mapping[TopicPartition, None]) -> tuple[UpdateMetadataTopicState, ...]:
+        """The same entries for all brokers that get the same partitions: built once, and encoded once."""
+        key = frozenset(partitions)
+        if key not in self._built_metadata:
+            self._built_metadata[key] = self._metadata_topics(partitions)
+        return self._built_metadata[key]
 
     def _metadata_topics(self, partitions: Iterable[TopicPartition]) -> tuple[UpdateMetadataTopicState, ...]:
         by_topic: defaultdict[tuple[TopicName, TopicId | None], list[UpdateMetadataPartitionState]] = defaultdict(list)
