@@ -1,0 +1,1 @@
+"""The main job, shown on real parts in about a minute: `make demo`."""

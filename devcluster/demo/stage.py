@@ -1,0 +1,126 @@
+"""How the demo talks: steps, tables of a moving partition, and expectations that are counted.
+
+Whatever is not as it should be is said at once, remembered, and makes the demo fail at its end; it goes on all the same,
+because what still works is worth seeing.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+
+from devcluster.processes import ConditionTimeoutError, wait_until
+from devcluster.znodes import ClusterZnodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One state of a partition that was seen, and when, in seconds since the table began."""
+
+    assigned: tuple[int, ...]
+    leader: int
+    isr: tuple[int, ...]
+    seen_s: float
+
+    @property
+    def content(self) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+        return self.assigned, self.leader, self.isr
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where the demo is shown, and what went wrong on it."""
+
+    console: Console = field(default_factory=lambda: Console(highlight=False))
+    failures: list[str] = field(default_factory=list)
+    _started_s: float = field(default_factory=time.monotonic)
+    _step: int = 0
+
+    def step(self, title: str, why: str) -> None:
+        """Announces the next step and what it is for."""
+        self._step += 1
+        elapsed = f"[dim]{time.monotonic() - self._started_s:5.1f} s[/]"
+        self.console.print(f"\n{elapsed}  [bold cyan]{self._step}. {title}[/]")
+        self.console.print(f"         [dim]{why}[/]")
+
+    def say(self, text: str) -> None:
+        self.console.print(f"         {text}")
+
+    def show(self, command: str, output: str) -> None:
+        """A command as the user would type it, and what it printed."""
+        self.console.print(f"         [green]$ {command}[/]")
+        for line in output.rstrip().splitlines():
+            self.console.print(f"         {line}", markup=False)
+
+    def expect(self, is_so: bool, what: str) -> None:
+        """Counts an expectation that can be judged now."""
+        if is_so:
+            self.console.print(f"         [green]✓[/] {what}")
+        else:
+            self.failures.append(what)
+            self.console.print(f"         [bold red]✗ {what}[/]")
+
+    def await_(self, condition: Callable[[], bool], what: str, *, deadline_s: float = 60) -> None:
+        """Counts an expectation that takes a while to come true."""
+        began_s = time.monotonic()
+        try:
+            wait_until(condition, what, deadline_s=deadline_s)
+        except ConditionTimeoutError:
+            self.expect(False, f"{what} (waited {deadline_s:.0f} s)")
+        else:
+            self.expect(True, f"{what} [dim]({time.monotonic() - began_s:.1f} s)[/]")
+
+    def watch_partition(
+        self,
+        znodes: ClusterZnodes,
+        topic: str,
+        partition: int,
+        finished: Callable[[], bool],
+        explain: Callable[[Row, Row | None], str],
+        *,
+        deadline_s: float = 60,
+    ) -> list[Row]:
+        """Shows each different state of a partition as a row, until it is finished; returns the rows."""
+        rows: list[Row] = []
+        began_s = time.monotonic()
+        with Live(_table(rows, explain), console=self.console, refresh_per_second=20, transient=False) as live:
+            while True:
+                is_finished = finished()
+                row = _seen(znodes, topic, partition, time.monotonic() - began_s)
+                if not rows or row.content != rows[-1].content:
+                    rows.append(row)
+                    live.update(_table(rows, explain), refresh=True)
+                if is_finished or time.monotonic() - began_s > deadline_s:
+                    return rows
+
+    def close(self, summary: Sequence[str]) -> int:
+        """The verdict; returns the exit code."""
+        lines = [*summary, f"It took {time.monotonic() - self._started_s:.0f} s."]
+        if self.failures:
+            lines += ["", "[bold red]Not as it should be:[/]", *(f"  - {failure}" for failure in self.failures)]
+        style = "red" if self.failures else "green"
+        self.console.print()
+        self.console.print(
+            Panel("\n".join(lines), title="failed" if self.failures else "all as it should be", style=style)
+        )
+        return 1 if self.failures else 0
+
+
+def _seen(znodes: ClusterZnodes, topic: str, partition: int, seen_s: float) -> Row:
+    state = znodes.state(topic, partition)
+    assigned = tuple(sorted(znodes.assigned(topic, partition)))
+    return Row(assigned=assigned, leader=state["leader"], isr=tuple(sorted(state["isr"])), seen_s=seen_s)
+
+
+def _table(rows: list[Row], explain: Callable[[Row, Row | None], str]) -> Table:
+    table = Table("after", "AR", "leader", "ISR", "", box=None, padding=(0, 2), header_style="bold")
+    for before, row in zip([None, *rows], rows, strict=False):
+        assigned, isr = (",".join(str(broker) for broker in brokers) for brokers in (row.assigned, row.isr))
+        table.add_row(
+            f"{row.seen_s:.2f} s", f"{{{assigned}}}", str(row.leader), f"{{{isr}}}", f"[dim]{explain(row, before)}[/]"
+        )
+    return table
