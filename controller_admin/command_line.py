@@ -11,9 +11,15 @@ from controller_core.controller.controller import ZooKeeperGone
 from controller_core.process.logging import configure_logging
 from controller_core.process.run import run_controller
 from controller_core.process.settings import InvalidSettings, load_settings
+from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 
-main = typer.Typer(name="kontroller", help="A Kafka controller outside the brokers.", no_args_is_help=True, pretty_exceptions_enable=False)
+main = typer.Typer(
+    name="kontroller",
+    help="A Kafka controller outside the brokers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
 controller = typer.Typer(help="The controller core.", no_args_is_help=True, pretty_exceptions_enable=False)
 main.add_typer(controller, name="controller")
 
@@ -51,6 +57,6 @@ def run(
     except InvalidSettings as error:
         typer.echo(f"kontroller: {error}", err=True)
         raise typer.Exit(EXIT_USAGE) from error
-    except (ZkError, ZooKeeperGone, OSError) as error:
+    except (ZkError, MalformedZnode, ZooKeeperGone, OSError) as error:
         typer.echo(f"kontroller: {error}", err=True)
         raise typer.Exit(EXIT_FAILED) from error

@@ -100,11 +100,15 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
     known, modified = term.state.brokers.get(broker_id), present.get(broker_id)
     if known is None or modified is None or modified.epoch != known.epoch or modified == known:
         return
-    term.state.brokers[broker_id] = modified
-    await term.channels.remove(broker_id)
-    term.channels.add(modified)
-    term.batch.update_metadata(term.state.states, (broker_id,))
-    term.batch.update_metadata(())
+    log.info("broker modified", broker=broker_id)
+    listener = term.identity.endpoint.listener
+    if modified.endpoint(listener) != known.endpoint(listener):
+        # What waits in the stream to the former address would be lost with it, so the broker is told everything anew.
+        await term.channels.remove(broker_id)
+        await on_broker_startup(term, {broker_id: modified})
+    else:
+        term.state.brokers[broker_id] = modified
+        term.batch.update_metadata(())
 
 
 async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:

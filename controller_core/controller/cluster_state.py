@@ -58,6 +58,7 @@ class ClusterState:
         self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
         self.deletions: dict[TopicName, TopicDeletion] = {}
+        self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
 
     # Brokers
@@ -80,6 +81,8 @@ class ClusterState:
 
     def add_topic(self, name: TopicName, topic_id: TopicId | None, czxid: int) -> None:
         self.topics[name] = Topic(topic_id=topic_id, czxid=czxid)
+        if topic_id is not None:
+            self._names[topic_id] = name
 
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
         """Forgets a topic with everything about its partitions; returns what they were."""
@@ -92,7 +95,9 @@ class ClusterState:
             self.partition_status.pop(topic_partition, None)
             self.reassignments.pop(topic_partition, None)
         self.deletions.pop(name, None)
-        del self.topics[name]
+        topic = self.topics.pop(name)
+        if topic.topic_id is not None:
+            self._names.pop(topic.topic_id, None)
         return forgotten
 
     def partitions_of(self, name: TopicName) -> list[TopicPartition]:
@@ -129,7 +134,7 @@ class ClusterState:
         return (*assigned, *(broker for broker in leaving if broker not in assigned))
 
     def topic_named(self, topic_id: TopicId) -> TopicName | None:
-        return next((name for name, topic in self.topics.items() if topic.topic_id == topic_id), None)
+        return self._names.get(topic_id)
 
     # Questions of the operations
 

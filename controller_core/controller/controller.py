@@ -247,6 +247,8 @@ class Controller:
             await self._give_back(term)
 
     async def _give_back(self, term: Term) -> None:
+        if not await self._seams.zk.wait_connected(0):
+            return
         try:
             await term.writer.write({paths.CONTROLLER: [Delete(path=paths.CONTROLLER)]})
         except (ZkError, Fenced) as error:

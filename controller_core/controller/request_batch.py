@@ -200,7 +200,9 @@ class RequestBatch:
 
     # UpdateMetadata
 
-    def _shared_metadata_topics(self, partitions: Mapping[TopicPartition, None]) -> tuple[UpdateMetadataTopicState, ...]:
+    def _shared_metadata_topics(
+        self, partitions: Mapping[TopicPartition, None]
+    ) -> tuple[UpdateMetadataTopicState, ...]:
         """The same entries for all brokers that get the same partitions: built once, and encoded once."""
         key = frozenset(partitions)
         if key not in self._built_metadata:

@@ -31,7 +31,7 @@ async def on_topics_changed(term: Term) -> None:
     recreated = [name for name, znode in znodes.items() if name in known and known[name].czxid != znode.czxid]
     vanished = [name for name in term.state.topics if name not in names]
     on_topics_vanished(term, [*vanished, *recreated])
-    new = [name for name in znodes if name not in term.state.topics]
+    new = [name for name in names if name not in term.state.topics]
     if new:
         await on_new_topic_creation(term, new)
 
@@ -66,8 +66,11 @@ async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None
 async def on_topic_modified(term: Term, topic: TopicName) -> None:
     """A topic's znode was written: partitions that are not known yet are new; all else in it is not taken from there."""
     known = term.state.topics.get(topic)
+    if known is None:
+        await on_topics_changed(term)  # its znode could not be read before, and perhaps can be now
+        return
     znode = (await read_topics(term, [topic], watched=True)).get(topic)
-    if known is None or znode is None or znode.czxid != known.czxid:
+    if znode is None or znode.czxid != known.czxid:
         return
     if known.topic_id is not None and znode.content.topic_id != known.topic_id:
         log.error("topic znode was rewritten without its topic id, which is restored", topic=topic)

@@ -4,7 +4,8 @@ A watch is one-shot, so every read of a handler arms it again; a read for anothe
 then on each change would wake the controller twice. This keeps count of what is armed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from controller_core.controller.events import Event
 from controller_core.zk.session import Watch, ZkNode, ZkSession
@@ -34,7 +35,8 @@ class WatchedReads:
         """The names of the children, watched for changes; none where there is no such znode, which is not watched."""
         if ("children", path) in self._armed:
             return (await self._zk.children_many([path]))[0] or ()
-        children = await self._zk.children_watched(path, self._watch("children", path, event))
+        with self._unarmed_on_failure("children", [path]):
+            children = await self._zk.children_watched(path, self._watch("children", path, event))
         if children is None:
             self._armed.discard(("children", path))
         return children or ()
@@ -42,7 +44,17 @@ class WatchedReads:
     async def _arm(self, paths: list[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
         if not paths:
             return []
-        return await self._zk.read_watched(paths, lambda path: self._watch("node", path, event_of(path)))
+        with self._unarmed_on_failure("node", paths):
+            return await self._zk.read_watched(paths, lambda path: self._watch("node", path, event_of(path)))
+
+    @contextmanager
+    def _unarmed_on_failure(self, kind: str, paths: list[str]) -> Iterator[None]:
+        """A watch counts as armed only when the read that arms it succeeded; else it would be missed for ever."""
+        try:
+            yield
+        except BaseException:
+            self._armed.difference_update((kind, path) for path in paths)
+            raise
 
     def _watch(self, kind: str, path: str, event: Event) -> Watch:
         self._armed.add((kind, path))

@@ -36,11 +36,7 @@ async def run_controller(
 
     Raises `InvalidSettings`, `ZooKeeperUnreachable` (at the start), `ZooKeeperGone` (later), and `OSError` for a port."""
     async with AsyncExitStack() as stack:
-        session = await KazooSession.connect(
-            settings.zookeeper,
-            session_timeout_ms=settings.zookeeper_session_timeout_ms,
-            connect_timeout_ms=settings.zookeeper_timeout_ms,
-        )
+        session = await _connect(settings)
         stack.push_async_callback(session.close)
         zk = session_of(session)
         if settings.id in await registered_brokers(zk):
@@ -53,6 +49,17 @@ async def run_controller(
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry)
             stack.push_async_callback(stop)
         await _until_signalled(controller)
+
+
+async def _connect(settings: ControllerProcessSettings) -> KazooSession:
+    try:
+        return await KazooSession.connect(
+            settings.zookeeper,
+            session_timeout_ms=settings.zookeeper_session_timeout_ms,
+            connect_timeout_ms=settings.zookeeper_timeout_ms,
+        )
+    except ValueError as error:
+        raise InvalidSettings(f"--zookeeper: {error}") from error
 
 
 def _assemble(

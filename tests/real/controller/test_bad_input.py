@@ -1,5 +1,6 @@
 """What people and tools write wrongly: reported, removed or skipped, and the next request is served."""
 
+import json
 import secrets
 import socket
 import struct
@@ -119,11 +120,14 @@ def test_a_topic_that_vanishes_takes_its_reassignment_with_it(our_cluster: OurCl
     our_cluster.wait_until_moved("staying", 0, [2, 3])
 
 
-def test_an_unreadable_topic_is_left_alone_and_the_others_are_served(our_cluster: OurCluster) -> None:
-    our_cluster.znodes.client.create("/brokers/topics/garbled", b"{not json")
+def test_an_unreadable_topic_is_left_alone_and_served_when_it_is_repaired(our_cluster: OurCluster) -> None:
+    znodes = our_cluster.znodes
+    znodes.client.create("/brokers/topics/garbled", b"{not json")
     our_cluster.wait_until_logged("garbled")
     our_cluster.serve_topic("readable", [[1, 2]])
-    our_cluster.znodes.client.delete("/brokers/topics/garbled")
+    znodes.client.set("/brokers/topics/garbled", json.dumps({"version": 1, "partitions": {"0": [3, 4]}}).encode())
+    our_cluster.wait_until_served("garbled", range(1))
+    assert znodes.read("/brokers/topics/garbled")["topic_id"], "a topic without an id is given one"
 
 
 @pytest.mark.parametrize(
