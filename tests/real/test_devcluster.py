@@ -10,6 +10,7 @@ import pytest
 
 from devcluster.kafka import KafkaCluster
 from devcluster.kubernetes import CommandError, KubernetesCluster
+from devcluster.kubernetes import kubernetes_api as own_or_given_cluster
 from devcluster.load import AckedProducer, lost, read_back
 from devcluster.ports import accepts, release_port, reserve_port
 from devcluster.processes import StartError, wait_until
@@ -141,6 +142,15 @@ def test_a_service_account_has_the_rights_of_its_role_and_no_others(kubernetes_a
     assert kubernetes_api.kubectl("get", "configmaps", "-o", "name", kubeconfig=reader) == ""
     with pytest.raises(CommandError, match="forbidden"):
         kubernetes_api.kubectl("get", "secrets", kubeconfig=reader)
+
+
+def test_a_given_cluster_is_used_and_left_running(
+    kubernetes_api: KubernetesCluster, servers_folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubernetes_api.kubeconfig))
+    with own_or_given_cluster(servers_folder) as given:
+        assert given.get("namespace", "default") == kubernetes_api.get("namespace", "default")
+    assert kubernetes_api.get("namespace", "default")["status"]["phase"] == "Active"
 
 
 def test_helm_installs_a_chart(kubernetes_api: KubernetesCluster, tmp_path: Path) -> None:
