@@ -46,7 +46,7 @@ def main() -> int:
 def create_topic(demo: Demo) -> None:
     demo.stage.step(
         "A topic",
-        "A KafkaTopic says what there should be; the operator writes the topic's znode, the controller elects.",
+        "A KafkaTopic says what there should be; the operator writes it to ZooKeeper, the controller elects.",
     )
     demo.apply("topics.yaml")
     demo.wait_until_ready("kafkatopic", TOPIC)
@@ -115,7 +115,7 @@ def elect_preferred(demo: Demo) -> None:
     preferred = demo.znodes.assigned(TOPIC, 0)[0]
     demo.stage.step(
         "Preferred election",
-        "After all that, leadership is not where it was planned: a PreferredElection gives it back.",
+        "After all that, leadership is not where it should be: a PreferredElection gives it back.",
     )
     demo.stage.say(f"{TOPIC}-0 is led by {demo.znodes.leader(TOPIC, 0)}, its preferred replica is {preferred}")
     demo.apply("preferred-election.yaml")
