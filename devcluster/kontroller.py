@@ -3,7 +3,8 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -21,7 +22,7 @@ DEFAULT_CONTROLLER_ID = 1000
 class ControllerProcess:
     """A `kontroller controller run` on fixed loopback ports. Entering the context starts it, leaving it kills it.
 
-    It is ready when it listens and `/controller` names it; `wait_ready=False` leaves that to the caller."""
+    It is ready when it listens and `/controller` names it."""
 
     def __init__(
         self,
@@ -114,6 +115,46 @@ class ControllerProcess:
             log_path=self._folder.log(self._name),
             ready=lambda: accepts(self.port) and self.holds_the_role(),
         )
+
+
+class OperatorProcess:
+    """A `kontroller operator run` with the rights of a kubeconfig. Entering the context starts it, leaving it kills it."""
+
+    def __init__(
+        self, folder: RunFolder, kubeconfig: Path, *, namespaces: Sequence[str], name: str = "operator"
+    ) -> None:
+        self.metrics_port = reserve_port()
+        self.liveness_port = reserve_port()
+        arguments = [text for namespace in namespaces for text in ("--namespace", namespace)]
+        arguments += ["--metrics-port", str(self.metrics_port)]
+        arguments += ["--liveness", f"http://127.0.0.1:{self.liveness_port}/healthz"]
+        self.process = ManagedProcess(
+            name,
+            [sys.executable, "-m", "controller_admin", "operator", "run", *arguments],
+            log_path=folder.log(name),
+            env={"KUBECONFIG": str(kubeconfig)},
+            ready=lambda: accepts(self.liveness_port),
+        )
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        self.process.stop()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        release_port(self.metrics_port)
+        release_port(self.liveness_port)
 
 
 def run_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:

@@ -130,7 +130,7 @@ def kill_controller(demo: Demo) -> None:
     ours = demo.controller.controller_id
     demo.stage.step(
         "Our controller is killed",
-        "SIGKILL. When its session ends, a broker's own controller fills in; ours takes the role back when it starts again.",
+        "SIGKILL. When its session ends, a broker's own controller fills in; ours takes the role back.",
     )
     demo.controller.kill()
     demo.stage.await_(lambda: demo.znodes.controller() not in (None, ours), "a Kafka broker is the controller")
@@ -163,7 +163,7 @@ def count_messages(demo: Demo, producer: AckedProducer) -> list[str]:
     )
     return [
         f"{len(report.acknowledged)} messages acknowledged, {len(missing)} lost, {len(report.errors)} sends failed.",
-        f"The longest time without an acknowledgement was {report.longest_pause_s:.1f} s (a broker's session has to end first).",
+        f"The longest time without an acknowledgement was {report.longest_pause_s:.1f} s (a session has to end first).",
     ]
 
 

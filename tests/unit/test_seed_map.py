@@ -16,7 +16,8 @@ MODULES = sorted(set(re.findall(r"`((?:model|controller|zk|wire)/[\w/]+\.py)`", 
 def test_a_test_that_the_map_names_exists(test: str) -> None:
     path, _, name = test.partition("::")
     source = (ROOT / "tests" / path).read_text()
-    functions = {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    nodes = ast.walk(ast.parse(source))
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     assert name in functions if name else any(function.startswith("test_") for function in functions)
 
 
