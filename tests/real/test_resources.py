@@ -1,0 +1,325 @@
+"""What a real API server makes of the resources: every rule refuses what it is for, in words, and valid objects pass."""
+
+import json
+import time
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from controller_operator.resources import KINDS
+from controller_operator.resources.schema import MAX_PARTITIONS
+
+from devcluster.kubernetes import CommandError, KubernetesCluster
+
+PROJECT = Path(__file__).parents[2]
+NAMESPACE = "test-resources"
+DEADLINE_S = 30.0
+
+CLUSTER_REF = {"name": "demo"}
+VALID: dict[str, dict[str, Any]] = {
+    "KafkaCluster": {"zookeeper": {"connect": "zk-0.zk:2181,zk-1.zk:2181/kafka"}, "bootstrapServers": "kafka:9092"},
+    "KafkaTopic": {"clusterRef": CLUSTER_REF, "partitions": 3, "replicationFactor": 3, "config": {"retention.ms": "1"}},
+    "PartitionReassignment": {
+        "clusterRef": CLUSTER_REF,
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 5, 6]}],
+    },
+    "PreferredElection": {"clusterRef": CLUSTER_REF, "topics": ["orders"]},
+}
+ASSIGNED = {"clusterRef": CLUSTER_REF, "replicaAssignment": [[1, 2], [2, 1]]}
+TOPIC_NAME_MESSAGE = "a topic name has only the characters"
+SCOPE_MESSAGE = "give exactly one of partitions, topics and allPartitions: true"
+
+
+def move(topic: str = "orders", partition: int = 0, replicas: tuple[int, ...] = (1, 2)) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition, "replicas": list(replicas)}
+
+
+def manifest(kind: str, spec: dict[str, Any], name: str = "example") -> str:
+    """An object as JSON; in a spec, a value of None takes the field of the valid one away."""
+    merged = {**deepcopy(VALID[kind]), **spec}
+    body = {"spec": {field: value for field, value in merged.items() if value is not None}}
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return json.dumps({"apiVersion": "kontroller.dev/v1alpha1", "kind": kind, "metadata": metadata, **body})
+
+
+@pytest.fixture(scope="module")
+def api(kubernetes_api: KubernetesCluster) -> Iterator[KubernetesCluster]:
+    """The API server with the committed definitions, ready to take objects."""
+    kubernetes_api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
+    for kind in KINDS:
+        crd = f"crd/{kind.definition.crd_name}"
+        kubernetes_api.kubectl("wait", "--for=condition=Established", crd, f"--timeout={DEADLINE_S:.0f}s")
+        wait_until_served(kubernetes_api, kind.definition.plural)
+    for namespace in (NAMESPACE, "kafka"):
+        described = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        kubernetes_api.kubectl("apply", "-f", "-", stdin=described)
+    yield kubernetes_api
+    for kind in KINDS:
+        kubernetes_api.kubectl("delete", kind.definition.plural, "--all", "--namespace", NAMESPACE)
+
+
+def wait_until_served(api: KubernetesCluster, plural: str) -> None:
+    """A definition is established a moment before its resources are served."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            api.kubectl("get", plural, "--namespace", NAMESPACE)
+        except CommandError:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+def refusal(api: KubernetesCluster, *arguments: str, stdin: str) -> str:
+    with pytest.raises(CommandError) as refused:
+        api.kubectl(*arguments, "-f", "-", stdin=stdin)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        *VALID.items(),
+        ("KafkaCluster", {"zookeeper": {"connect": "localhost:2181"}}),
+        ("KafkaCluster", {"zookeeper": {"connect": "[::1]:2181/a/b"}, "allowedNamespaces": [{"namespace": "*"}]}),
+        ("KafkaCluster", {"allowedNamespaces": [{"namespace": "payments", "topicPrefix": "payments."}]}),
+        ("KafkaTopic", {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2], [2, 1]]}),
+        ("KafkaTopic", {"replicationFactor": None, "replicaAssignment": [[1, 2], [2, 3], [3, 1]]}),
+        ("KafkaTopic", {"topicName": "..."}),
+        ("KafkaTopic", {"topicName": "Orders_v2.all-of-them"}),
+        ("PartitionReassignment", {"partitions": [move(partition=0), move(partition=1), move("audit")]}),
+        ("PartitionReassignment", {"ttlSecondsAfterFinished": 0}),
+        ("PreferredElection", {"topics": None, "allPartitions": True}),
+        ("PreferredElection", {"allPartitions": False}),
+        ("PreferredElection", {"topics": None, "partitions": [{"topic": "orders", "partition": 0}]}),
+    ],
+)
+def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind: str, spec: dict[str, Any]) -> None:
+    printed = api.kubectl(
+        "create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-", stdin=manifest(kind, spec)
+    )
+    sent = json.loads(manifest(kind, spec))["spec"]
+    assert sent.items() <= json.loads(printed)["spec"].items()
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "message"),
+    [
+        ("KafkaCluster", {"zookeeper": {"connect": "zk"}}, "zookeeper.connect is host:port"),
+        ("KafkaCluster", {"zookeeper": {"connect": "zk:2181/kafka,zk2:2181"}}, "zookeeper.connect is host:port"),
+        ("KafkaCluster", {"zookeeper": {"connect": "zk:2181/kafka/"}}, "zookeeper.connect is host:port"),
+        ("KafkaCluster", {"zookeeper": {"connect": "zk:2181, zk2:2181"}}, "zookeeper.connect is host:port"),
+        ("KafkaCluster", {"bootstrapServers": "PLAINTEXT://kafka:9092"}, "bootstrapServers is host:port"),
+        ("KafkaCluster", {"allowedNamespaces": []}, "should have at least 1 items"),
+        ("KafkaCluster", {"allowedNamespaces": [{"namespace": "pay*"}]}, "namespace is the name of a namespace"),
+        ("KafkaCluster", {"allowedNamespaces": [{"namespace": "a"}, {"namespace": "a"}]}, "Duplicate value"),
+        ("KafkaCluster", {"allowedNamespaces": [{"namespace": "a", "topicPrefix": "a/"}]}, "a topic prefix has only"),
+        ("KafkaTopic", {"clusterRef": None}, "spec.clusterRef: Required value"),
+        ("KafkaTopic", {"replicaAssignment": [[1], [2], [3]]}, "give either replicationFactor or replicaAssignment"),
+        ("KafkaTopic", {"replicationFactor": None}, "give either replicationFactor or replicaAssignment"),
+        ("KafkaTopic", {"partitions": None}, "give partitions: only a replicaAssignment says their number"),
+        ("KafkaTopic", {"partitions": 0}, "spec.partitions in body should be greater than or equal to 1"),
+        ("KafkaTopic", {"replicationFactor": 0}, "should be greater than or equal to 1"),
+        (
+            "KafkaTopic",
+            {"replicationFactor": None, "replicaAssignment": [[1, 2]]},
+            "replicaAssignment has one entry for each of the partitions",
+        ),
+        (
+            "KafkaTopic",
+            {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2], [1]]},
+            "every partition of a topic has the same number of replicas",
+        ),
+        (
+            "KafkaTopic",
+            {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2, 1]]},
+            "name each broker once",
+        ),
+        (
+            "KafkaTopic",
+            {"partitions": None, "replicationFactor": None, "replicaAssignment": [[]]},
+            "should have at least 1 items",
+        ),
+        ("KafkaTopic", {"topicName": "."}, TOPIC_NAME_MESSAGE),
+        ("KafkaTopic", {"topicName": ".."}, TOPIC_NAME_MESSAGE),
+        ("KafkaTopic", {"topicName": "orders/eu"}, TOPIC_NAME_MESSAGE),
+        ("KafkaTopic", {"topicName": ""}, "should be at least 1 chars long"),
+        ("KafkaTopic", {"topicName": "x" * 250}, "may not be more than 249"),
+        ("KafkaTopic", {"config": {"retention.ms": 1}}, "must be of type string"),
+        ("KafkaTopic", {"deletionPolicy": "Maybe"}, 'supported values: "Retain", "Delete"'),
+        ("KafkaTopic", {"adoptionPolicy": "Maybe"}, 'supported values: "IfEqual", "Always", "Never"'),
+        ("KafkaTopic", {"driftPolicy": "Maybe"}, 'supported values: "Enforce", "Report", "Ignore"'),
+        ("PartitionReassignment", {"partitions": []}, "should have at least 1 items"),
+        ("PartitionReassignment", {"partitions": None}, "spec.partitions: Required value"),
+        ("PartitionReassignment", {"partitions": [move(), move(replicas=(3,))]}, "Duplicate value"),
+        ("PartitionReassignment", {"partitions": [move(replicas=(1, 2, 1))]}, "name each broker once"),
+        ("PartitionReassignment", {"partitions": [move(replicas=())]}, "should have at least 1 items"),
+        ("PartitionReassignment", {"partitions": [move(replicas=(-1,))]}, "should be greater than or equal to 0"),
+        ("PartitionReassignment", {"partitions": [move(partition=-1)]}, "should be greater than or equal to 0"),
+        ("PartitionReassignment", {"partitions": [move("a b")]}, TOPIC_NAME_MESSAGE),
+        ("PartitionReassignment", {"ttlSecondsAfterFinished": -1}, "should be greater than or equal to 0"),
+        ("PreferredElection", {"topics": None}, SCOPE_MESSAGE),
+        ("PreferredElection", {"topics": None, "allPartitions": False}, SCOPE_MESSAGE),
+        ("PreferredElection", {"allPartitions": True}, SCOPE_MESSAGE),
+        ("PreferredElection", {"partitions": [{"topic": "orders", "partition": 0}]}, SCOPE_MESSAGE),
+        ("PreferredElection", {"topics": ["orders", "orders"]}, "Duplicate value"),
+        ("PreferredElection", {"topics": ["orders/eu"]}, TOPIC_NAME_MESSAGE),
+        ("PreferredElection", {"topics": None, "partitions": [{"topic": "a", "partition": 0}] * 2}, "Duplicate value"),
+        ("PreferredElection", {"electionType": "Unclean"}, 'supported values: "Preferred"'),
+    ],
+)
+def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
+    api: KubernetesCluster, kind: str, spec: dict[str, Any], message: str
+) -> None:
+    assert message in refusal(api, "create", "--dry-run=server", stdin=manifest(kind, spec))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        ("KafkaCluster", "security"),
+        ("KafkaTopic", "retention"),
+        ("PartitionReassignment", "throttle"),
+        ("PartitionReassignment", "drainBrokers"),
+        ("PreferredElection", "schedule"),
+    ],
+)
+def test_a_field_that_nothing_implements_is_refused(api: KubernetesCluster, kind: str, field: str) -> None:
+    assert f'unknown field "spec.{field}"' in refusal(
+        api, "create", "--dry-run=server", stdin=manifest(kind, {field: {}})
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "message"),
+    [
+        ("KafkaTopic", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
+        ("KafkaTopic", {}, {"clusterRef": {"name": "demo", "namespace": "other"}}, "clusterRef cannot change"),
+        ("KafkaTopic", {"topicName": "orders"}, {"topicName": "orders2"}, "topicName cannot change"),
+        ("KafkaTopic", {}, {"topicName": "orders2"}, "topicName cannot change"),
+        ("KafkaTopic", {"topicName": "orders"}, {"topicName": None}, "topicName cannot change"),
+        ("KafkaTopic", {}, {"partitions": 2}, "the number of partitions cannot decrease"),
+        (
+            "KafkaTopic",
+            {},
+            {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2]]},
+            "the number of partitions cannot decrease",
+        ),
+        ("PartitionReassignment", {}, {"partitions": [move("audit")]}, "create a new PartitionReassignment"),
+        ("PartitionReassignment", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
+        ("PreferredElection", {}, {"topics": ["audit"]}, "create a new PreferredElection"),
+        ("PreferredElection", {}, {"topics": None, "allPartitions": True}, "create a new PreferredElection"),
+        ("PreferredElection", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
+    ],
+)
+def test_what_cannot_change_is_refused(
+    api: KubernetesCluster, kind: str, before: dict[str, Any], after: dict[str, Any], message: str
+) -> None:
+    api.kubectl("delete", kind, "example", "--ignore-not-found", "--namespace", NAMESPACE)
+    api.kubectl("create", "-f", "-", stdin=manifest(kind, before))
+    assert message in refusal(api, "replace", "--dry-run=server", stdin=manifest(kind, {**before, **after}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [
+        ("KafkaCluster", {"zookeeper": {"connect": "elsewhere:2181/kafka"}, "bootstrapServers": None}),
+        ("KafkaTopic", {"topicName": "example", "partitions": 4, "config": None, "driftPolicy": "Report"}),
+        ("KafkaTopic", {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2]] * 3}),
+        ("PartitionReassignment", {"ttlSecondsAfterFinished": 60}),
+        ("PreferredElection", {"ttlSecondsAfterFinished": 60}),
+    ],
+)
+def test_what_may_change_is_taken(api: KubernetesCluster, kind: str, after: dict[str, Any]) -> None:
+    api.kubectl("delete", kind, "example", "--ignore-not-found", "--namespace", NAMESPACE)
+    api.kubectl("create", "-f", "-", stdin=manifest(kind, {}))
+    assert "replaced" in api.kubectl("replace", "--dry-run=server", "-f", "-", stdin=manifest(kind, after))
+
+
+def test_an_object_whose_name_is_too_long_for_a_topic_needs_a_topic_name(api: KubernetesCluster) -> None:
+    name = "x" * 250
+    message = "a topic name has at most 249 characters: give a shorter topicName"
+    assert message in refusal(api, "create", "--dry-run=server", stdin=manifest("KafkaTopic", {}, name))
+    assert "created" in api.kubectl(
+        "create", "--dry-run=server", "-f", "-", stdin=manifest("KafkaTopic", {"topicName": "x"}, name)
+    )
+
+
+def test_the_largest_reassignment_that_the_schema_takes_can_be_stored(api: KubernetesCluster) -> None:
+    partitions = [move(f"payments.orders.{number // 50}", number % 50, (1, 2, 3)) for number in range(MAX_PARTITIONS)]
+    stdin = manifest("PartitionReassignment", {"partitions": partitions}, "largest")
+    api.kubectl("apply", "--server-side", "-f", "-", stdin=stdin)
+    stored = api.get("partitionreassignment", "largest", "--namespace", NAMESPACE)
+    assert len(stored["spec"]["partitions"]) == MAX_PARTITIONS
+    one_more = manifest("PartitionReassignment", {"partitions": [*partitions, move("more")]}, "larger")
+    assert f"must have at most {MAX_PARTITIONS} items" in refusal(api, "apply", "--server-side", stdin=one_more)
+
+
+def test_the_framework_keeps_what_it_likes_below_status_kopf_and_nothing_unknown_beside_it(
+    api: KubernetesCluster,
+) -> None:
+    api.kubectl("apply", "-f", "-", stdin=manifest("KafkaTopic", {}, "remembering"))
+    remembered = {"kopf": {"progress": {"handler": {"retries": 1}}}, "unknown": 1}
+    target = ("kafkatopic", "remembering", "--namespace", NAMESPACE)
+    api.kubectl("patch", *target, "--subresource=status", "--type=merge", "--patch", json.dumps({"status": remembered}))
+    assert api.get(*target)["status"] == {"kopf": remembered["kopf"]}
+
+
+def test_the_columns_show_what_the_status_says(api: KubernetesCluster) -> None:
+    api.kubectl("apply", "-f", "-", stdin=manifest("KafkaTopic", {}, "shown"))
+    status = {
+        "topicName": "shown",
+        "replicationFactor": 3,
+        "counts": {"partitions": 12, "online": 11, "underReplicated": 5},
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "False",
+                "reason": "PartitionsOffline",
+                "message": "1 of 12 partitions has no leader",
+                "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            }
+        ],
+    }
+    target = ("kafkatopic", "shown", "--namespace", NAMESPACE)
+    api.kubectl("patch", *target, "--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
+    header, row = api.kubectl("get", *target).splitlines()
+    assert header.split()[:9] == [
+        "NAME",
+        "CLUSTER",
+        "TOPIC",
+        "PARTITIONS",
+        "RF",
+        "ONLINE",
+        "UNDERREPLICATED",
+        "DRIFT",
+        "READY",
+    ]
+    assert row.split()[:8] == ["shown", "demo", "shown", "12", "3", "11", "5", "False"]
+    assert "1 of 12 partitions has no leader" in api.kubectl("get", *target, "-o", "wide")
+
+
+def test_each_kind_goes_by_its_short_name_and_all_by_the_category(api: KubernetesCluster) -> None:
+    for kind in KINDS:
+        name = kind.definition.kind
+        api.kubectl("apply", "-f", "-", stdin=manifest(name, {}, "named"))
+        assert api.get(kind.definition.short_name, "named", "--namespace", NAMESPACE)["kind"] == name
+    listed = api.kubectl("get", "kontroller", "--namespace", NAMESPACE, "-o", "name").splitlines()
+    assert {f"{kind.definition.kind.lower()}.kontroller.dev/named" for kind in KINDS} <= set(listed)
+
+
+def test_people_can_ask_what_a_field_means(api: KubernetesCluster) -> None:
+    explained = " ".join(api.kubectl("explain", "kafkatopic.spec.deletionPolicy").split())
+    assert "Retain leaves it and its data; Delete deletes both." in explained
+
+
+@pytest.mark.parametrize("example", sorted((PROJECT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_examples_are_taken(api: KubernetesCluster, example: Path) -> None:
+    objects = list(yaml.safe_load_all(example.read_text()))
+    printed = api.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(example)).splitlines()
+    assert len(printed) == len(objects)
