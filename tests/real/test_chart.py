@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from controller_operator.resources import KINDS
 
 from controller_admin.command_line import main as kontroller
 from controller_core.process.settings import ControllerProcessSettings
+from controller_operator.resources import KINDS
 from devcluster.binaries import KUBERNETES_VERSION
 from devcluster.kubernetes import CommandError, KubernetesApi
 from devcluster.run_folder import RunFolder

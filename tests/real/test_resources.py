@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
+
 from controller_operator.resources import KINDS
 from controller_operator.resources.schema import MAX_PARTITIONS
-
 from devcluster.kubernetes import CommandError, KubernetesCluster
 
 PROJECT = Path(__file__).parents[2]

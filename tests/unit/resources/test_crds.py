@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
+from pydantic import Field
+
 from controller_operator.crds import CHART_FOLDER, CRDS_FOLDER, SchemaError, custom_resource_definition, files, write
 from controller_operator.resources import KINDS, KafkaTopic
 from controller_operator.resources.common import Definition, Resource, Spec, Status
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
-from pydantic import Field
 
 PROJECT = Path(__file__).parents[3]
 KIND_NAMES = [kind.definition.kind for kind in KINDS]
