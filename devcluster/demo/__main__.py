@@ -18,6 +18,9 @@ from devcluster.toolchain import BuildError, MissingToolError
 from devcluster.tools import TOPICS, run_tool
 
 TOPIC = "orders"
+PARTITIONS = range(3)
+MOVE = "orders-to-4-5-6"
+ELECTION = "orders-after-restart"
 OLD, NEW = (1, 2, 3), (4, 5, 6)
 
 
@@ -51,20 +54,20 @@ def create_topic(demo: Demo) -> None:
     demo.apply("topics.yaml")
     demo.wait_until_ready("kafkatopic", TOPIC)
     demo.show_resources("kafkatopic")
-    demo.stage.await_(lambda: demo.znodes.is_served(TOPIC, [0]), f"every replica of {TOPIC}-0 is in sync")
+    demo.stage.await_(lambda: demo.znodes.is_served(TOPIC, PARTITIONS), f"every replica of {TOPIC} is in sync")
 
 
 def move_partition(demo: Demo) -> None:
     demo.stage.step(
         f"Reassignment {set(OLD)} -> {set(NEW)}",
-        "A PartitionReassignment; ZooKeeper and the brokers pass through the specification's steps, AR is written last.",
+        f"A PartitionReassignment of {TOPIC}. This is its partition 0, on its way through the steps; AR is written last.",
     )
     demo.apply("reassignment.yaml")
     rows = demo.stage.watch_partition(
         demo.znodes,
         TOPIC,
         0,
-        lambda: demo.phase("partitionreassignment", "move-orders") in ("Completed", "Failed"),
+        lambda: demo.phase("partitionreassignment", MOVE) in ("Completed", "Failed"),
         explain_move,
     )
     demo.show_resources("partitionreassignment")
@@ -78,7 +81,7 @@ def move_partition(demo: Demo) -> None:
     demo.stage.expect(
         rows[-1].content == (NEW, rows[-1].leader, NEW) and rows[-1].leader in NEW, f"it ended with AR {set(NEW)}"
     )
-    demo.stage.expect(demo.phase("partitionreassignment", "move-orders") == "Completed", "the resource says Completed")
+    demo.stage.expect(demo.phase("partitionreassignment", MOVE) == "Completed", "the resource says Completed")
 
 
 def stop_broker(demo: Demo) -> None:
@@ -93,7 +96,7 @@ def stop_broker(demo: Demo) -> None:
     )
     demo.stage.expect(leader not in demo.znodes.isr(TOPIC, 0), f"{leader} left the ISR before it went")
     demo.kafka.broker(leader).start()
-    demo.stage.await_(lambda: demo.znodes.is_served(TOPIC, [0]), f"{leader} is back in the ISR")
+    demo.stage.await_(lambda: demo.znodes.is_served(TOPIC, PARTITIONS), f"{leader} is back in the ISR")
 
 
 def kill_broker(demo: Demo) -> None:
@@ -108,7 +111,7 @@ def kill_broker(demo: Demo) -> None:
     )
     demo.show_resources("kafkacluster")
     demo.kafka.broker(leader).start()
-    demo.stage.await_(lambda: demo.znodes.is_served(TOPIC, [0]), f"{leader} is back in the ISR")
+    demo.stage.await_(lambda: demo.znodes.is_served(TOPIC, PARTITIONS), f"{leader} is back in the ISR")
 
 
 def elect_preferred(demo: Demo) -> None:
@@ -120,9 +123,7 @@ def elect_preferred(demo: Demo) -> None:
     demo.stage.say(f"{TOPIC}-0 is led by {demo.znodes.leader(TOPIC, 0)}, its preferred replica is {preferred}")
     demo.apply("preferred-election.yaml")
     demo.stage.await_(lambda: demo.znodes.leader(TOPIC, 0) == preferred, f"broker {preferred} leads")
-    demo.stage.await_(
-        lambda: demo.phase("preferredelection", "back-to-preferred") == "Completed", "the resource says Completed"
-    )
+    demo.stage.await_(lambda: demo.phase("preferredelection", ELECTION) == "Completed", "the resource says Completed")
     demo.show_resources("preferredelection")
 
 
@@ -194,12 +195,12 @@ def _ignoring_interrupt() -> Iterator[None]:
 
 def _stay(demo: Demo) -> None:
     demo.stage.console.print("\n[bold]It all runs on until Ctrl-C.[/] In another terminal:\n")
-    demo.stage.console.print(f"  export KUBECONFIG={demo.kubernetes.kubeconfig}", soft_wrap=True)
-    demo.stage.console.print(f"  alias kubectl={demo.kubectl_path}", soft_wrap=True)
+    demo.stage.console.print(f"  export KUBECONFIG={demo.kubernetes.kubeconfig}")
+    demo.stage.console.print(f"  alias kubectl={demo.kubectl_path}")
     demo.stage.console.print("  kubectl --namespace kafka get kontroller")
     demo.stage.console.print("  kubectl --namespace kafka explain kpr.spec")
     demo.stage.console.print(f"\n  brokers {demo.kafka.bootstrap_servers}\n  ZooKeeper {demo.kafka.zookeeper_connect}")
-    demo.stage.console.print(f"  logs {demo.folder.path / 'logs'}", soft_wrap=True)
+    demo.stage.console.print(f"  logs {demo.folder.path / 'logs'}")
     with _ignoring_interrupt():
         signal.pause()
 

@@ -35,7 +35,7 @@ class Row:
 class Stage:
     """Where the demo is shown, and what went wrong on it."""
 
-    console: Console = field(default_factory=lambda: Console(highlight=False))
+    console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
     failures: list[str] = field(default_factory=list)
     _started_s: float = field(default_factory=time.monotonic)
     _step: int = 0
