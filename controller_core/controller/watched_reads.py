@@ -32,14 +32,17 @@ class WatchedReads:
         return (await self.nodes([path], lambda _: event))[0]
 
     async def children(self, path: str, event: Event) -> tuple[str, ...]:
-        """The names of the children, watched for changes; none where there is no such znode, which is not watched."""
+        """The names of the children, watched for changes; none where there is no such znode, whose creation is watched."""
         if ("children", path) in self._armed:
             return (await self._zk.children_many([path]))[0] or ()
-        with self._unarmed_on_failure("children", [path]):
-            children = await self._zk.children_watched(path, self._watch("children", path, event))
-        if children is None:
+        while True:
+            with self._unarmed_on_failure("children", [path]):
+                children = await self._zk.children_watched(path, self._watch("children", path, event))
+            if children is not None:
+                return children
             self._armed.discard(("children", path))
-        return children or ()
+            if await self.node(path, event) is None:
+                return ()
 
     async def _arm(self, paths: list[str], event_of: Callable[[str], Event]) -> list[ZkNode | None]:
         if not paths:
