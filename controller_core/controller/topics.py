@@ -31,6 +31,8 @@ async def on_topics_changed(term: Term) -> None:
     recreated = [name for name, znode in znodes.items() if name in known and known[name].czxid != znode.czxid]
     vanished = [name for name in term.state.topics if name not in names]
     on_topics_vanished(term, [*vanished, *recreated])
+    # A batch tells of a partition once: that the former one is gone must have been said before its successor is told.
+    term.send_requests()
     new = [name for name in names if name not in term.state.topics]
     if new:
         await on_new_topic_creation(term, new)
