@@ -1,0 +1,90 @@
+"""What must hold of a cluster at rest, whatever happened before: ZooKeeper, controller and brokers agree."""
+
+from controller_core.controller.cluster_state import ClusterState
+from controller_core.model.ids import NO_LEADER, BrokerId, TopicName, TopicPartition
+from controller_core.zk import paths
+from tests.unit.controller.harness import Cluster
+
+
+def assert_sound(cluster: Cluster) -> None:
+    """The cluster is at rest, one process is the controller, and all registered brokers answer."""
+    process = cluster.active
+    state = process.term.state
+    assert set(state.brokers) == cluster.live
+    for broker_id in cluster.live:
+        metadata = cluster.brokers[broker_id].metadata
+        assert metadata.controller_id == process.id, f"broker {broker_id} knows another controller"
+        assert set(metadata.live_brokers) == {*cluster.live, process.id}
+    partitions = [
+        TopicPartition(TopicName(name), partition)
+        for name in cluster.zk.tree.children(paths.TOPICS) or ()
+        for partition in cluster.topic(name).partitions
+    ]
+    assert set(state.all_partitions()) == set(partitions)
+    for partition in partitions:
+        if partition.topic not in state.deletions:
+            _assert_partition_is_sound(cluster, state, partition)
+            _assert_brokers_know(cluster, state, partition)
+    _assert_nothing_else_is_known(cluster, state)
+
+
+def _assert_partition_is_sound(cluster: Cluster, state: ClusterState, partition: TopicPartition) -> None:
+    electable = state.live & set(state.assignment(partition).replicas)
+    if not cluster.exists(paths.partition_state(partition)):
+        assert not electable, f"{partition} has no leader, and {electable} could lead it"
+        return
+    found = cluster.state(partition)
+    assert state.states[partition] == found, f"the controller knows another state of {partition}"
+    leader, isr = found.leader_and_isr.leader, found.leader_and_isr.isr
+    assert isr
+    assert len(set(isr)) == len(isr)
+    assert leader == NO_LEADER or leader in isr
+    assert set(isr) <= set(cluster.assignment(partition).replicas), f"{partition}: foreign replicas in sync, {isr}"
+    if electable & set(isr):
+        assert leader in cluster.live, f"{partition} is led by {leader}, and {electable & set(isr)} could lead it"
+    else:
+        assert leader == NO_LEADER or leader in state.shutting_down
+    dead = [member for member in isr if member not in cluster.live]
+    assert not dead or leader == NO_LEADER, f"{partition}: {dead} are dead and in sync"
+    is_running = cluster.assignment(partition).is_being_reassigned
+    assert is_running == (partition in state.reassignments)
+    assert is_running or state.assignment(partition) == cluster.assignment(partition)
+
+
+def _assert_brokers_know(cluster: Cluster, state: ClusterState, partition: TopicPartition) -> None:
+    if not cluster.exists(paths.partition_state(partition)):
+        return
+    found = cluster.state(partition)
+    replicas = state.assignment(partition).replicas
+    for broker_id in cluster.live:
+        broker = cluster.brokers[broker_id]
+        known = broker.metadata.partitions.get(partition)
+        assert known is not None, f"broker {broker_id} does not know {partition}"
+        assert (known.leader, known.isr, known.leader_epoch, known.zk_version, known.replicas) == (
+            found.leader_and_isr.leader,
+            found.leader_and_isr.isr,
+            found.leader_and_isr.leader_epoch,
+            found.partition_epoch,
+            replicas,
+        ), f"broker {broker_id} tells clients something else of {partition}"
+        assert broker.metadata.topic_ids[partition.topic] == cluster.topic(partition.topic).topic_id
+        if broker_id in replicas and broker_id not in state.shutting_down:
+            _assert_replica_is_told(cluster, broker_id, partition)
+
+
+def _assert_replica_is_told(cluster: Cluster, broker_id: BrokerId, partition: TopicPartition) -> None:
+    wanted = cluster.state(partition).leader_and_isr
+    replica = cluster.brokers[broker_id].replicas.get(partition)
+    assert replica is not None, f"{partition}@{broker_id} was never started"
+    assert not replica.is_stopped, f"{partition}@{broker_id} stands still"
+    assert (replica.leader, replica.leader_epoch) == (wanted.leader, wanted.leader_epoch), f"{partition}@{broker_id}"
+
+
+def _assert_nothing_else_is_known(cluster: Cluster, state: ClusterState) -> None:
+    for broker_id in cluster.live:
+        broker = cluster.brokers[broker_id]
+        strays = [p for p in broker.metadata.partitions if not state.has(p)]
+        assert not strays, f"broker {broker_id} tells clients of {strays}, which do not exist"
+        active = [p for p, replica in broker.replicas.items() if not replica.is_stopped]
+        foreign = [p for p in active if state.has(p) and broker_id not in state.assignment(p).replicas]
+        assert not foreign, f"broker {broker_id} hosts {foreign}, which are not assigned to it"
