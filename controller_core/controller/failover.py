@@ -6,13 +6,12 @@ every replica its state again, elects where there is no leader, and goes on with
 
 import structlog
 
-from controller_core.controller import brokers, deletion, elections, reassignment, replica_machine
+from controller_core.controller import brokers, deletion, elections, reassignment, startup
 from controller_core.controller.events import IsrChangesNotified
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
 from controller_core.controller.topics import load_topics, read_topic_names
-from controller_core.model.ids import PartitionReplica, TopicPartition
-from controller_core.model.transitions import PartitionStatus, ReplicaStatus
+from controller_core.model.ids import TopicPartition
 from controller_core.zk import paths
 from controller_core.zk.session import Delete
 
@@ -25,10 +24,11 @@ async def on_controller_failover(term: Term) -> None:
     # Brokers take LeaderAndIsr only for brokers that they know to be alive.
     term.batch.update_metadata(())
     term.send_requests()
+    partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
-    replica_startup(term)
+    startup.replica_startup(term, partitions)
     # 2. partitionStateMachine.startup()
-    await partition_startup(term)
+    await startup.partition_startup(term, partitions)
     await reassignment.announce(term, repaired)
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)
@@ -36,25 +36,6 @@ async def on_controller_failover(term: Term) -> None:
     await deletion.resume(term)
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
-
-
-def replica_startup(term: Term) -> None:
-    """Initializes each replica by whether its broker is alive, and tells the live ones what they are."""
-    status = term.state.replica_status
-    for replica in term.state.replicas_of(term.state.all_partitions()):
-        status[replica] = ReplicaStatus.ONLINE if replica.broker in term.state.live else ReplicaStatus.OFFLINE
-    replica_machine.to_online(term, _replicas(term, ReplicaStatus.ONLINE))
-
-
-async def partition_startup(term: Term) -> None:
-    """Initializes each partition by its state and the liveness of its leader, and elects where there is none.
-
-    Replicas on dead brokers leave the ISRs afterwards: an election takes them out with the same write."""
-    for partition in term.state.all_partitions():
-        term.state.partition_status[partition] = _initial_status(term, partition)
-    await brokers.elect_offline_partitions(term)
-    offline = _replicas(term, ReplicaStatus.OFFLINE)
-    await replica_machine.leave_isr(term, [replica for replica in offline if _is_in_isr(term, replica)])
 
 
 async def _load(term: Term) -> list[TopicPartition]:
@@ -87,23 +68,3 @@ async def _remove_isr_notifications(term: Term) -> None:
     names = await term.watched.children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
     notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
     await term.writer.write({path: [Delete(path=path)] for path in notifications})
-
-
-def _replicas(term: Term, status: ReplicaStatus) -> list[PartitionReplica]:
-    """The replicas in a state, without those of topics that are being deleted."""
-    return [
-        replica
-        for replica, current in term.state.replica_status.items()
-        if current is status and replica.topic_partition.topic not in term.state.deletions
-    ]
-
-
-def _is_in_isr(term: Term, replica: PartitionReplica) -> bool:
-    state = term.state.states.get(replica.topic_partition)
-    return state is not None and replica.broker in (*state.leader_and_isr.isr, state.leader_and_isr.leader)
-
-
-def _initial_status(term: Term, partition: TopicPartition) -> PartitionStatus:
-    if partition not in term.state.states:
-        return PartitionStatus.NEW
-    return PartitionStatus.ONLINE if term.state.is_leader_live(partition) else PartitionStatus.OFFLINE

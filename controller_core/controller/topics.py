@@ -11,12 +11,13 @@ from dataclasses import replace
 
 import structlog
 
-from controller_core.controller import partition_machine, reassignment, replica_machine
+from controller_core.controller import partition_machine, reassignment, replica_machine, startup
 from controller_core.controller.events import ReassignmentsRequested, TopicsChanged
+from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
-from controller_core.model.metadata import TopicAssignment
+from controller_core.model.metadata import PartitionState, TopicAssignment
 from controller_core.model.placement_repair import without_phantom
 from controller_core.zk import paths
 
@@ -56,13 +57,25 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
 
 
 async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None:
-    """onNewTopicCreation: the topics' partitions are created."""
+    """onNewTopicCreation: the topics' partitions are created, but for those that were served before."""
     znodes = await load_topics(term, topics)
     partitions = [
         TopicPartition(name, partition) for name in znodes for partition in term.state.topics[name].partitions
     ]
     log.info("new topics", topics=sorted(znodes), partitions=len(partitions))
-    await on_new_partition_creation(term, partitions)
+    served = await read_states(term.zk, partitions)
+    await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
+    await _take_up(term, served)
+
+
+async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
+    """Partitions of a topic that could not be read when this term began go on where they were."""
+    term.state.states.update(served)
+    startup.replica_startup(term, served)
+    await startup.partition_startup(term, served)
+    running = [partition for partition in served if partition in term.state.reassignments]
+    await reassignment.catch_up(term, running)
+    await reassignment.advance(term, running)
 
 
 async def on_topic_modified(term: Term, topic: TopicName) -> None:
