@@ -98,6 +98,9 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
     """A live broker rewrote its registration: all brokers learn of its listeners, and of nothing else."""
     present = await read_brokers(term, [broker_id])
     known, modified = term.state.brokers.get(broker_id), present.get(broker_id)
+    if known is None and modified is not None:
+        await on_brokers_changed(term)  # its registration could not be read before
+        return
     if known is None or modified is None or modified.epoch != known.epoch or modified == known:
         return
     log.info("broker modified", broker=broker_id)
