@@ -123,7 +123,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
             for topic in answers:
                 for partition in topic.partition_errors:
                     _report(answered, str(topic.topic_id), partition.partition_index, partition.error_code)
-        case StopReplicaResponse(error_code=ErrorCode.none) as stopped:
+        case StopReplicaResponse() as stopped:
             for failure in stopped.partition_errors:
                 _report(answered, failure.topic_name, failure.partition_index, failure.error_code)
             await _on_replicas_deleted(term, answered, stopped)
@@ -144,6 +144,8 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
         for failure in response.partition_errors
         if failure.error_code is not ErrorCode.none
     }
+    if response.error_code is not ErrorCode.none:
+        failed.update(asked)
     # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
     await reassignment.on_replicas_deleted(term, answered.broker, asked)
     await deletion.on_replicas_deleted(term, answered.broker, [p for p in asked if p not in failed])
