@@ -168,7 +168,12 @@ async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
 
 
 async def resume(term: Term, started: Collection[BrokerId] | None = None) -> None:
-    """Goes on with the reassignments that involve newly started brokers; with all of them when a term begins."""
+    """Goes on with the reassignments that involve newly started brokers; with all of them when a term begins.
+
+    One that only changed its address may have missed that it should delete its replica."""
+    for partition, run in term.state.reassignments.items():
+        for broker in (run.awaiting_deletion or set()).intersection(started or ()):
+            term.batch.stop_replica(partition, broker, delete=True)
     outstanding = [
         partition
         for partition, run in term.state.reassignments.items()
