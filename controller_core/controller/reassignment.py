@@ -305,9 +305,15 @@ def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]
     run = term.state.reassignments.get(partition)
     if run is not None and run.target == target:
         return None
-    present = _full_assignment(term, partition).replicas
-    missing = [broker for broker in target if broker not in present and broker not in term.state.live]
-    return f"brokers {missing} are not live: start them, or name live ones" if missing else None
+    full = _full_assignment(term, partition)
+    missing = [broker for broker in target if broker not in full.replicas and broker not in term.state.live]
+    if missing:
+        return f"brokers {missing} are not live: start them, or name live ones"
+    state = term.state.states.get(partition)
+    if state is not None and set(begin_reassignment(full, target).replicas).isdisjoint(state.leader_and_isr.isr):
+        # The replicas of a replaced target are deleted at once, and these may hold what nobody else has.
+        return f"it would delete all replicas in sync, {list(state.leader_and_isr.isr)}: name one of them as well"
+    return None
 
 
 def _is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
