@@ -38,6 +38,8 @@ class Observation:
     view: ClusterView | None = None
     trouble: str | None = None
     """Why the view may be out of date, or None where it is current."""
+    lag_s: float | None = None
+    """Seconds from the first sign of a change to this view."""
 
 
 class NotCurrent(ZkError):
@@ -61,6 +63,7 @@ class ClusterObserver:
         self._observation = Observation(trouble="not connected to ZooKeeper yet")
         self._refreshes_asked = 0
         self._refreshes_done = 0
+        self._dirty_since: float | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -196,11 +199,15 @@ class ClusterObserver:
 
     def _make_dirty(self, changed: Iterable[str]) -> None:
         self._dirty.update(changed)
+        self._dirty_since = self._dirty_since or asyncio.get_running_loop().time()
         self._woken.set()
 
     async def _publish(self) -> None:
         version = self._observation.view.version + 1 if self._observation.view else 1
-        await self._tell(Observation(view=self._known.view(version)))
+        now = asyncio.get_running_loop().time()
+        lag_s = now - self._dirty_since if self._dirty_since else None
+        self._dirty_since = None
+        await self._tell(Observation(view=self._known.view(version), lag_s=lag_s))
 
     async def _tell_trouble(self, error: Exception) -> None:
         trouble = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -91,7 +91,7 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
     if counts.failed:
         message = f"{counts.failed} of {counts.total} elections failed; {message}"
         notices = (Notice(reason="ElectionFailed", message=message, is_warning=True),)
-        verdict = Verdict.failed(Reason.PARTITIONS_FAILED, message)
+        verdict = Verdict.stalled(Reason.PARTITIONS_FAILED, message)
         return _plan(election, ElectionPhase.FAILED, rows, verdict, context, notices=notices)
     notices = (Notice(reason="ElectionCompleted", message=message),)
     return _plan(

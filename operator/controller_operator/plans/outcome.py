@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.actions import Action
-from controller_operator.resources.common import ObjectMeta, Status
+from controller_operator.resources.common import PAUSE_ANNOTATION, ObjectMeta, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
 _MESSAGE_LIMIT: Final = 8_000
@@ -110,9 +110,21 @@ class Verdict:
         return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_stalled=True)
 
     @staticmethod
-    def failed(reason: Reason, message: str) -> "Verdict":
-        """Ended without reaching its goal."""
-        return Verdict.stalled(reason, message)
+    def paused(previous: Status) -> "Verdict":
+        """All work stops; what was last known of the object stays."""
+        before = previous.condition(ConditionType.READY)
+        message = f"paused by the annotation {PAUSE_ANNOTATION}"
+        return Verdict(
+            ready=before.status if before else ConditionStatus.UNKNOWN,
+            reason=Reason.PAUSED,
+            message=message,
+            others=((ConditionType.PAUSED, ConditionStatus.TRUE, Reason.PAUSED, message),),
+        )
+
+    @staticmethod
+    def unknown(reason: Reason, message: str) -> "Verdict":
+        """The cluster cannot be seen at present."""
+        return Verdict(ready=ConditionStatus.UNKNOWN, reason=reason, message=message, is_reconciling=True)
 
     @staticmethod
     def first_sight() -> "Verdict":
@@ -128,6 +140,11 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
     if verdict.is_stalled:
         said.append((ConditionType.STALLED, ConditionStatus.TRUE, verdict.reason, verdict.message))
     said.extend(verdict.others)
+    drifted = previous.condition(ConditionType.DRIFTED)
+    is_told = any(type_ is ConditionType.DRIFTED for type_, *_ in said)
+    if drifted is not None and not is_told and drifted.observed_generation == meta.generation:
+        # It also says that the topic was in order at this generation, which stays true whatever else goes wrong.
+        said.append((ConditionType.DRIFTED, drifted.status, drifted.reason, drifted.message))
 
     def since(type_: ConditionType, status: ConditionStatus) -> datetime:
         before = previous.condition(type_)
@@ -144,6 +161,12 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
         )
         for type_, status, reason, message in said
     )
+
+
+def ready_reason(status: Status) -> Reason | None:
+    """Why the object was ready, or not, when it was last looked at."""
+    ready = status.condition(ConditionType.READY)
+    return ready.reason if ready else None
 
 
 def seconds_left(since: datetime | None, ttl_s: int | None, now: datetime) -> float | None:

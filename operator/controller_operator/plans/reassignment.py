@@ -134,7 +134,7 @@ def _finish(
         reason = Reason.TOPIC_DELETED_DURING_MOVE if is_gone else Reason.PARTITIONS_FAILED
         names = listed(map(key, failed))
         message = f"{len(failed)} of {len(rows)} partitions did not reach their target: {names}"
-        phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(reason, message)
+        phase, verdict = ReassignmentPhase.FAILED, Verdict.stalled(reason, message)
         notice = Notice(reason="ReassignmentFailed", message=message, is_warning=True)
     else:
         message = f"all {len(rows)} partitions have the replicas of the spec"

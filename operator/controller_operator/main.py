@@ -1,0 +1,85 @@
+"""The operator as a process: `kontroller operator run`."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import kopf
+import structlog
+from kubernetes_asyncio import config
+
+from controller_core.process.http import serve_metrics
+from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.session import ZkSession
+from controller_operator.handlers import operator_registry
+from controller_operator.kubernetes_objects import KubernetesObjects, ObjectApi
+from controller_operator.observation.observer import NotCurrent
+from controller_operator.observation.pool import Connect
+from controller_operator.runtime import OperatorRuntime
+from controller_operator.settings import OperatorSettings
+
+_log = structlog.get_logger(__name__)
+
+
+class NoKubernetes(Exception):
+    """There is nothing that says how to reach an API server."""
+
+
+async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, connect: Connect | None = None) -> None:
+    """Runs the operator until SIGTERM or SIGINT, which it must get in the main thread.
+
+    `api` and `connect` are the seams to the API server and to ZooKeeper, for who wants to stand in between. Raises
+    `NoKubernetes`, `ApiRefused` where rights are missing, and `OSError` where a port is taken.
+    """
+    async with AsyncExitStack() as stack:
+        await _load_kubernetes_config()
+        objects: ObjectApi = api or await stack.enter_async_context(_kubernetes_objects())
+        runtime = OperatorRuntime(settings, objects, connect or zookeeper_connector(settings))
+        if settings.metrics_port is not None:
+            stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
+            stack.push_async_callback(stop_serving)
+        _log.info("operator begins", namespaces=settings.namespaces or "all")
+        await kopf.operator(
+            registry=operator_registry(runtime),
+            clusterwide=settings.all_namespaces,
+            namespaces=settings.namespaces,
+            liveness_endpoint=settings.liveness,
+            standalone=True,
+        )
+        _log.info("operator ends")
+
+
+def zookeeper_connector(settings: OperatorSettings) -> Connect:
+    """Opens real ZooKeeper sessions, with the timeouts of the settings."""
+
+    async def connect(address: str) -> ZkSession:
+        try:
+            return await KazooSession.connect(
+                address,
+                session_timeout_ms=settings.zookeeper_session_timeout_ms,
+                connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
+            )
+        except ValueError as error:
+            raise NotCurrent(str(error)) from error
+
+    return connect
+
+
+@asynccontextmanager
+async def _kubernetes_objects() -> AsyncIterator[KubernetesObjects]:
+    objects = KubernetesObjects()
+    try:
+        yield objects
+    finally:
+        await objects.close()
+
+
+async def _load_kubernetes_config() -> None:
+    """The pod's service account, or the kubeconfig of `KUBECONFIG` or the home folder."""
+    try:
+        config.load_incluster_config()  # type: ignore[no-untyped-call]  # kubernetes_asyncio leaves it untyped
+    except config.ConfigException:
+        try:
+            await config.load_kube_config()
+        except config.ConfigException as error:
+            message = f"neither a service account nor a usable kubeconfig: set KUBECONFIG to one ({error})"
+            raise NoKubernetes(message) from error

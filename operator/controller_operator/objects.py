@@ -1,0 +1,170 @@
+"""The objects as the API server last showed them, and how they refer to each other.
+
+What the watches and the listings of all objects tell arrives in any order, so an object is replaced only by a newer one:
+resource versions of one kind rise (Kubernetes promises that since 1.35, and etcd has always kept it).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from controller_operator.resources import KINDS, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources.common import API_VERSION, ClusterRef
+
+Raw = dict[str, Any]
+"""An object as JSON."""
+AnyResource = KafkaCluster | KafkaTopic | PartitionReassignment | PreferredElection
+
+KIND_CLASSES: Final[dict[str, type[AnyResource]]] = {kind.definition.kind: kind for kind in KINDS}  # type: ignore[misc]  # KINDS is typed by their common base
+
+
+class Key(NamedTuple):
+    """Names an object."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class StoredObject:
+    """An object, raw and as a model; `resource` is None where the model cannot read it, and `error` says why."""
+
+    def __init__(self, raw: Raw) -> None:
+        self.raw = raw
+        self.key = key_of(raw)
+        self.resource: AnyResource | None = None
+        self.error: str | None = None
+        try:
+            self.resource = KIND_CLASSES[self.key.kind].model_validate(raw)
+        except ValidationError as error:
+            self.error = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5])
+
+    @property
+    def uid(self) -> str:
+        return str(self.raw["metadata"].get("uid", ""))
+
+    @property
+    def version(self) -> int:
+        return int(self.raw["metadata"].get("resourceVersion") or 0)
+
+    @property
+    def owners(self) -> set[str]:
+        """The uids of its owners."""
+        return {owner["uid"] for owner in self.raw["metadata"].get("ownerReferences", ())}
+
+    @property
+    def owner_keys(self) -> list[Key]:
+        """The names of its owners, as far as they are of our kinds."""
+        owners = self.raw["metadata"].get("ownerReferences", ())
+        ours = [owner for owner in owners if owner["apiVersion"] == API_VERSION]
+        return [Key(owner["kind"], self.key.namespace, owner["name"]) for owner in ours]
+
+
+class ObjectStore:
+    """All objects that are known."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Key, StoredObject] = {}
+        self._topic_claims: dict[str, set[Key]] = {}
+        self._dependents: dict[Key, set[Key]] = {}
+        self._owned: dict[str, set[Key]] = {}
+
+    def get(self, key: Key) -> StoredObject | None:
+        return self._objects.get(key)
+
+    def keys(self, kind: str | None = None) -> list[Key]:
+        return [key for key in self._objects if kind in (None, key.kind)]
+
+    def put(self, raw: Raw) -> StoredObject | None:
+        """Takes in an object; returns it, or None where what is known is as new."""
+        stored = StoredObject(raw)
+        known = self._objects.get(stored.key)
+        if known is not None and known.uid == stored.uid and known.version >= stored.version:
+            return None
+        self._forget_references(known)
+        self._objects[stored.key] = stored
+        self._note_references(stored)
+        return stored
+
+    def remove(self, key: Key, uid: str | None = None) -> StoredObject | None:
+        """Forgets an object; returns what was known of it. With a uid only that very object."""
+        known = self._objects.get(key)
+        if known is None or (uid is not None and known.uid != uid):
+            return None
+        del self._objects[key]
+        self._forget_references(known)
+        return known
+
+    def replace(self, kind: str, raws: Iterable[Raw]) -> tuple[list[Key], list[Key]]:
+        """Takes in a whole listing of a kind; returns what is new or changed, and what is no longer there."""
+        listed = list(raws)
+        present = {key_of(raw) for raw in listed}
+        changed = [stored.key for raw in listed if (stored := self.put(raw)) is not None]
+        gone = [key for key in self.keys(kind) if key not in present]
+        for key in gone:
+            self.remove(key)
+        return changed, gone
+
+    def dependents(self, cluster: Key) -> set[Key]:
+        """The objects that refer to a KafkaCluster."""
+        return self._dependents.get(cluster, set())
+
+    def clusters_at(self, connect: str) -> list[Key]:
+        """The KafkaClusters that are at a ZooKeeper."""
+        return [key for key, cluster in self._clusters() if cluster.spec.zookeeper.connect == connect]
+
+    def connects(self) -> set[str]:
+        """The ZooKeepers of all KafkaClusters."""
+        return {cluster.spec.zookeeper.connect for _, cluster in self._clusters()}
+
+    def claims(self, topic: str) -> list[KafkaTopic]:
+        """The KafkaTopics of any cluster that claim a topic of this name, the oldest first."""
+        found = [self._objects[key].resource for key in self._topic_claims.get(topic, ())]
+        claims = [each for each in found if isinstance(each, KafkaTopic)]
+        return sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
+
+    def moves_of(self, uid: str) -> dict[str, PartitionReassignment]:
+        """The PartitionReassignments that an object owns, by name."""
+        owned = {key.name: self._objects[key].resource for key in self._owned.get(uid, ())}
+        return {name: move for name, move in owned.items() if isinstance(move, PartitionReassignment)}
+
+    def _clusters(self) -> Iterator[tuple[Key, KafkaCluster]]:
+        for key, stored in self._objects.items():
+            if isinstance(stored.resource, KafkaCluster):
+                yield key, stored.resource
+
+    def _note_references(self, stored: StoredObject) -> None:
+        for owner in stored.owners:
+            self._owned.setdefault(owner, set()).add(stored.key)
+        cluster = cluster_key(stored.resource)
+        if cluster is not None:
+            self._dependents.setdefault(cluster, set()).add(stored.key)
+        if isinstance(stored.resource, KafkaTopic):
+            self._topic_claims.setdefault(stored.resource.topic_name, set()).add(stored.key)
+
+    def _forget_references(self, stored: StoredObject | None) -> None:
+        if stored is None:
+            return
+        for owner in stored.owners:
+            self._owned.get(owner, set()).discard(stored.key)
+        cluster = cluster_key(stored.resource)
+        if cluster is not None:
+            self._dependents.get(cluster, set()).discard(stored.key)
+        if isinstance(stored.resource, KafkaTopic):
+            self._topic_claims.get(stored.resource.topic_name, set()).discard(stored.key)
+
+
+def key_of(raw: Raw) -> Key:
+    return Key(raw["kind"], raw["metadata"]["namespace"], raw["metadata"]["name"])
+
+
+def cluster_key(resource: AnyResource | None) -> Key | None:
+    """The KafkaCluster that an object refers to; None for a KafkaCluster itself."""
+    if resource is None or isinstance(resource, KafkaCluster):
+        return None
+    ref: ClusterRef = resource.spec.cluster_ref
+    return Key(KafkaCluster.definition.kind, ref.namespace or resource.metadata.namespace, ref.name)

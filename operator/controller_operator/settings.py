@@ -1,0 +1,41 @@
+"""The settings of the operator: the command's options, then the environment (`KONTROLLER_*`)."""
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class OperatorSettings(BaseSettings):
+    """All that can be set about the operator. How to reach the API server comes from the pod's service account, or from
+    `KUBECONFIG`."""
+
+    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="ignore", frozen=True)
+
+    namespaces: tuple[str, ...] = Field(default=(), description="The namespaces to watch.")
+    all_namespaces: bool = Field(default=False, description="Watch all namespaces.")
+    liveness: str | None = Field(default=None, description="Where to answer liveness probes, http://HOST:PORT/PATH.")
+    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics.")
+    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
+    zookeeper_session_timeout_ms: int = Field(
+        default=10_000, ge=1000, description="After how long without a sign of life ZooKeeper ends the session."
+    )
+    zookeeper_connect_timeout_ms: int = Field(
+        default=10_000, ge=1000, description="How long one attempt to connect to ZooKeeper may take."
+    )
+    workers: int = Field(default=8, ge=1, description="How many objects are worked on at the same time.")
+    resync_interval_s: float = Field(
+        default=600.0, gt=0, description="How often all objects are read again, whatever the watches said."
+    )
+    missing_cluster_grace_s: float = Field(
+        default=60.0,
+        ge=0,
+        description="How long an object that is being deleted waits for a KafkaCluster that is not there.",
+    )
+    unreachable_grace_s: float = Field(
+        default=3.0, ge=0, description="How long ZooKeeper may be out of reach before every object says so."
+    )
+
+    @model_validator(mode="after")
+    def _watches_something(self) -> "OperatorSettings":
+        if self.all_namespaces == bool(self.namespaces):
+            raise ValueError("say what to watch: either namespaces (--namespace) or all of them (--all-namespaces)")
+        return self
