@@ -28,6 +28,7 @@ from controller_core.model.reassignment import (
     complete_reassignment,
     dropped_replicas,
 )
+from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import BadVersion, Delete, SetData, WriteOp, ZkNode
@@ -48,7 +49,8 @@ async def on_reassignments_requested(term: Term) -> None:
     idle = {
         partition: target
         for partition, target in targets.items()
-        if not _can_be_done(term, partition, target) or _is_done(term, partition, target)
+        if not _is_ending(term, partition)
+        and (not _can_be_done(term, partition, target) or _is_done(term, partition, target))
     }
     await remove_requests(term, idle)
     await begin(
@@ -72,6 +74,7 @@ async def begin(term: Term, targets: Targets) -> None:
         term.state.set_assignment(partition, assignment)
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
         await _stop_dropped(term, partition, dropped_replicas(before[partition], assignment))
+    await _elect_leaderless(term, written)
     await catch_up(term, written)
     await advance(term, written)
 
@@ -273,6 +276,26 @@ async def _stop_dropped(term: Term, partition: TopicPartition, brokers: Iterable
     dropped = [PartitionReplica(partition, broker) for broker in brokers]
     known = [replica for replica in dropped if replica in term.state.replica_status]
     await replica_machine.delete(term, known)
+
+
+async def _elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Partitions that never had a leader, which the new replicas may give them, and those whose leader was dropped."""
+    status, states = term.state.partition_status, term.state.states
+    never_led = [p for p in partitions if status.get(p) is PartitionStatus.NEW]
+    dropped = [
+        p for p in partitions if status.get(p) is PartitionStatus.ONLINE and not states[p].leader_and_isr.has_leader
+    ]
+    replica_machine.to_new(
+        term,
+        [
+            replica
+            for partition in never_led
+            for broker in term.state.assignment(partition).adding
+            if (replica := PartitionReplica(partition, broker)) not in term.state.replica_status
+        ],
+    )
+    partition_machine.to_offline(term, dropped)
+    await partition_machine.to_online(term, never_led + dropped)
 
 
 async def _decode_or_remove(term: Term, node: ZkNode) -> Targets:
