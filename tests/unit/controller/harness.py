@@ -7,7 +7,7 @@ left to do.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -76,11 +76,25 @@ class _Answered:
     isr: tuple[BrokerId, ...]
 
 
+class ObservedZooKeeper(SimulatedZooKeeper):
+    """A simulated ZooKeeper that calls observers after every transaction that it applied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observers: list[Callable[[], None]] = []
+
+    def transact(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[str, ...]:
+        paths = super().transact(ops, session_id)
+        for observer in self.observers:
+            observer()
+        return paths
+
+
 class Cluster:
     """Brokers, ZooKeeper and controller processes. Plain methods act at once; the controller sees it in `settle`."""
 
     def __init__(self, *, empty_zookeeper: bool = False) -> None:
-        self.zk = SimulatedZooKeeper()
+        self.zk = ObservedZooKeeper()
         self.clock = VirtualClock()
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
         self.processes: list[Process] = []
