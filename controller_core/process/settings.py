@@ -103,8 +103,12 @@ def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -
     try:
         return ControllerProcessSettings(**merged)
     except ValidationError as error:
-        lines = [_explain(dict(detail)) for detail in error.errors()]
-        raise InvalidSettings("\n".join(lines)) from error
+        raise invalid(error) from error
+
+
+def invalid(error: ValidationError) -> InvalidSettings:
+    """What is wrong with settings, a line for each, in the words of the command line."""
+    return InvalidSettings("\n".join(_explain(dict(detail)) for detail in error.errors()))
 
 
 def _environment_names() -> set[str]:

@@ -1,0 +1,48 @@
+"""`kontroller controller run`: the controller core as a process."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller_admin.endings import failure, usage_error
+from controller_core.controller.controller import ZooKeeperGone
+from controller_core.process.logging import configure_logging
+from controller_core.process.run import run_controller
+from controller_core.process.settings import InvalidSettings, load_settings
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkError
+
+commands = typer.Typer(help="The controller core.", no_args_is_help=True)
+
+
+@commands.command("run")
+def run(
+    zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
+    id: Annotated[int | None, typer.Option(help="The controller's id; no broker may have it.")] = None,  # noqa: A002
+    listen: Annotated[str | None, typer.Option(help="PLAINTEXT://HOST:PORT, where brokers reach it.")] = None,
+    advertise: Annotated[str | None, typer.Option(help="HOST:PORT that brokers are told, if another.")] = None,
+    zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
+    zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
+    request_timeout_ms: Annotated[int | None, typer.Option(help="How long a broker may take to answer.")] = None,
+    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,
+    unclean_leader_election_enable: Annotated[
+        bool | None, typer.Option(help="Default of topics that do not set it themselves.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
+) -> None:
+    """Stands for the controller's role of a cluster, and does its work while it has it.
+
+    Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file."""
+    given = {name: value for name, value in locals().items() if name != "settings"}
+    try:
+        loaded = load_settings(given, settings)
+        configure_logging(loaded.log_format)
+        asyncio.run(run_controller(loaded))
+    except InvalidSettings as error:
+        raise usage_error(error) from error
+    except (ZkError, MalformedZnode, ZooKeeperGone, OSError) as error:
+        raise failure(error) from error

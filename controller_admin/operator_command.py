@@ -1,0 +1,50 @@
+"""`kontroller operator run`: the operator as a process."""
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from controller_admin.endings import failure, usage_error
+from controller_core.process.logging import configure_logging
+from controller_core.process.settings import invalid
+
+commands = typer.Typer(help="The operator.", no_args_is_help=True)
+
+
+@commands.command("run")
+def run(
+    namespace: Annotated[list[str] | None, typer.Option(help="A namespace to watch; may be given again.")] = None,
+    all_namespaces: Annotated[bool | None, typer.Option("--all-namespaces", help="Watch all namespaces.")] = None,
+    liveness: Annotated[str | None, typer.Option(help="Where to answer probes: http://HOST:PORT/PATH.")] = None,
+    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics.")] = None,
+    zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
+    log_format: Annotated[str, typer.Option(help="json or console.", envvar="KONTROLLER_LOG_FORMAT")] = "json",
+) -> None:
+    """Turns KafkaCluster, KafkaTopic, PartitionReassignment and PreferredElection into what a controller acts on.
+
+    Every option can also be set as KONTROLLER_<OPTION> in the environment. The API server is that of the pod, or of
+    KUBECONFIG."""
+    # kopf takes as long to import as everything else, and a controller has no use for it.
+    from controller_operator.main import run as run_operator
+    from controller_operator.settings import OperatorSettings
+
+    given: dict[str, Any] = {
+        "namespaces": namespace,
+        "all_namespaces": all_namespaces,
+        "liveness": liveness,
+        "metrics_host": metrics_host,
+        "metrics_port": metrics_port,
+        "zookeeper_session_timeout_ms": zookeeper_session_timeout_ms,
+    }
+    try:
+        settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise usage_error(invalid(error)) from error
+    configure_logging(log_format)
+    try:
+        asyncio.run(run_operator(settings))
+    except OSError as error:
+        raise failure(error) from error
