@@ -28,6 +28,8 @@ def run(
     Every option can also be set as KONTROLLER_<OPTION> in the environment. The API server is that of the pod, or of
     KUBECONFIG."""
     # kopf takes as long to import as everything else, and a controller has no use for it.
+    from controller_operator.kubernetes_objects import ApiRefused
+    from controller_operator.main import NoKubernetes
     from controller_operator.main import run as run_operator
     from controller_operator.settings import OperatorSettings
 
@@ -46,5 +48,5 @@ def run(
     configure_logging(log_format)
     try:
         asyncio.run(run_operator(settings))
-    except OSError as error:
+    except (NoKubernetes, ApiRefused, OSError) as error:
         raise failure(error) from error
