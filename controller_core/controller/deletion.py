@@ -20,8 +20,8 @@ from controller_core.zk.session import Delete, NoNode
 
 log = structlog.get_logger()
 
-PARTITIONS_PER_WRITE = 300
-"""How many partitions' znodes are deleted together: three operations each, well below the limit of a transaction."""
+ZNODES_PER_WRITE = 900
+"""How many znodes are deleted together, below the limit of a transaction."""
 
 
 async def on_topic_deletions_requested(term: Term) -> None:
@@ -79,19 +79,26 @@ async def _begin(term: Term, deletion: TopicDeletion, partitions: list[TopicPart
 
 
 async def _finish(term: Term, topic: TopicName) -> None:
-    """Removes the topic's znodes, its mark last: until then a new controller takes the deletion up again."""
-    partitions = term.state.partitions_of(topic)
-    for start in range(0, len(partitions), PARTITIONS_PER_WRITE):
-        await _delete_existing(term, [
-            path
-            for partition in partitions[start : start + PARTITIONS_PER_WRITE]
-            for path in (paths.partition_state(partition), paths.partition(partition))
-        ])  # fmt: skip
-    await _delete_existing(term, [paths.partitions(topic), paths.topic(topic)])
-    await _delete_existing(term, [paths.topic_config(topic)])
-    await _delete_existing(term, [paths.delete_topic(topic)])
-    term.state.remove_topic(topic)
+    """Removes the topic's znodes, and its mark together with the topic: a new controller takes up all of it or nothing."""
+    below = await _below(term, paths.partitions(topic))
+    for start in range(0, len(below), ZNODES_PER_WRITE):
+        await _delete_existing(term, below[start : start + ZNODES_PER_WRITE])
+    await _delete_existing(
+        term, [paths.partitions(topic), paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)]
+    )
+    partitions = term.state.remove_topic(topic)
     log.info("topic deleted", topic=topic, partitions=len(partitions))
+
+
+async def _below(term: Term, path: str) -> list[str]:
+    """All znodes below one, children before their parents: also what other hands left there."""
+    found: list[str] = []
+    level = [path]
+    while level:
+        children = await term.zk.children_many(level)
+        level = [f"{parent}/{name}" for parent, names in zip(level, children, strict=True) for name in names or ()]
+        found = level + found
+    return found
 
 
 async def _delete_existing(term: Term, doomed: list[str]) -> None:
