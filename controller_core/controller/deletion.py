@@ -34,6 +34,9 @@ async def load_deletions(term: Term) -> None:
     """Takes the marked topics into the cluster state; nothing is told to the brokers yet."""
     marked = [TopicName(name) for name in await term.watched.children(paths.DELETE_TOPICS, TopicDeletionsRequested())]
     unknown = [name for name in marked if name not in term.state.topics]
+    # One that is there was created since we looked for topics: its mark stays until it is known.
+    znodes = await term.zk.read_many([paths.topic(name) for name in unknown])
+    unknown = [name for name, znode in zip(unknown, znodes, strict=True) if znode is None]
     await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in unknown})
     for name in marked:
         if name in term.state.topics and name not in term.state.deletions:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import structlog
 
 from controller_core.controller import partition_machine, reassignment, replica_machine, startup
-from controller_core.controller.events import ReassignmentsRequested, TopicsChanged
+from controller_core.controller.events import ReassignmentsRequested, TopicDeletionsRequested, TopicsChanged
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
@@ -50,6 +50,8 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
     A reassignment of such a topic ends here, and the next look at `/admin/reassign_partitions` drops its entry."""
     for name in topics:
         topic_id = known_id(term, name)
+        if name in term.state.deletions:
+            term.enqueue(TopicDeletionsRequested())  # its mark would meet the next topic of this name
         partitions = term.state.remove_topic(name)
         log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
         term.batch.forget_metadata(partitions, topic_id)
@@ -66,6 +68,7 @@ async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None
     served = await read_states(term.zk, partitions)
     await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
     await _take_up(term, served)
+    term.enqueue(TopicDeletionsRequested())  # one of them may be marked since before it was known
 
 
 async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
