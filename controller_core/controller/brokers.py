@@ -56,7 +56,9 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     await elect_offline_partitions(term)
     # 3. each replica on the failed broker -> OfflineReplica
     kept = [
-        replica for replica in term.state.replicas_on(dead) if replica.topic_partition.topic not in term.state.deletions
+        replica
+        for replica in term.state.replicas_on(dead)
+        if not term.state.is_being_deleted(replica.topic_partition.topic)
     ]
     await replica_machine.to_offline(term, replica_machine.not_offline(term, kept))
     term.batch.update_metadata(affected)
@@ -77,7 +79,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     replica_machine.to_online(term, [
         replica
         for replica in term.state.replicas_on(brokers)
-        if replica.topic_partition.topic not in term.state.deletions
+        if not term.state.is_being_deleted(replica.topic_partition.topic)
     ])  # fmt: skip
     # 3. partitions in OfflinePartition and NewPartition -> OnlinePartition
     await elect_offline_partitions(term)
@@ -90,7 +92,7 @@ async def elect_offline_partitions(term: Term) -> None:
     """Tries to give a leader to every partition that has none, by the OfflinePartitionLeaderSelector."""
     waiting = term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
     await partition_machine.to_online(
-        term, [partition for partition in waiting if partition.topic not in term.state.deletions]
+        term, [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
     )
 
 

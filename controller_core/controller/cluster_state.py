@@ -133,6 +133,10 @@ class ClusterState:
         leaving = running.full.removing if running else ()
         return (*assigned, *(broker for broker in leaving if broker not in assigned))
 
+    def is_being_deleted(self, name: TopicName) -> bool:
+        """Whether a topic is served no more; while its deletion waits for a reassignment it is, or that could never end."""
+        return name in self.deletions and not any(p in self.reassignments for p in self.partitions_of(name))
+
     def topic_named(self, topic_id: TopicId) -> TopicName | None:
         return self._names.get(topic_id)
 

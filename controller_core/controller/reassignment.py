@@ -15,7 +15,7 @@ import structlog
 
 from controller_core.controller import partition_machine, replica_machine, topic_znodes
 from controller_core.controller.cluster_state import RunningReassignment
-from controller_core.controller.events import ReassignmentsRequested
+from controller_core.controller.events import ReassignmentsRequested, TopicDeletionsRequested
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.partition_states import StateWrite, read_states, write_states
 from controller_core.controller.term import Term
@@ -151,6 +151,8 @@ async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     await remove_requests(term, {partition: assignment.replicas for partition, assignment in written.items()})
     # 12. resend the update metadata request to every broker
     term.batch.update_metadata(written)
+    if any(partition.topic in term.state.deletions for partition in written):
+        term.enqueue(TopicDeletionsRequested())
 
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:

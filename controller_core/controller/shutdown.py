@@ -45,7 +45,7 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
         for partition in term.state.partitions_on([broker])
         if len(term.state.assignment(partition).replicas) > 1
         and partition in term.state.states
-        and partition.topic not in term.state.deletions
+        and not term.state.is_being_deleted(partition.topic)
     ]
     # 1. each partition whose leader is on shutdown broker -> OnlinePartition
     await partition_machine.to_online(term, term.state.led_by(replicated, {broker}), Election.CONTROLLED_SHUTDOWN)

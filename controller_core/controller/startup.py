@@ -33,7 +33,7 @@ async def partition_startup(term: Term, partitions: Collection[TopicPartition]) 
 
 def _replicas(term: Term, partitions: Collection[TopicPartition], status: ReplicaStatus) -> list[PartitionReplica]:
     """The replicas in a state, without those of topics that are being deleted."""
-    kept = [partition for partition in partitions if partition.topic not in term.state.deletions]
+    kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
     return [replica for replica in term.state.replicas_of(kept) if term.state.replica_status[replica] is status]
 
 
