@@ -62,14 +62,11 @@ def move_partition(demo: Demo) -> None:
         f"Reassignment {set(OLD)} -> {set(NEW)}",
         f"A PartitionReassignment of {TOPIC}. This is its partition 0, on its way through the steps; AR is written last.",
     )
-    demo.apply("reassignment.yaml")
-    rows = demo.stage.watch_partition(
-        demo.znodes,
-        TOPIC,
-        0,
-        lambda: demo.phase("partitionreassignment", MOVE) in ("Completed", "Failed"),
-        explain_move,
-    )
+    with demo.stage.watching(demo.znodes, TOPIC, 0) as rows:
+        demo.apply("reassignment.yaml")
+        demo.stage.show_rows(
+            rows, lambda: demo.phase("partitionreassignment", MOVE) in ("Completed", "Failed"), explain_move
+        )
     demo.show_resources("partitionreassignment")
     both = tuple(sorted(OLD + NEW))
     demo.stage.expect(rows[0].assigned == OLD, f"it began with AR {set(OLD)}")
@@ -106,23 +103,24 @@ def kill_broker(demo: Demo) -> None:
     )
     demo.kafka.broker(leader).kill()
     demo.stage.await_(lambda: demo.znodes.leader(TOPIC, 0) not in (leader, -1), "another replica of the ISR leads")
-    demo.stage.await_(
-        lambda: demo.status("kafkacluster", "demo").get("underReplicatedPartitions", 0) > 0, "the KafkaCluster shows it"
-    )
+    demo.stage.await_(lambda: demo.under_replicated() > 0, "the KafkaCluster counts what is under-replicated")
     demo.show_resources("kafkacluster")
     demo.kafka.broker(leader).start()
     demo.stage.await_(lambda: demo.znodes.is_served(TOPIC, PARTITIONS), f"{leader} is back in the ISR")
 
 
 def elect_preferred(demo: Demo) -> None:
-    preferred = demo.znodes.assigned(TOPIC, 0)[0]
     demo.stage.step(
-        "Preferred election",
-        "After all that, leadership is not where it should be: a PreferredElection gives it back.",
+        "Preferred election", "Leadership is not where it should be after all that: a PreferredElection gives it back."
     )
-    demo.stage.say(f"{TOPIC}-0 is led by {demo.znodes.leader(TOPIC, 0)}, its preferred replica is {preferred}")
+    preferred = {partition: demo.znodes.assigned(TOPIC, partition)[0] for partition in PARTITIONS}
+    elsewhere = [partition for partition in PARTITIONS if demo.znodes.leader(TOPIC, partition) != preferred[partition]]
+    demo.stage.expect(bool(elsewhere), f"partitions {elsewhere} are not led by their preferred replicas")
     demo.apply("preferred-election.yaml")
-    demo.stage.await_(lambda: demo.znodes.leader(TOPIC, 0) == preferred, f"broker {preferred} leads")
+    demo.stage.await_(
+        lambda: all(demo.znodes.leader(TOPIC, partition) == preferred[partition] for partition in PARTITIONS),
+        f"brokers {[preferred[partition] for partition in elsewhere]} lead them again",
+    )
     demo.stage.await_(lambda: demo.phase("preferredelection", ELECTION) == "Completed", "the resource says Completed")
     demo.show_resources("preferredelection")
 

@@ -60,6 +60,13 @@ class Demo:
         shown = self.kubernetes.kubectl("get", kind, name, "--namespace", NAMESPACE, "--output", "json")
         return dict(json.loads(shown).get("status", {}))
 
+    def has_ended(self, kind: str, name: str) -> bool:
+        return self.phase(kind, name) in ("Completed", "Failed")
+
+    def under_replicated(self) -> int:
+        """How many partitions the KafkaCluster counts as under-replicated."""
+        return int(self.status("kafkacluster", "demo").get("counts", {}).get("underReplicated", 0))
+
     def controller_log(self) -> str:
         return self.controller.process.log_path.read_text(errors="replace")
 

@@ -4,8 +4,11 @@ Whatever is not as it should be is said at once, remembered, and makes the demo 
 because what still works is worth seeing.
 """
 
+import shutil
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -35,7 +38,7 @@ class Row:
 class Stage:
     """Where the demo is shown, and what went wrong on it."""
 
-    console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
+    console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True, width=_width()))
     failures: list[str] = field(default_factory=list)
     _started_s: float = field(default_factory=time.monotonic)
     _step: int = 0
@@ -74,28 +77,43 @@ class Stage:
         else:
             self.expect(True, f"{what} [dim]({time.monotonic() - began_s:.1f} s)[/]")
 
-    def watch_partition(
+    @contextmanager
+    def watching(self, znodes: ClusterZnodes, topic: str, partition: int) -> Iterator[list[Row]]:
+        """Notes each different state of a partition, as fast as it can look, until the block ends."""
+        rows: list[Row] = [_seen(znodes, topic, partition, 0)]
+        began_s = time.monotonic()
+        finished = threading.Event()
+
+        def look() -> None:
+            while not finished.is_set():
+                row = _seen(znodes, topic, partition, time.monotonic() - began_s)
+                if row.content != rows[-1].content:
+                    rows.append(row)
+
+        watcher = threading.Thread(target=look)
+        watcher.start()
+        try:
+            yield rows
+        finally:
+            finished.set()
+            watcher.join()
+
+    def show_rows(
         self,
-        znodes: ClusterZnodes,
-        topic: str,
-        partition: int,
+        rows: list[Row],
         finished: Callable[[], bool],
         explain: Callable[[Row, Row | None], str],
         *,
         deadline_s: float = 60,
-    ) -> list[Row]:
-        """Shows each different state of a partition as a row, until it is finished; returns the rows."""
-        rows: list[Row] = []
+    ) -> None:
+        """Shows the rows as they come, until it is finished."""
         began_s = time.monotonic()
-        with Live(_table(rows, explain), console=self.console, refresh_per_second=20, transient=False) as live:
-            while True:
-                is_finished = finished()
-                row = _seen(znodes, topic, partition, time.monotonic() - began_s)
-                if not rows or row.content != rows[-1].content:
-                    rows.append(row)
-                    live.update(_table(rows, explain), refresh=True)
-                if is_finished or time.monotonic() - began_s > deadline_s:
-                    return rows
+        with Live(_table(rows, explain), console=self.console, auto_refresh=False) as live:
+            while not finished() and time.monotonic() - began_s < deadline_s:
+                live.update(_table(rows, explain), refresh=True)
+            live.update(_table(rows, explain), refresh=True)
+        if not self.console.is_terminal:
+            self.console.print()
 
     def close(self, summary: Sequence[str]) -> int:
         """The verdict; returns the exit code."""
@@ -110,13 +128,19 @@ class Stage:
         return 1 if self.failures else 0
 
 
+def _width() -> int:
+    """The terminal's width; where there is none, wide enough for what kubectl prints."""
+    return shutil.get_terminal_size((130, 24)).columns
+
+
 def _seen(znodes: ClusterZnodes, topic: str, partition: int, seen_s: float) -> Row:
     state = znodes.state(topic, partition)
     assigned = tuple(sorted(znodes.assigned(topic, partition)))
     return Row(assigned=assigned, leader=state["leader"], isr=tuple(sorted(state["isr"])), seen_s=seen_s)
 
 
-def _table(rows: list[Row], explain: Callable[[Row, Row | None], str]) -> Table:
+def _table(noted: list[Row], explain: Callable[[Row, Row | None], str]) -> Table:
+    rows = list(noted)
     table = Table("after", "AR", "leader", "ISR", "", box=None, padding=(0, 2), header_style="bold")
     for before, row in zip([None, *rows], rows, strict=False):
         assigned, isr = (",".join(str(broker) for broker in brokers) for brokers in (row.assigned, row.isr))
