@@ -1,9 +1,29 @@
 """What must hold of a cluster at rest, whatever happened before: ZooKeeper, controller and brokers agree."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from structlog.testing import capture_logs
+
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicName, TopicPartition
 from controller_core.zk import paths
 from tests.unit.controller.harness import Cluster
+
+SURPRISES = ("unexpected error, resigning", "illegal transition refused", "control request dropped, it cannot be sent")
+"""What a controller must never have to log, whatever happens around it."""
+
+
+@asynccontextmanager
+async def simulated_cluster() -> AsyncIterator[Cluster]:
+    """A cluster from its start to its end, in which no controller may be surprised by what it did itself."""
+    with capture_logs() as logs:
+        cluster = Cluster()
+        cluster.logs = logs
+        yield cluster
+        await cluster.close()
+    assert [entry for entry in logs if entry["event"] in SURPRISES] == []
+    assert sum(process.unexpected_errors for process in cluster.processes) == 0
 
 
 def assert_sound(cluster: Cluster) -> None:

@@ -340,14 +340,14 @@ class Cluster:
                 if joining and await self.alter_isr(partition, (*view.isr, *joining)) is ErrorCode.none:
                     changed = True
 
-    async def shut_down(self, number: int, epoch: int | None = None) -> ControlledShutdownResponse:
-        """A broker asks to be relieved of its leaderships; it goes on running."""
+    async def shut_down(self, number: int, epoch: int | None = None) -> ControlledShutdownResponse | None:
+        """A broker asks to be relieved of its leaderships, and goes on running; None where nobody answers."""
         broker = self.broker(number)
         request = ControlledShutdownRequest(
             broker_id=broker.id, broker_epoch=BrokerEpoch(broker.epoch if epoch is None else epoch)
         )
         response = await self.ask(broker.id, request)
-        assert isinstance(response, ControlledShutdownResponse)
+        assert isinstance(response, ControlledShutdownResponse | None)
         return response
 
     def _follows(self, broker_id: BrokerId, partition: TopicPartition, leader: SimulatedReplica) -> bool:

@@ -1,0 +1,299 @@
+"""Every procedure, interrupted everywhere: at each write to ZooKeeper and at each control request.
+
+The interruption is the death of the controller, after which another one takes over, or the loss of its connection to
+ZooKeeper before or after the write was applied. Each time the cluster must end where it would have ended anyway.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import pytest
+
+from controller_core.model.ids import TopicName
+from controller_core.wire.messages import ErrorCode
+from controller_core.zk import paths
+from tests.unit.controller.checks import assert_sound, simulated_cluster
+from tests.unit.controller.harness import CONTROLLER, Cluster, tp
+from tests.unit.controller.process import Life, Process
+
+ORDERS = tp("orders")
+MAX_STEPS = 200
+
+OLD, NEW = {1, 2, 3}, {4, 5, 6}
+
+
+class Procedure(ABC):
+    """What is asked for, and how it must end."""
+
+    steps_at_least = 1
+    """How many writes it takes, at the least: an interruption that never happens shows nothing."""
+
+    async def prepare(self, cluster: Cluster) -> None:
+        cluster.start_brokers(1, 2, 3, 4, 5, 6)
+        await cluster.serve()
+        cluster.create_topic("orders", [1, 2, 3], [2, 3, 1])
+        await cluster.settle()
+
+    @abstractmethod
+    async def act(self, cluster: Cluster) -> None:
+        """Asks for it, and lets the brokers do their part."""
+
+    @abstractmethod
+    def check(self, cluster: Cluster) -> None:
+        """The end, when everything is at rest."""
+
+
+class Reassignment(Procedure):
+    steps_at_least = 7
+
+    async def act(self, cluster: Cluster) -> None:
+        if not cluster.exists(paths.REASSIGN_PARTITIONS) and cluster.assigned(ORDERS) == [1, 2, 3]:
+            self.stages = observe_stages(cluster)
+            cluster.request_reassignment({ORDERS: [4, 5, 6]})
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert cluster.assigned(ORDERS) == [4, 5, 6]
+        assert not cluster.assignment(ORDERS).is_being_reassigned
+        leader, isr = cluster.leadership(ORDERS)
+        assert leader in isr
+        assert set(isr) == NEW
+        assert not cluster.exists(paths.REASSIGN_PARTITIONS)
+        for number in OLD:
+            assert ORDERS not in cluster.broker(number).logs, f"{number} keeps a log that nobody owns"
+        assert self.stages == sorted(self.stages), "no row of the specification's table comes twice"
+        assert {0, 5} <= set(self.stages)
+
+
+def observe_stages(cluster: Cluster) -> list[int]:
+    """The rows of the specification's table that AR and leader/ISR go through; the third one by one replica."""
+    stages: list[int] = []
+
+    def note() -> None:
+        leader, isr = cluster.leadership(ORDERS)
+        stages.append(stage(set(cluster.assigned(ORDERS)), leader, set(isr)))
+
+    note()
+    cluster.zk.observers.append(note)
+    return stages
+
+
+def stage(assigned: set[int], leader: int, isr: set[int]) -> int:
+    match assigned == OLD, assigned == OLD | NEW, assigned == NEW, leader in NEW:
+        case True, _, _, False if isr == OLD:
+            return 0
+        case _, True, _, False if isr < OLD | NEW and isr >= OLD:
+            return 1
+        case _, True, _, False if isr == OLD | NEW:
+            return 2
+        case _, True, _, True if isr == OLD | NEW:
+            return 3
+        case _, True, _, True if isr == NEW:
+            return 4
+        case _, _, True, True if isr == NEW:
+            return 5
+    raise AssertionError(f"AR {assigned}, {leader}/{isr} is no row of the specification's table")
+
+
+class TopicCreation(Procedure):
+    steps_at_least = 3
+
+    async def act(self, cluster: Cluster) -> None:
+        if not cluster.exists(paths.topic(TopicName("new"))):
+            cluster.create_topic("new", [1, 2], [CONTROLLER, 3], has_id=False)
+            cluster.add_partitions("orders", [4, 5])
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert cluster.leadership(tp("new", 0)) == (1, [1, 2])
+        assert cluster.leadership(tp("new", 1))[0] in cluster.assigned(tp("new", 1))
+        assert CONTROLLER not in cluster.assigned(tp("new", 1))
+        assert cluster.leadership(tp("orders", 2)) == (4, [4, 5])
+
+
+class TopicDeletion(Procedure):
+    steps_at_least = 3
+
+    async def act(self, cluster: Cluster) -> None:
+        if cluster.exists(paths.topic(TopicName("orders"))) and not cluster.exists(paths.delete_topic(ORDERS.topic)):
+            cluster.put(paths.topic_config(ORDERS.topic), b'{"version":1,"config":{}}')
+            cluster.request_deletion("orders")
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        for path in (paths.topic(ORDERS.topic), paths.topic_config(ORDERS.topic), paths.delete_topic(ORDERS.topic)):
+            assert not cluster.exists(path), path
+        for broker in cluster.brokers.values():
+            assert broker.logs == {}
+            assert broker.metadata.partitions == {}
+
+
+class BrokerFailure(Procedure):
+    steps_at_least = 2
+
+    async def act(self, cluster: Cluster) -> None:
+        if 1 in cluster.live:
+            cluster.kill_broker(1)
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert [cluster.leadership(tp("orders", number)) for number in (0, 1)] == [(2, [2, 3])] * 2
+
+
+class RollingRestart(Procedure):
+    """Every broker of the topic asks to be relieved, stops, and comes back."""
+
+    steps_at_least = 6
+
+    def __init__(self) -> None:
+        self.waiting = [1, 2, 3]
+
+    async def act(self, cluster: Cluster) -> None:
+        while self.waiting and any(process.is_active for process in cluster.processes):
+            number = self.waiting[0]
+            if number in cluster.live:
+                await self._relieve(cluster, number)
+                cluster.kill_broker(number)
+                await cluster.settle()
+            if not any(process.is_active for process in cluster.processes):
+                return
+            cluster.start_broker(number)
+            self.waiting.pop(0)
+            await cluster.replicate()
+        await cluster.replicate()
+
+    async def _relieve(self, cluster: Cluster, number: int) -> None:
+        for _ in range(3):
+            if any(process.is_active for process in cluster.processes):
+                response = await cluster.shut_down(number)
+                if response is None or (response.error_code is ErrorCode.none and not response.remaining_partitions):
+                    return
+
+    def check(self, cluster: Cluster) -> None:
+        for number in (0, 1):
+            assert set(cluster.leadership(tp("orders", number))[1]) == {1, 2, 3}
+
+
+class PreferredElection(Procedure):
+    async def prepare(self, cluster: Cluster) -> None:
+        await super().prepare(cluster)
+        cluster.bounce_broker(1)
+        await cluster.replicate()
+        assert cluster.leadership(ORDERS)[0] == 2
+
+    async def act(self, cluster: Cluster) -> None:
+        if cluster.leadership(ORDERS)[0] == 2 and not cluster.exists(paths.PREFERRED_REPLICA_ELECTION):
+            cluster.request_election(ORDERS)
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert cluster.leadership(ORDERS)[0] == 1
+        assert not cluster.exists(paths.PREFERRED_REPLICA_ELECTION)
+
+
+class TakeOver(Procedure):
+    """A new controller finds a dead leader, a running reassignment, a half-deleted topic and an election."""
+
+    steps_at_least = 8
+
+    async def prepare(self, cluster: Cluster) -> None:
+        await super().prepare(cluster)
+        cluster.create_topic("doomed", [1, 2], [2, 3])
+        cluster.create_topic("moving", [2, 3])
+        await cluster.settle()
+        cluster.request_reassignment({tp("moving"): [5, 6]})
+        await cluster.settle()
+        cluster.kill_broker(6)
+        await cluster.settle()
+        await cluster.active.kill()
+        cluster.kill_broker(1)
+        cluster.request_deletion("doomed")
+        cluster.create_topic("new", [CONTROLLER, 4])
+        cluster.request_election(tp("orders", 0), tp("orders", 1))
+        cluster.start_controller(life=Life())
+
+    async def act(self, cluster: Cluster) -> None:
+        await cluster.replicate()
+        if 6 not in cluster.live:
+            cluster.start_brokers(1, 6)
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert cluster.assigned(tp("moving")) == [5, 6]
+        assert not cluster.exists(paths.topic(TopicName("doomed")))
+        assert CONTROLLER not in cluster.assigned(tp("new"))
+        assert not cluster.exists(paths.PREFERRED_REPLICA_ELECTION)
+        assert set(cluster.leadership(tp("orders"))[1]) == OLD
+
+
+Interruption = Callable[[Cluster, Process, int], None]
+
+
+def dies_with_the_write(_: Cluster, process: Process, step: int) -> None:
+    process.life.last_write = process.life.writes + step
+
+
+def dies_before_the_request(_: Cluster, process: Process, step: int) -> None:
+    process.life.last_request = process.life.requests + step
+
+
+def connection_is_lost_before_the_write(cluster: Cluster, process: Process, step: int) -> None:
+    cluster.zk.fail_before_apply(process.session, after_writes=step - 1)
+
+
+def answer_to_the_write_is_lost(cluster: Cluster, process: Process, step: int) -> None:
+    cluster.zk.lose_next_response(process.session, after_writes=step - 1)
+
+
+def has_happened(process: Process) -> bool:
+    life, connection = process.life, process.session
+    if life.last_write is not None or life.last_request is not None:
+        return life.is_over
+    return connection.loss is None
+
+
+async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: int) -> bool:
+    """Runs a procedure with one interruption to its end; whether it took as many steps as that."""
+    async with simulated_cluster() as cluster:
+        await procedure.prepare(cluster)
+        process = cluster.processes[-1]
+        interrupt(cluster, process, step)
+        await procedure.act(cluster)
+        if process.life.is_over:
+            await process.kill()
+            await cluster.serve()
+            await procedure.act(cluster)
+        procedure.check(cluster)
+        assert_sound(cluster)
+        return has_happened(process)
+
+
+@pytest.mark.parametrize(
+    "interrupt",
+    [
+        dies_with_the_write,
+        dies_before_the_request,
+        connection_is_lost_before_the_write,
+        answer_to_the_write_is_lost,
+    ],
+    ids=lambda interrupt: interrupt.__name__,
+)
+@pytest.mark.parametrize(
+    "procedure",
+    [
+        Reassignment, TopicCreation, TopicDeletion, BrokerFailure, RollingRestart, PreferredElection, TakeOver,
+    ],
+    ids=lambda procedure: procedure.__name__,
+)  # fmt: skip
+async def test_an_interruption_anywhere_changes_nothing_about_the_end(
+    procedure: type[Procedure], interrupt: Interruption
+) -> None:
+    for step in range(1, MAX_STEPS):
+        try:
+            happened = await interrupted_at(procedure(), interrupt, step)
+        except AssertionError as error:
+            error.add_note(f"{procedure.__name__}, {interrupt.__name__} {step}")
+            raise
+        if not happened:
+            break
+    assert procedure.steps_at_least < step < MAX_STEPS

@@ -1,0 +1,230 @@
+"""Topics are deleted: every replica by its broker, then the znodes."""
+
+import pytest
+
+from controller_core.model.ids import TopicName
+from controller_core.wire.messages import ErrorCode
+from controller_core.zk import paths
+from tests.unit.controller.checks import assert_sound
+from tests.unit.controller.harness import Cluster, tp
+
+ORDERS = tp("orders")
+
+
+@pytest.fixture
+async def served(cluster: Cluster) -> Cluster:
+    """Four brokers; `orders` with two partitions, and `staying`."""
+    cluster.start_brokers(1, 2, 3, 4)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2], [2, 3], config={"retention.ms": "1000"})
+    cluster.create_topic("staying", [1, 2])
+    await cluster.settle()
+    return cluster
+
+
+def assert_deleted(cluster: Cluster, name: str = "orders") -> None:
+    topic = TopicName(name)
+    for path in (paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)):
+        assert not cluster.exists(path), path
+    for broker in cluster.brokers.values():
+        for known in (broker.replicas, broker.logs, broker.metadata.partitions):
+            assert all(partition.topic != topic for partition in known), broker.id
+        assert topic not in broker.metadata.topic_ids
+    assert topic not in cluster.active.term.state.topics
+    assert_sound(cluster)
+
+
+async def test_a_topic_is_deleted_everywhere(served: Cluster) -> None:
+    served.request_deletion("orders")
+    await served.settle()
+    assert_deleted(served)
+    assert served.leadership(tp("staying")) == (1, [1, 2])
+
+
+async def test_a_topic_created_again_is_another_topic(served: Cluster) -> None:
+    served.request_deletion("orders")
+    await served.settle()
+    topic_id = served.create_topic("orders", [3, 4])
+    await served.replicate()
+    assert served.leadership(ORDERS) == (3, [3, 4])
+    assert served.broker(3).logs[ORDERS] == topic_id
+    assert_sound(served)
+
+
+async def test_many_topics_are_deleted_together(served: Cluster) -> None:
+    for number in range(20):
+        served.create_topic(f"topic-{number}", *([1, 2, 3] for _ in range(10)))
+    await served.settle()
+    for number in range(20):
+        served.request_deletion(f"topic-{number}")
+    await served.settle()
+    for number in range(20):
+        assert_deleted(served, f"topic-{number}")
+
+
+async def test_a_replica_on_a_dead_broker_is_deleted_when_the_broker_is_back(served: Cluster) -> None:
+    served.kill_broker(3)
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    assert served.exists(paths.topic(ORDERS.topic)), "a topic of this name must not meet the log on 3"
+    assert ORDERS not in served.broker(1).logs
+    assert tp("orders", 1) in served.broker(3).logs
+    served.start_broker(3)
+    await served.settle()
+    assert_deleted(served)
+
+
+async def test_a_broker_that_dies_while_it_deletes_is_told_again(served: Cluster) -> None:
+    served.broker(3).hang()
+    served.request_deletion("orders")
+    await served.settle()
+    served.kill_broker(3)
+    await served.settle()
+    assert served.exists(paths.delete_topic(ORDERS.topic))
+    served.start_broker(3)
+    await served.settle()
+    assert_deleted(served)
+
+
+async def test_a_broker_that_bounces_while_it_deletes_is_told_again(served: Cluster) -> None:
+    served.broker(3).hang()
+    served.request_deletion("orders")
+    await served.settle()
+    served.bounce_broker(3)
+    await served.settle()
+    assert_deleted(served)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.kafka_storage_error, ErrorCode.unknown_server_error])
+async def test_a_replica_that_could_not_be_deleted_is_tried_again_when_its_broker_restarts(
+    served: Cluster, error: ErrorCode
+) -> None:
+    if error is ErrorCode.kafka_storage_error:
+        served.broker(3).offline.add(tp("orders", 1))
+    else:
+        for _ in ("UpdateMetadata", "StopReplica"):
+            served.broker(3).answer_next_with(error)
+    served.request_deletion("orders")
+    await served.settle()
+    assert served.exists(paths.delete_topic(ORDERS.topic))
+    served.broker(3).offline.clear()
+    served.bounce_broker(3)
+    await served.settle()
+    assert_deleted(served)
+
+
+async def test_a_deletion_goes_on_under_the_next_controller(served: Cluster) -> None:
+    served.kill_broker(3)
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    await served.active.kill()
+    await served.serve()
+    assert served.exists(paths.delete_topic(ORDERS.topic))
+    served.start_broker(3)
+    await served.settle()
+    assert_deleted(served)
+
+
+async def test_a_topic_that_never_had_a_leader_is_deleted(served: Cluster) -> None:
+    served.create_topic("stuck", [8, 9])
+    await served.settle()
+    served.request_deletion("stuck")
+    await served.settle()
+    served.start_brokers(8, 9)
+    await served.settle()
+    assert_deleted(served, "stuck")
+
+
+async def test_a_topic_without_partitions_is_deleted(served: Cluster) -> None:
+    served.create_topic("empty")
+    await served.settle()
+    served.request_deletion("empty")
+    await served.settle()
+    assert_deleted(served, "empty")
+
+
+async def test_what_else_lies_below_a_topic_is_deleted_with_it(served: Cluster) -> None:
+    for path in ("/partitions/17", "/partitions/17/state", "/partitions/0/left-over"):
+        served.put(paths.topic(ORDERS.topic) + path, b"{}")
+    served.request_deletion("orders")
+    await served.settle()
+    assert_deleted(served)
+
+
+async def test_the_mark_of_a_topic_that_is_not_there_is_removed(served: Cluster) -> None:
+    served.request_deletion("unknown")
+    await served.settle()
+    assert not served.exists(paths.delete_topic(TopicName("unknown")))
+
+
+async def test_a_topic_that_is_created_and_marked_before_anyone_had_a_look_is_deleted(served: Cluster) -> None:
+    served.request_deletion("unknown")
+    served.create_topic("brief", [1, 2])
+    served.request_deletion("brief")
+    await served.settle()
+    assert_deleted(served, "brief")
+
+
+async def test_a_mark_does_not_outlive_a_topic_that_vanished_meanwhile(served: Cluster) -> None:
+    """Else a topic of the same name would be deleted by the next controller."""
+    served.kill_broker(3)
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    served.remove_topic("orders")
+    await served.settle()
+    assert not served.exists(paths.delete_topic(ORDERS.topic))
+
+
+async def test_a_deletion_waits_for_a_reassignment_and_then_happens(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [3, 4]})
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    assert served.broker(1).leads(ORDERS)
+    await served.replicate()
+    assert_deleted(served)
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+async def test_a_topic_is_served_while_its_deletion_waits(served: Cluster, number: int) -> None:
+    """Else the reassignment that it waits for could never end."""
+    served.request_reassignment({ORDERS: [3, 4]})
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    served.kill_broker(number)
+    await served.settle()
+    served.start_broker(number)
+    await served.replicate()
+    assert_deleted(served)
+
+
+async def test_a_waiting_deletion_and_its_reassignment_go_on_under_the_next_controller(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [3, 4]})
+    await served.settle()
+    served.request_deletion("orders")
+    served.kill_broker(1)
+    await served.active.kill()
+    await served.serve()
+    await served.replicate()
+    served.start_broker(1)
+    await served.settle()
+    assert ORDERS not in served.broker(3).logs
+    assert not served.exists(paths.topic(ORDERS.topic))
+
+
+async def test_a_topic_that_is_being_deleted_is_not_reassigned(served: Cluster) -> None:
+    served.kill_broker(3)
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    served.request_reassignment({ORDERS: [4]})
+    await served.settle()
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+    served.start_broker(3)
+    await served.settle()
+    assert_deleted(served)
