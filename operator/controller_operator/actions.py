@@ -71,9 +71,6 @@ class SubmitReassignment:
 
     partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
 
-    def __hash__(self) -> int:
-        return hash(tuple(self.partitions.items()))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitPreferredElection:

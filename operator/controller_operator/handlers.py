@@ -17,7 +17,7 @@ from controller_operator.resources import KINDS
 from controller_operator.resources.common import GROUP, VERSION
 from controller_operator.runtime import OperatorRuntime
 
-_WATCH_S: Final = 300.0
+_WATCH_S: Final = 300
 _EXIT_S: Final = 30.0
 
 

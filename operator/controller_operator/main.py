@@ -32,7 +32,7 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
     """
     async with AsyncExitStack() as stack:
         await _load_kubernetes_config()
-        objects: ObjectApi = api or await stack.enter_async_context(_kubernetes_objects())
+        objects = api if api is not None else await stack.enter_async_context(_kubernetes_objects())
         runtime = OperatorRuntime(settings, objects, connect or zookeeper_connector(settings))
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)

@@ -5,7 +5,7 @@ plan never misses what this operator did itself. What could not be done is tried
 the object has changed in between, with growing pauses after errors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -17,7 +17,7 @@ from controller_operator.actions import Outcome, execute, touched_paths
 from controller_operator.event_recorder import EventRecorder
 from controller_operator.kubernetes_objects import ObjectApi, ObjectChanged, ObjectGone, merge_patch
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.objects import AnyResource, Key, ObjectStore, StoredObject
+from controller_operator.objects import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.election import plan_election
 from controller_operator.plans.outcome import (
@@ -62,10 +62,13 @@ class Reconciler:
         access: ClusterAccess,
         recorder: EventRecorder,
         metrics: OperatorMetrics,
+        tell: Callable[[Iterable[Key]], None],
         *,
         missing_cluster_grace_s: float,
     ) -> None:
+        """`tell` has other objects looked at that this one's change concerns."""
         self._store = store
+        self._tell = tell
         self._api = api
         self._access = access
         self._recorder = recorder
@@ -140,7 +143,7 @@ class Reconciler:
             if DeleteObject() in done:
                 return Result(word="deleted")
             view = await grant.observer.refresh(self._touched(plan.steps))
-            context = replace(context, done=context.done | done, is_view_fresh=False)
+            context = replace(context, done=(*context.done, *done), is_view_fresh=False)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
 
     def _plan(self, resource: AnyResource, grant: Granted, context: Context) -> Plan[Status]:
@@ -191,20 +194,23 @@ class Reconciler:
         self._metrics.status_writes.labels(stored.key.kind).inc()
         return self._keep(await self._api.patch_status(stored.raw, patch))
 
-    def _keep(self, raw: dict[str, object]) -> StoredObject:
-        """Remembers an object as the API server answered, unless a watch was faster."""
-        newer = self._store.put(raw)
-        return newer or self._store.get(StoredObject(raw).key) or StoredObject(raw)
+    def _keep(self, raw: Raw) -> StoredObject:
+        """Remembers an object as the API server answered, unless a watch was faster.
 
-    async def _carry_out(self, stored: StoredObject, steps: Sequence[Step], grant: Granted) -> frozenset[Step]:
-        done = set()
+        The watch then brings nothing new, so its owners are told here."""
+        kept = self._store.put(raw) or self._store.get(key_of(raw)) or StoredObject(raw)
+        self._tell(kept.owner_keys)
+        return kept
+
+    async def _carry_out(self, stored: StoredObject, steps: Sequence[Step], grant: Granted) -> tuple[Step, ...]:
+        done = []
         for step in steps:
             outcome = await self._carry_out_one(stored, step, grant)
             self._metrics.actions.labels(type(step).__name__, outcome.value).inc()
             _log.info("done", object=str(stored.key), step=type(step).__name__, outcome=outcome.value)
             if outcome is Outcome.DONE:
-                done.add(step)
-        return frozenset(done)
+                done.append(step)
+        return tuple(done)
 
     async def _carry_out_one(self, stored: StoredObject, step: Step, grant: Granted) -> Outcome:
         match step:
@@ -223,7 +229,7 @@ class Reconciler:
 
     async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
         try:
-            self._keep(await self._api.create(_move(stored, step)))
+            self._tell([self._keep(await self._api.create(_move(stored, step))).key])
         except ObjectChanged:
             return Outcome.LOOK_AGAIN
         notice = Notice(reason="ReplicasMove", message=f"PartitionReassignment {step.name} moves replicas of the topic")
@@ -240,7 +246,7 @@ class Reconciler:
         return resource.status.model_copy(update=update)
 
 
-def _move(stored: StoredObject, step: StartMove) -> dict[str, object]:
+def _move(stored: StoredObject, step: StartMove) -> Raw:
     """The PartitionReassignment that a topic owns. It goes with the topic's object."""
     metadata = stored.raw["metadata"]
     owner = {"apiVersion": API_VERSION, "kind": stored.key.kind, "name": metadata["name"], "uid": metadata["uid"]}

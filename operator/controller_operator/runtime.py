@@ -57,6 +57,7 @@ class OperatorRuntime:
             self._access,
             self._recorder,
             self.metrics,
+            self._queue.add,
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
         )
         self._last_views: dict[str, ClusterView] = {}

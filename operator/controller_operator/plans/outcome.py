@@ -78,7 +78,7 @@ class Context:
     """What a planner may know beside the object and the cluster."""
 
     now: datetime
-    done: frozenset[Step] = frozenset()
+    done: tuple[Step, ...] = ()
     """The steps that were carried out since this reconciliation began."""
     is_view_fresh: bool = False
     """Whether the view was read in whole since this reconciliation began."""

@@ -173,6 +173,7 @@ def _plan(
         ),
         steps=steps,
         notices=notices,
+        look_again_in_s=move.spec.ttl_seconds_after_finished if phase.is_final else None,
         needs_fresh_view=needs_fresh_view,
     )
 

@@ -1,0 +1,81 @@
+"""An operator process of the tests' own, which can be made to die right after its k-th write, wherever that goes.
+
+`python -m tests.real.operator_process NAMESPACE LIVENESS_PORT [DIE_AFTER]` runs the production code with a count between it
+and its two seams. Every write is noted on standard error, so that a test can read what was done and how often.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kubernetes_asyncio import config
+
+from controller_core.process.logging import configure_logging
+from controller_core.zk.session import ZkSession
+from controller_operator.kubernetes_objects import KubernetesObjects
+from controller_operator.main import run, zookeeper_connector
+from controller_operator.settings import OperatorSettings
+
+WRITE_MARK = "WRITE "
+_WRITES_OF_OBJECTS = ("patch_status", "set_finalizers", "create", "delete")
+
+
+class WriteCount:
+    """Counts writes, and kills the process after the one that it was told."""
+
+    def __init__(self, die_after: int | None) -> None:
+        self._left = die_after
+
+    def counted(self, name: str, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def counted_write(*arguments: Any) -> Any:
+            answer = await write(*arguments)
+            sys.stderr.write(f"{WRITE_MARK}{name}\n")
+            if self._left is not None:
+                self._left -= 1
+                if self._left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return answer
+
+        return counted_write
+
+
+class Counting:
+    """Something with some of its methods counted."""
+
+    def __init__(self, inner: Any, count: WriteCount, names: tuple[str, ...]) -> None:
+        self._inner = inner
+        self._counted = {name: count.counted(name, getattr(inner, name)) for name in names}
+
+    def __getattr__(self, name: str) -> Any:
+        return self._counted.get(name) or getattr(self._inner, name)
+
+
+async def main(namespace: str, liveness_port: str, die_after: str = "") -> None:
+    settings = OperatorSettings(
+        namespaces=(namespace,),
+        liveness=f"http://127.0.0.1:{liveness_port}/healthz",
+        zookeeper_session_timeout_ms=4000,
+        missing_cluster_grace_s=3,
+    )
+    count = WriteCount(int(die_after) if die_after else None)
+    connect = zookeeper_connector(settings)
+
+    async def counting_connect(address: str) -> ZkSession:
+        session: Any = Counting(await connect(address), count, ("transact",))
+        return session  # type: ignore[no-any-return]  # a session in all but its type
+
+    await config.load_kube_config()
+    objects = KubernetesObjects()
+    api: Any = Counting(objects, count, _WRITES_OF_OBJECTS)
+    try:
+        await run(settings, api=api, connect=counting_connect)
+    finally:
+        await objects.close()
+
+
+if __name__ == "__main__":
+    configure_logging("console")
+    asyncio.run(main(*sys.argv[1:]))

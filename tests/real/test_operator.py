@@ -1,0 +1,571 @@
+"""The operator on a real API server, a real ZooKeeper and real brokers: with Kafka's own controller, and with ours."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.kafka import KafkaCluster
+from devcluster.kontroller import ControllerProcess
+from devcluster.kubernetes import CommandError, KubernetesCluster
+from devcluster.ports import accepts, release_port, reserve_port
+from devcluster.processes import ConditionTimeoutError, ManagedProcess, wait_until
+from devcluster.run_folder import RunFolder
+from devcluster.tools import CONFIGS, run_tool
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.operator_process import WRITE_MARK
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+PROJECT = Path(__file__).parents[2]
+NAMESPACE = "operated"
+CONTROLLERS = ("Kafka", "Kontroller")
+FINALIZER = "kontroller.dev/finalizer"
+
+_numbers = count(1)
+
+
+class Objects:
+    """The objects of the operated namespace, as a user with kubectl sees them."""
+
+    def __init__(self, api: KubernetesCluster) -> None:
+        self._api = api
+
+    def apply(self, kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> None:
+        body = {
+            "apiVersion": "kontroller.dev/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
+            "spec": {"clusterRef": {"name": "demo"}, **spec} if kind != "KafkaCluster" else spec,
+        }
+        self._api.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(body))
+
+    def get(self, kind: str, name: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = self._api.get(kind, name, "--namespace", NAMESPACE)
+        except CommandError as error:
+            if "NotFound" not in str(error):
+                raise
+            return None
+        return found
+
+    def every(self, kind: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self._api.get(kind, "--namespace", NAMESPACE)["items"]
+        return items
+
+    def status(self, kind: str, name: str) -> dict[str, Any]:
+        status: dict[str, Any] = (self.get(kind, name) or {}).get("status", {})
+        return status
+
+    def condition(self, kind: str, name: str, type_: str = "Ready") -> dict[str, Any]:
+        conditions = self.status(kind, name).get("conditions", [])
+        return next((each for each in conditions if each["type"] == type_), {})
+
+    def delete(self, kind: str, name: str) -> None:
+        self._api.kubectl("delete", kind, name, "--namespace", NAMESPACE, "--wait=false")
+
+    def annotate(self, kind: str, name: str, annotation: str) -> None:
+        self._api.kubectl("annotate", "--overwrite", kind, name, annotation, "--namespace", NAMESPACE)
+
+    def events(self, name: str) -> list[str]:
+        """The reasons of the events about an object."""
+        found = self._api.get("events", "--namespace", NAMESPACE)["items"]
+        return [each["reason"] for each in found if each["involvedObject"]["name"] == name]
+
+    def wait_ready(self, kind: str, name: str, status: str = "True", reason: str | None = None) -> dict[str, Any]:
+        """Waits until Ready is as wanted for the present generation; returns the object."""
+
+        def is_ready() -> bool:
+            found = self.get(kind, name)
+            ready = self.condition(kind, name)
+            return (
+                found is not None
+                and ready.get("status") == status
+                and ready["observedGeneration"] == found["metadata"]["generation"]
+                and reason in (None, ready["reason"])
+            )
+
+        what = f"{kind} {name} has Ready={status} {reason or ''}"
+        try:
+            wait_until(is_ready, what, deadline_s=60)
+        except ConditionTimeoutError as error:
+            raise AssertionError(f"{error}; it is {json.dumps(self.status(kind, name), indent=1)}") from error
+        return self.get(kind, name) or {}
+
+
+class Operator:
+    """An operator process on the API server."""
+
+    def __init__(self, folder: RunFolder, kubeconfig: Path) -> None:
+        self._folder = folder
+        self._kubeconfig = kubeconfig
+        self._port = reserve_port()
+        self.process = self._make(None)
+
+    def start(self, *, die_after: int | None = None) -> None:
+        """Starts; one that is to die is not waited for."""
+        self.process = self._make(die_after)
+        if die_after is None:
+            self.process.start()
+        else:
+            self.process.spawn()
+
+    def wait_until_dead(self) -> None:
+        wait_until(lambda: not self.process.is_running, "the operator has died", deadline_s=60)
+
+    def log(self) -> str:
+        return self.process.log_path.read_text(errors="replace")
+
+    def writes(self) -> Counter[str]:
+        """What was written since the log began, by name."""
+        return Counter(line.removeprefix(WRITE_MARK) for line in self.log().splitlines() if line.startswith(WRITE_MARK))
+
+    def close(self) -> None:
+        self.process.kill()
+        release_port(self._port)
+
+    def _make(self, die_after: int | None) -> ManagedProcess:
+        name = f"operator-{next(_numbers)}"
+        arguments = [NAMESPACE, str(self._port), *([str(die_after)] if die_after else [])]
+        return ManagedProcess(
+            name,
+            [sys.executable, "-m", "tests.real.operator_process", *arguments],
+            log_path=self._folder.log(name),
+            env={"KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": str(PROJECT)},
+            ready=lambda: accepts(self._port),
+        )
+
+
+@pytest.fixture(scope="module", params=CONTROLLERS)
+def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
+    """Three brokers under Kafka's own controller, or under ours."""
+    chroot = f"/operated-by-{request.param}".lower()
+    with ExitStack() as stack:
+        cluster = KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=chroot)
+        with zookeeper.client() as client:
+            client.ensure_path(chroot)
+        if request.param == "Kontroller":
+            stack.enter_context(
+                ControllerProcess(servers_folder, cluster.zookeeper_connect, name="operated-controller")
+            )
+        yield stack.enter_context(cluster)
+
+
+@pytest.fixture(scope="module")
+def znodes(kafka: KafkaCluster) -> Iterator[ClusterZnodes]:
+    with connected_client(kafka.zookeeper_connect) as client:
+        yield ClusterZnodes(client)
+
+
+@pytest.fixture(scope="module")
+def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[Objects]:
+    """The namespace with the KafkaCluster `demo`; emptied at the end, with the finalizers that are left."""
+    kubernetes_api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
+    kubernetes_api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    kubernetes_api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
+    found = Objects(kubernetes_api)
+    wait_until(lambda: _is_taken(found, kafka), "the KafkaCluster is taken")
+    yield found
+    for kind in ("kafkatopics", "partitionreassignments", "preferredelections", "kafkaclusters"):
+        kubernetes_api.kubectl("delete", kind, "--all", "--namespace", NAMESPACE, "--wait=false")
+        for each in found.every(kind):
+            patch = '{"metadata":{"finalizers":null}}'
+            kubernetes_api.kubectl(
+                "patch", kind, each["metadata"]["name"], "--namespace", NAMESPACE, "--type=merge", "-p", patch
+            )
+
+
+def _is_taken(objects: Objects, kafka: KafkaCluster) -> bool:
+    """A definition is established a moment before its objects are served."""
+    try:
+        objects.apply("KafkaCluster", "demo", {"zookeeper": {"connect": kafka.zookeeper_connect}})
+    except CommandError:
+        return False
+    return True
+
+
+@pytest.fixture
+def operator(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects) -> Iterator[Operator]:
+    """A running operator; whatever it did, it understood."""
+    running = Operator(servers_folder, kubernetes_api.kubeconfig)
+    running.start()
+    yield running
+    running.close()
+    assert "unexpectedly" not in running.log(), running.log()[-4000:]
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic name of the test's own."""
+    return f"topic-{next(_numbers)}"
+
+
+def topic_spec(**changes: Any) -> dict[str, Any]:
+    return {"partitions": 3, "replicationFactor": 2, **changes}
+
+
+def test_a_cluster_shows_its_controller_brokers_and_counts(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, request: pytest.FixtureRequest
+) -> None:
+    cluster = objects.wait_ready("kafkacluster", "demo")
+    status = cluster["status"]
+    assert status["controller"]["id"] == znodes.controller()
+    assert status["controller"]["kind"] == request.node.callspec.params["kafka"]
+    assert [broker["id"] for broker in status["brokers"]] == [1, 2, 3]
+    assert status["counts"]["offline"] == 0
+
+
+def test_a_topic_is_created_grows_and_changes_its_configuration(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000", "segment.ms": "30000"}))
+    created = objects.wait_ready("kafkatopic", topic)["status"]
+    assert znodes.is_served(topic, range(3))
+    assert created["topicId"] == znodes.read(f"/brokers/topics/{topic}")["topic_id"]
+    assert created["counts"]["online"] == 3
+    for row in created["partitions"]:
+        assert row["replicas"] == znodes.assigned(topic, row["partition"])
+        assert row["leader"] == znodes.leader(topic, row["partition"])
+        assert sorted(row["isr"]) == znodes.isr(topic, row["partition"])
+
+    objects.apply("KafkaTopic", topic, topic_spec(partitions=5, config={"retention.ms": "70000"}))
+    grown = objects.wait_ready("kafkatopic", topic)["status"]
+    assert grown["counts"]["partitions"] == 5
+    assert grown["topicId"] == created["topicId"]
+    assert znodes.is_served(topic, range(5))
+    assert znodes.read(f"/config/topics/{topic}")["config"] == {"retention.ms": "70000"}
+    assert "metadata.finalizers" not in json.dumps(objects.get("kafkatopic", topic))
+
+
+def test_brokers_use_a_configuration_that_was_changed(
+    operator: Operator, objects: Objects, kafka: KafkaCluster, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}))
+    objects.wait_ready("kafkatopic", topic)
+    objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "123456"}))
+    objects.wait_ready("kafkatopic", topic)
+
+    def shown() -> str:
+        told = ("--bootstrap-server", kafka.bootstrap_servers, "--entity-type", "topics", "--entity-name", topic)
+        return run_tool(CONFIGS, *told, "--describe").stdout
+
+    wait_until(lambda: "retention.ms=123456" in shown(), "the brokers know the new configuration")
+
+
+def test_a_topic_changed_elsewhere_is_put_right_or_reported(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}))
+    objects.wait_ready("kafkatopic", topic)
+    _set_config(znodes, topic, {"retention.ms": "1", "segment.ms": "5000"})
+    wait_until(
+        lambda: znodes.read(f"/config/topics/{topic}")["config"] == {"retention.ms": "60000", "segment.ms": "5000"},
+        "the drifted key is put right, and the other left alone",
+    )
+
+    objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}, driftPolicy="Report"))
+    objects.wait_ready("kafkatopic", topic)
+    _set_config(znodes, topic, {"retention.ms": "2"})
+    status = objects.wait_ready("kafkatopic", topic, "False", "Drifted")["status"]
+    assert status["drift"] == [{"key": "config.retention.ms", "desired": "60000", "live": "2"}]
+    assert objects.condition("kafkatopic", topic, "Drifted")["status"] == "True"
+    assert znodes.read(f"/config/topics/{topic}")["config"] == {"retention.ms": "2"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "partitions", "is_adopted"),
+    [("IfEqual", 2, True), ("IfEqual", 4, False), ("Never", 2, False), ("Always", 4, True)],
+)
+def test_an_existing_topic_is_adopted_as_the_policy_says(
+    operator: Operator,
+    objects: Objects,
+    znodes: ClusterZnodes,
+    topic: str,
+    policy: str,
+    partitions: int,
+    is_adopted: bool,
+) -> None:
+    znodes.create_topic(topic, [[1, 2], [2, 3]])
+    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    objects.apply("KafkaTopic", topic, topic_spec(partitions=partitions, adoptionPolicy=policy))
+    if is_adopted:
+        objects.wait_ready("kafkatopic", topic)
+        assert znodes.is_served(topic, range(partitions))
+        assert "TopicAdopted" in objects.events(topic)
+    else:
+        objects.wait_ready("kafkatopic", topic, "False", "NotAdopted")
+        assert objects.condition("kafkatopic", topic, "Stalled")["status"] == "True"
+        assert len(znodes.read(f"/brokers/topics/{topic}")["partitions"]) == 2
+
+
+def test_the_older_of_two_claims_wins_and_the_other_takes_over_when_it_goes(
+    operator: Operator, objects: Objects, topic: str
+) -> None:
+    objects.apply("KafkaTopic", f"{topic}-z", topic_spec(topicName=topic))
+    objects.wait_ready("kafkatopic", f"{topic}-z")
+    wait_until(lambda: _seconds_have_passed(objects, topic), "the second object is younger")
+    objects.apply("KafkaTopic", f"{topic}-a", topic_spec(topicName=topic))
+    objects.wait_ready("kafkatopic", f"{topic}-a", "False", "ResourceConflict")
+    assert f"{NAMESPACE}/{topic}-z" in objects.condition("kafkatopic", f"{topic}-a", "Conflict")["message"]
+
+    objects.delete("kafkatopic", f"{topic}-z")
+    objects.wait_ready("kafkatopic", f"{topic}-a")
+    assert objects.condition("kafkatopic", f"{topic}-a", "Conflict") == {}
+
+
+def test_a_retained_topic_outlives_its_object_and_a_deleted_one_does_not(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec())
+    retained = objects.wait_ready("kafkatopic", topic)
+    assert "finalizers" not in retained["metadata"]
+    objects.delete("kafkatopic", topic)
+    wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
+    assert znodes.is_served(topic, range(3))
+
+    objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete"))
+    held = objects.wait_ready("kafkatopic", topic)
+    assert held["metadata"]["finalizers"] == [FINALIZER]
+    objects.delete("kafkatopic", topic)
+    wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
+    assert znodes.read(f"/brokers/topics/{topic}") is None
+    assert "TopicDeleted" in objects.events(topic)
+
+
+def test_a_paused_object_changes_nothing_and_its_deletion_leaves_the_topic(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete"))
+    objects.wait_ready("kafkatopic", topic)
+    objects.annotate("kafkatopic", topic, "kontroller.dev/pause=true")
+    wait_until(lambda: bool(objects.condition("kafkatopic", topic, "Paused")), "the object is paused")
+    objects.apply("KafkaTopic", topic, topic_spec(partitions=4, deletionPolicy="Delete"))
+    wait_until(
+        lambda: objects.status("kafkatopic", topic).get("plan", {}).get("total") == 1, "the plan shows what waits"
+    )
+    objects.delete("kafkatopic", topic)
+    wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
+    assert znodes.is_served(topic, range(3))
+    assert len(znodes.read(f"/brokers/topics/{topic}")["partitions"]) == 3
+
+
+def test_a_recreated_topic_is_never_deleted_for_its_predecessor(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete", adoptionPolicy="Never"))
+    objects.wait_ready("kafkatopic", topic)
+    operator.process.stop()
+    znodes.mark_for_deletion(topic)
+    wait_until(lambda: znodes.read(f"/brokers/topics/{topic}") is None, "the topic is deleted elsewhere", deadline_s=60)
+    wait_until(lambda: znodes.client.exists(f"/admin/delete_topics/{topic}") is None, "its mark is gone")
+    znodes.create_topic(topic, [[1, 2]])
+    operator.start()
+    objects.wait_ready("kafkatopic", topic, "False", "NotAdopted")
+    assert "TopicRecreated" in objects.events(topic)
+    objects.delete("kafkatopic", topic)
+    wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
+    assert znodes.read(f"/brokers/topics/{topic}") is not None
+    assert znodes.client.exists(f"/admin/delete_topics/{topic}") is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        (topic_spec(replicationFactor=5), "NotEnoughBrokers"),
+        ({"replicaAssignment": [[1, 9]]}, "UnknownBroker"),
+        (topic_spec(config={"retention.ms": "for ever"}), "InvalidConfig"),
+        (topic_spec(config={"retention": "1"}), "InvalidConfig"),
+        (topic_spec(clusterRef={"name": "nowhere"}), "ClusterNotFound"),
+        (topic_spec(clusterRef={"name": "demo", "namespace": "default"}), "ClusterNotFound"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_reason_and_nothing_is_written(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, spec: dict[str, Any], reason: str
+) -> None:
+    objects.apply("KafkaTopic", topic, spec)
+    objects.wait_ready("kafkatopic", topic, "False", reason)
+    assert znodes.read(f"/brokers/topics/{topic}") is None
+
+
+def test_an_object_whose_cluster_is_gone_can_be_deleted(operator: Operator, objects: Objects, topic: str) -> None:
+    spec = topic_spec(clusterRef={"name": "nowhere"}, deletionPolicy="Delete")
+    objects.apply("KafkaTopic", topic, spec, finalizers=[FINALIZER])
+    objects.wait_ready("kafkatopic", topic, "False", "ClusterNotFound")
+    objects.delete("kafkatopic", topic)
+    wait_until(lambda: objects.get("kafkatopic", topic) is None, "the object is gone")
+    assert "ClusterGone" in objects.events(topic)
+
+
+def test_a_reassignment_shows_every_partition_until_all_are_done(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    znodes.create_topic(topic, [[1, 2], [2, 3], [3, 1]])
+    wait_until(lambda: znodes.is_served(topic, range(3)), "the topic is served")
+    targets = {0: [2, 3], 1: [3, 1], 2: [3, 1]}
+    partitions = [{"topic": topic, "partition": number, "replicas": to} for number, to in targets.items()]
+    objects.apply("PartitionReassignment", topic, {"partitions": partitions})
+    status = objects.wait_ready("partitionreassignment", topic)["status"]
+    assert status["phase"] == "Completed"
+    assert status["totals"] == {"total": 3, "waiting": 0, "moving": 0, "done": 3, "failed": 0, "cancelled": 0}
+    rows = {row["partition"]: row for row in status["partitions"]}
+    assert [rows[number]["originalReplicas"] for number in range(3)] == [[1, 2], [2, 3], [3, 1]]
+    for number, to in targets.items():
+        assert rows[number]["step"] == "Done"
+        assert rows[number]["replicas"] == to == znodes.assigned(topic, number)
+        assert rows[number]["leader"] in to
+        assert set(to) <= set(znodes.isr(topic, number))
+    assert not znodes.has_reassignments()
+
+
+def test_a_reassignment_of_what_is_there_already_is_complete_at_once(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    znodes.create_topic(topic, [[1, 2]])
+    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    spec = {"partitions": [{"topic": topic, "partition": 0, "replicas": [1, 2]}], "ttlSecondsAfterFinished": 1}
+    objects.apply("PartitionReassignment", topic, spec)
+    wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the finished object deletes itself")
+    assert "transact" not in operator.writes()
+
+
+def test_a_change_of_the_replication_factor_moves_replicas_with_an_object_that_the_topic_owns(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec())
+    objects.wait_ready("kafkatopic", topic)
+    objects.apply("KafkaTopic", topic, topic_spec(replicationFactor=3))
+    status = objects.wait_ready("kafkatopic", topic)["status"]
+    assert status["replicationFactor"] == 3
+    assert all(sorted(znodes.assigned(topic, number)) == [1, 2, 3] for number in range(3))
+    owned = [each for each in objects.every("partitionreassignments") if each["metadata"].get("ownerReferences")]
+    assert [each["metadata"]["ownerReferences"][0]["name"] for each in owned if topic in each["metadata"]["name"]] == [
+        topic
+    ]
+
+
+def test_a_preferred_election_gives_the_leaders_back(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    # A replica that is asked to lead first, with the ISR as it is: the same as after a broker's restart.
+    znodes.create_topic(topic, [[1, 2], [2, 1]])
+    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    swapped = [{"topic": topic, "partition": 0, "replicas": [2, 1]}]
+    objects.apply("PartitionReassignment", topic, {"partitions": swapped})
+    objects.wait_ready("partitionreassignment", topic)
+    assert znodes.leader(topic, 0) == 1
+    objects.apply("PreferredElection", topic, {"topics": [topic]})
+    status = objects.wait_ready("preferredelection", topic)["status"]
+    rows = {row["partition"]: (row["result"], row["leaderBefore"], row["leaderAfter"]) for row in status["partitions"]}
+    assert rows == {0: ("Elected", 1, 2), 1: ("NotNeeded", 2, 2)}
+    assert znodes.leader(topic, 0) == 2
+    assert status["counts"]["elected"] == status["counts"]["notNeeded"] == 1
+
+
+def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(
+    operator: Operator, objects: Objects, kafka: KafkaCluster, topic: str
+) -> None:
+    objects.apply("KafkaTopic", topic, {"replicaAssignment": [[3], [1]]})
+    objects.wait_ready("kafkatopic", topic)
+    kafka.broker(3).stop()
+    try:
+        status = objects.wait_ready("kafkatopic", topic, "False", "PartitionsOffline")["status"]
+        assert (status["counts"]["offline"], status["counts"]["online"]) == (1, 1)
+        assert (status["partitions"][0]["partition"], status["partitions"][0]["leader"]) == (0, -1)
+    finally:
+        kafka.broker(3).start()
+    objects.wait_ready("kafkatopic", topic)
+
+
+def test_a_settled_object_is_not_written_again(operator: Operator, objects: Objects, topic: str) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec())
+    settled = objects.wait_ready("kafkatopic", topic)
+    writes = operator.writes()
+    objects.annotate("kafkatopic", topic, "kontroller.dev/reconcile-requested-at=now")
+    objects.annotate("kafkacluster", "demo", "kontroller.dev/reconcile-requested-at=now")
+    objects.apply("KafkaTopic", f"{topic}-other", topic_spec(partitions=1))
+    objects.wait_ready("kafkatopic", f"{topic}-other")
+    assert (objects.get("kafkatopic", topic) or {})["status"] == settled["status"]
+    assert operator.writes()["transact"] == writes["transact"] + 1
+
+
+@pytest.mark.parametrize("die_after", range(1, 8))
+def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_once(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int
+) -> None:
+    _die_and_go_on(operator, die_after, lambda: objects.apply("KafkaTopic", topic, topic_spec(deletionPolicy="Delete")))
+    status = objects.wait_ready("kafkatopic", topic)["status"]
+    _, stat = znodes.client.get(f"/brokers/topics/{topic}")
+    assert stat.version == 0
+    assert status["topicId"] == znodes.read(f"/brokers/topics/{topic}")["topic_id"]
+    assert "TopicAdopted" not in objects.events(topic)
+    assert "TopicRecreated" not in objects.events(topic)
+
+
+@pytest.mark.parametrize("die_after", range(1, 7))
+def test_an_operator_that_dies_after_any_write_of_a_reassignment_asks_for_it_once(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int
+) -> None:
+    znodes.create_topic(topic, [[1, 2], [2, 3]])
+    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    partitions = [{"topic": topic, "partition": number, "replicas": [3, 1]} for number in range(2)]
+    asked_before = _sequence_of_requests(znodes)
+    _die_and_go_on(
+        operator, die_after, lambda: objects.apply("PartitionReassignment", topic, {"partitions": partitions})
+    )
+    status = objects.wait_ready("partitionreassignment", topic)["status"]
+    assert status["phase"] == "Completed"
+    rows = sorted(status["partitions"], key=lambda row: int(row["partition"]))
+    assert [row["originalReplicas"] for row in rows] == [[1, 2], [2, 3]]
+    assert _sequence_of_requests(znodes) == asked_before + 1
+
+
+def _die_and_go_on(operator: Operator, die_after: int, act: Callable[[], None]) -> None:
+    """Lets an operator die after a number of writes, of which there may be fewer, and a whole one go on."""
+    operator.process.stop()
+    operator.start(die_after=die_after)
+    act()
+    wait_until(
+        lambda: not operator.process.is_running or _is_quiet(operator), "the operator died or is done", deadline_s=60
+    )
+    operator.process.kill()
+    operator.start()
+
+
+def _is_quiet(operator: Operator) -> bool:
+    """Whether an operator that is up has nothing to write any more: two looks at its log apart show the same."""
+    before = operator.writes()
+    if not before:
+        return False
+    try:
+        wait_until(lambda: operator.writes() != before or not operator.process.is_running, "it writes", deadline_s=3)
+    except ConditionTimeoutError:
+        return True
+    return False
+
+
+def _sequence_of_requests(znodes: ClusterZnodes) -> int:
+    """How often something was created under /admin: ZooKeeper counts the changes of a znode's children by two each."""
+    return int(znodes.client.exists("/admin").cversion) // 2
+
+
+def _seconds_have_passed(objects: Objects, topic: str) -> bool:
+    """Creation timestamps have whole seconds: waits until the API server's clock shows another one."""
+    probe = f"{topic}-probe-{next(_numbers)}"
+    objects.apply("PreferredElection", probe, {"topics": ["none"]})
+    first = (objects.get("kafkatopic", f"{topic}-z") or {})["metadata"]["creationTimestamp"]
+    created = (objects.get("preferredelection", probe) or {})["metadata"]["creationTimestamp"]
+    objects.delete("preferredelection", probe)
+    return bool(created > first)
+
+
+def _set_config(znodes: ClusterZnodes, topic: str, config: dict[str, str]) -> None:
+    """Changes a topic's configuration as another tool would."""
+    znodes.client.set(f"/config/topics/{topic}", json.dumps({"version": 1, "config": config}).encode())
