@@ -55,6 +55,9 @@ log = structlog.get_logger()
 RETAKE_BACKOFF_MS = 2000
 """How long the role is left to others after an unexpected error, so that a repeated one does not become a busy loop."""
 
+GIVE_BACK_TIMEOUT_MS = 500
+"""How long a process that ends its term waits for ZooKeeper, to give the role back before its session ends."""
+
 
 class ZooKeeperGone(Exception):
     """ZooKeeper could not be reached for longer than the configured time. Fatal: the process should end."""
@@ -247,7 +250,7 @@ class Controller:
             await self._give_back(term)
 
     async def _give_back(self, term: Term) -> None:
-        if not await self._seams.zk.wait_connected(0):
+        if not await self._seams.zk.wait_connected(GIVE_BACK_TIMEOUT_MS):
             return
         try:
             await term.writer.write({paths.CONTROLLER: [Delete(path=paths.CONTROLLER)]})
