@@ -84,8 +84,9 @@ async def take_office(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, cloc
 
     Raises `ConnectionLost` when it is unknown whether the role was taken: look at `/controller` again."""
     await _ensure_epoch(zk)
-    epoch_node = (await zk.read_many([paths.CONTROLLER_EPOCH]))[0]
-    if epoch_node is None:
+    epoch_node, present = await zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
+    # Every new holder raises the epoch: one that came before this read has another znode, a later one fails the write.
+    if epoch_node is None or (present and present.czxid) != (node and node.czxid):
         return None
     epoch = ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1)
     data = codecs.encode_controller(own_id, clock.now_ms())
