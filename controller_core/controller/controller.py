@@ -149,12 +149,14 @@ class Controller:
         event = queued.event
         started_ms = self._seams.clock.monotonic_ms()
         self._metrics.event_queue_time.observe((started_ms - queued.since_ms) / 1000)
-        if isinstance(event, ControllerChanged | SessionEnded):
-            await self._look_at_role(event)
-        elif self._term is not None:
-            await self._in_term(self._term, event, lambda term: handlers.handle(term, event))
-        if isinstance(event, RequestReceived) and not event.answer.done():
-            event.answer.set_result(handlers.refuse(event.request, ErrorCode.not_controller))
+        try:
+            if isinstance(event, ControllerChanged | SessionEnded):
+                await self._look_at_role(event)
+            elif self._term is not None:
+                await self._in_term(self._term, event, lambda term: handlers.handle(term, event))
+        finally:
+            if isinstance(event, RequestReceived) and not event.answer.done():
+                event.answer.set_result(handlers.refuse(event.request, ErrorCode.not_controller))
         elapsed_ms = self._seams.clock.monotonic_ms() - started_ms
         self._metrics.event_time.labels(type(event).__name__).observe(elapsed_ms / 1000)
 
