@@ -101,6 +101,7 @@ class Cluster:
         self.settings = ProcessSettings()
         self.logs: list[EventDict] = []
         """What was logged so far."""
+        self.surprises_expected = False
         self._sessions: dict[BrokerId, SessionId] = {}
         self._answered: dict[tuple[BrokerId, TopicPartition], _Answered] = {}
         if not empty_zookeeper:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from prometheus_client import CollectorRegistry
@@ -47,6 +47,8 @@ class Life:
     writes: int = 0
     requests: int = 0
     is_over: bool = False
+    errors: list[ZkError] = field(default_factory=list)
+    """What the next reads meet instead of an answer."""
 
     async def unless_over(self, act: Awaitable[T]) -> T:
         """The result of an act; a dead process never learns of it."""
@@ -112,6 +114,8 @@ class MortalSession:
     async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
         if self._life.is_over:
             await self._life.never()
+        if self._life.errors:
+            raise self._life.errors.pop(0)
         return await self._life.unless_over(read())
 
 
