@@ -44,6 +44,8 @@ log = structlog.get_logger()
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta())
 
+_RECOVERY_STATES: Final = frozenset(int(state) for state in LeaderRecoveryState)
+
 Outcome = ErrorCode | PartitionState
 """What became of one partition's request: the state that holds now, or why it was refused."""
 
@@ -65,13 +67,15 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
         topic.topic_id: term.state.topic_named(TopicId(topic.topic_id)) if topic.topic_id else None
         for topic in request.topics
     }
-    changes = {
-        TopicPartition(name, PartitionId(partition.partition_index)): _change(broker.id, partition)
+    asked = {
+        TopicPartition(name, PartitionId(partition.partition_index)): partition
         for topic in request.topics
         if (name := names[topic.topic_id]) is not None
         for partition in topic.partitions
     }
+    changes = {p: _change(broker.id, asked[p]) for p in asked if asked[p].leader_recovery_state in _RECOVERY_STATES}
     outcomes = await _alter(term, broker.id, changes)
+    outcomes.update(dict.fromkeys(asked.keys() - changes.keys(), ErrorCode.invalid_request))
     changed = [partition for partition, outcome in outcomes.items() if isinstance(outcome, PartitionState)]
     term.batch.update_metadata(changed)
     await reassignment.advance(term, changed)
