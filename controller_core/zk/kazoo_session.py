@@ -60,6 +60,8 @@ _EVENTS: Final = {
     EventType.CHILD: WatchEvent.CHILDREN_CHANGED,
 }
 
+_STATE_ARRIVES_S: Final = 0.001
+
 
 class KazooSession:
     """Made by `connect`; belongs to the event loop on which it was made."""
@@ -106,6 +108,10 @@ class KazooSession:
             async with asyncio.timeout(timeout_ms / 1000):
                 await asyncio.sleep(0)
                 await self._connected.wait()
+                # kazoo fails what was under way before it tells that the connection is lost.
+                while self._client.client_state != KeeperState.CONNECTED:
+                    await asyncio.sleep(_STATE_ARRIVES_S)
+                    await self._connected.wait()
         except TimeoutError:
             return False
         finally:
