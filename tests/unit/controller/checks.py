@@ -22,9 +22,13 @@ async def simulated_cluster() -> AsyncIterator[Cluster]:
         cluster.logs = logs
         yield cluster
         await cluster.close()
+    assert_no_surprises(cluster)
+
+
+def assert_no_surprises(cluster: Cluster) -> None:
     if cluster.surprises_expected:
         return
-    assert [entry for entry in logs if entry["event"] in SURPRISES] == []
+    assert [entry for entry in cluster.logs if entry["event"] in SURPRISES] == []
     assert sum(process.unexpected_errors for process in cluster.processes) == 0
 
 

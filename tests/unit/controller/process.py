@@ -217,5 +217,5 @@ class Process:
 
     def raise_failure(self) -> None:
         """Raises what ended the process by itself, if anything did."""
-        if self.running.done() and not self.running.cancelled():
+        if not self.life.is_over and self.running.done() and not self.running.cancelled():
             self.running.result()

@@ -1,0 +1,287 @@
+"""Whatever happens, in whatever order: what never may happen does not, and a cluster at rest is sound.
+
+Hypothesis makes up what happens to a cluster: brokers die and return, people ask for things, controllers crash, sessions
+expire and answers get lost, with or without rests in between. Every write to ZooKeeper is watched for what may lose
+messages or confuse a broker; and every now and then everything is left to come to rest, and compared.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from typing import Any, Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from structlog.testing import capture_logs
+
+from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import LeaderAndIsr
+from controller_core.zk import paths
+from tests.unit.controller.checks import assert_no_surprises, assert_sound
+from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.process import Life
+from tests.unit.controller.virtual_time import until_quiet
+
+BROKERS: Final = (1, 2, 3, 4, 5)
+TOPICS: Final = ("clean", "unclean", "other")
+CLEAN: Final = {name: name != "unclean" for name in TOPICS}
+
+brokers = st.sampled_from(BROKERS)
+topics = st.sampled_from(TOPICS)
+replica_lists = st.lists(brokers, min_size=1, max_size=3, unique=True)
+steps = st.integers(1, 6)
+
+
+class Writes:
+    """Watches every write of a partition's state for what must never be written."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[TopicPartition, int], LeaderAndIsr] = {}
+        self.violations: list[str] = []
+        cluster.zk.observers.append(self._look)
+
+    def _look(self) -> None:
+        for name in self._cluster.zk.tree.children(paths.TOPICS) or ():
+            for number in self._cluster.zk.tree.children(paths.partitions(TopicName(name))) or ():
+                self._look_at(TopicPartition(TopicName(name), PartitionId(int(number))))
+
+    def _look_at(self, partition: TopicPartition) -> None:
+        node = self._cluster.zk.tree.read(paths.partition_state(partition))
+        if node is None:
+            return
+        now = self._cluster.state(partition).leader_and_isr
+        before = self._known.get((partition, node.czxid))
+        self._known[partition, node.czxid] = now
+        if before is None or now == before:
+            return
+        problem = _problem(before, now, is_clean=CLEAN[partition.topic])
+        if problem is not None:
+            self.violations.append(f"{partition}: {problem}: from {before} to {now}")
+
+
+def _problem(before: LeaderAndIsr, now: LeaderAndIsr, *, is_clean: bool) -> str | None:
+    joined = set(now.isr) - set(before.isr)
+    if not now.isr:
+        return "the ISR is empty"
+    if now.leader not in (*now.isr, NO_LEADER):
+        return "the leader is not in the ISR"
+    if now.leader_epoch < before.leader_epoch:
+        return "the leader epoch fell"
+    if now.leader != before.leader and now.leader_epoch == before.leader_epoch:
+        return "the leader changed and the leader epoch did not rise"
+    if is_clean and joined and (now.leader_epoch != before.leader_epoch or before.leader == NO_LEADER):
+        return "somebody joined the ISR without having been reported by the leader"
+    if is_clean and now.leader not in (*before.isr, NO_LEADER):
+        return "somebody leads who was not in sync"
+    return None
+
+
+class ClusterMachine(RuleBasedStateMachine):
+    """A cluster to which things happen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.context = ExitStack()
+        self.cluster = Cluster()
+        self.cluster.logs = self.context.enter_context(capture_logs())
+        self.writes = Writes(self.cluster)
+        self.stopping: set[int] = set()
+        """Brokers that asked to be relieved: they stop before long, whatever they were answered."""
+        self.is_broken = False
+
+    def run(self, act: Coroutine[Any, Any, object]) -> None:
+        try:
+            self.loop.run_until_complete(act)
+        except BaseException:
+            self.is_broken = True
+            raise
+
+    def do(self, *, rest: bool) -> None:
+        """What was done takes its course; without a rest only its first turns, so that the next thing comes in between."""
+        self.run(self.cluster.settle() if rest else asyncio.sleep(0))
+
+    @initialize()
+    def begin(self) -> None:
+        async def begin() -> None:
+            self.cluster.start_brokers(*BROKERS)
+            await self.cluster.serve()
+            self.cluster.create_topic("clean", [1, 2, 3], [2, 3])
+            await self.cluster.settle()
+
+        self.run(begin())
+
+    # Brokers
+
+    @rule(number=brokers, rest=st.booleans())
+    def kill_or_start(self, number: int, rest: bool) -> None:
+        async def act() -> None:
+            self.stopping.discard(number)
+            if number in self.cluster.live:
+                self.cluster.kill_broker(number)
+            else:
+                self.cluster.start_broker(number)
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(number=brokers, rest=st.booleans())
+    def bounce(self, number: int, rest: bool) -> None:
+        async def act() -> None:
+            self.stopping.discard(number)
+            if number in self.cluster.live:
+                self.cluster.bounce_broker(number)
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(number=brokers)
+    def hang(self, number: int) -> None:
+        self.cluster.broker(number).hang()
+
+    @rule(number=brokers)
+    def resume(self, number: int) -> None:
+        self.cluster.broker(number).resume()
+
+    @rule(number=brokers)
+    def shut_down(self, number: int) -> None:
+        async def act() -> None:
+            if number in self.cluster.live and self.cluster.broker(number).metadata.controller_id is not None:
+                self.stopping.add(number)
+                await self.cluster.shut_down(number)
+
+        self.run(act())
+
+    @rule()
+    def replicate(self) -> None:
+        self.run(self.cluster.replicate())
+
+    # People
+
+    @rule(name=topics, replicas=st.lists(replica_lists, min_size=1, max_size=3), rest=st.booleans())
+    def create_topic_or_grow_it(self, name: str, replicas: list[list[int]], rest: bool) -> None:
+        async def act() -> None:
+            config = {"unclean.leader.election.enable": "true"} if not CLEAN[name] else None
+            if not self.cluster.exists(paths.topic(TopicName(name))):
+                self.cluster.create_topic(name, *replicas, config=config)
+            elif len(self.cluster.topic(name).partitions) < 4:
+                self.cluster.add_partitions(name, replicas[0])
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(name=topics, partition=st.integers(0, 3), replicas=replica_lists, rest=st.booleans())
+    def reassign(self, name: str, partition: int, replicas: list[int], rest: bool) -> None:
+        async def act() -> None:
+            self.cluster.request_reassignment({tp(name, partition): replicas})
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(name=topics, rest=st.booleans())
+    def elect(self, name: str, rest: bool) -> None:
+        async def act() -> None:
+            self.cluster.request_election(*(tp(name, partition) for partition in range(4)))
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(name=topics, rest=st.booleans())
+    def delete(self, name: str, rest: bool) -> None:
+        async def act() -> None:
+            if not self.cluster.exists(paths.delete_topic(TopicName(name))):
+                self.cluster.request_deletion(name)
+
+        self.run(act())
+        self.do(rest=rest)
+
+    # Controllers and their ZooKeeper
+
+    @rule()
+    def crash_controller(self) -> None:
+        async def act() -> None:
+            await self.cluster.processes[-1].kill()
+            self.cluster.start_controller()
+            await until_quiet()
+
+        self.run(act())
+
+    @rule(step=steps)
+    def controller_dies_with_a_write(self, step: int) -> None:
+        life = self.cluster.processes[-1].life
+        life.last_write = life.writes + step
+
+    @rule(step=steps)
+    def controller_dies_before_a_request(self, step: int) -> None:
+        life = self.cluster.processes[-1].life
+        life.last_request = life.requests + step
+
+    @rule()
+    def expire_session(self) -> None:
+        async def act() -> None:
+            self.cluster.zk.expire(self.cluster.processes[-1].session)
+
+        self.run(act())
+
+    @rule(step=steps, is_applied=st.booleans())
+    def lose_connection(self, step: int, is_applied: bool) -> None:
+        session = self.cluster.processes[-1].session
+        lose = self.cluster.zk.lose_next_response if is_applied else self.cluster.zk.fail_before_apply
+        lose(session, after_writes=step - 1)
+
+    # What must hold
+
+    @precondition(lambda self: self.cluster.processes)
+    @rule()
+    def come_to_rest(self) -> None:
+        self.run(self._come_to_rest())
+
+    async def _come_to_rest(self) -> None:
+        for broker in self.cluster.brokers.values():
+            broker.resume()
+        while self.stopping:
+            self.cluster.kill_broker(self.stopping.pop())
+        process = self.cluster.processes[-1]
+        await self.cluster.settle()
+        if process.life.is_over:
+            await process.kill()
+            self.cluster.start_controller(life=Life())
+            await self.cluster.settle()
+        process.life.last_write = process.life.last_request = None
+        assert_sound(self.cluster)
+        assert self.writes.violations == []
+
+    def teardown(self) -> None:
+        try:
+            if self.cluster.processes and not self.is_broken:
+                self.run(self._end())
+        finally:
+            self.loop.run_until_complete(self.cluster.close())
+            self.context.close()
+            self.loop.close()
+        if not self.is_broken:
+            assert_no_surprises(self.cluster)
+
+    async def _end(self) -> None:
+        """All brokers come back, and then everything that was asked for is done."""
+        await self._come_to_rest()
+        for number in BROKERS:
+            if BrokerId(number) not in self.cluster.live:
+                self.cluster.start_broker(number)
+            else:
+                self.cluster.bounce_broker(number)
+        await self._come_to_rest()
+        await self.cluster.replicate()
+        await self._come_to_rest()
+        state = self.cluster.active.term.state
+        assert not state.deletions
+        assert not state.reassignments
+        assert not self.cluster.exists(paths.REASSIGN_PARTITIONS)
+        for partition in state.all_partitions():
+            assert set(self.cluster.leadership(partition)[1]) == set(self.cluster.assigned(partition)), partition
+
+
+TestCluster = ClusterMachine.TestCase
+TestCluster.settings = settings(max_examples=30, stateful_step_count=20, deadline=None, print_blob=True)
