@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 PROJECT = Path(__file__).parents[2]
 NAMESPACE = "operated"
+RELEASE = "kontroller"
 CONTROLLERS = ("Kafka", "Kontroller")
 FINALIZER = "kontroller.dev/finalizer"
 
@@ -171,6 +172,7 @@ def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[
     kubernetes_api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     kubernetes_api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
+    _install_chart(kubernetes_api)
     found = Objects(kubernetes_api)
     wait_until(lambda: _is_taken(found, kafka), "the KafkaCluster is taken")
     yield found
@@ -181,6 +183,13 @@ def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[
             kubernetes_api.kubectl(
                 "patch", kind, each["metadata"]["name"], "--namespace", NAMESPACE, "--type=merge", "-p", patch
             )
+
+
+def _install_chart(kubernetes_api: KubernetesCluster) -> None:
+    """Installs the chart, but for the definitions, which all tests share. Nothing runs its pods; its roles are real."""
+    values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{NAMESPACE}}}")
+    chart = str(PROJECT / "charts" / RELEASE)
+    kubernetes_api.helm("upgrade", "--install", RELEASE, chart, "--namespace", NAMESPACE, *values)
 
 
 def _is_taken(objects: Objects, kafka: KafkaCluster) -> bool:
@@ -194,8 +203,8 @@ def _is_taken(objects: Objects, kafka: KafkaCluster) -> bool:
 
 @pytest.fixture
 def operator(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects) -> Iterator[Operator]:
-    """A running operator; whatever it did, it understood."""
-    running = Operator(servers_folder, kubernetes_api.kubeconfig)
+    """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
+    running = Operator(servers_folder, kubernetes_api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator"))
     running.start()
     yield running
     running.close()
