@@ -85,7 +85,7 @@ async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
     waiting = [
         partition
         for partition, state in states.items()
-        if not all_in_sync(term.state.reassignments[partition].target, state.leader_and_isr)
+        if not _is_caught_up(term.state.reassignments[partition], state)
     ]
     # 2. send LeaderAndIsr request to every replica in OAR + RAR (with AR as OAR + RAR)
     await announce(term, waiting)
@@ -108,13 +108,8 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
         return
     states = await read_states(term.zk, candidates)
     # 4. wait until replicas in RAR join isr
-    in_sync = [
-        partition
-        for partition, state in states.items()
-        if all_in_sync(term.state.reassignments[partition].target, state.leader_and_isr)
-    ]
-    for partition in in_sync:
-        term.state.states[partition] = states[partition]
+    in_sync = [p for p in candidates if _is_caught_up(term.state.reassignments[p], states.get(p))]
+    term.state.states.update({partition: states[partition] for partition in in_sync if partition in states})
     # 5. replicas in RAR -> OnlineReplica
     replica_machine.to_online(
         term,
@@ -249,15 +244,25 @@ async def _move_leaders(
     term: Term, partitions: list[TopicPartition], states: Mapping[TopicPartition, PartitionState]
 ) -> list[TopicPartition]:
     """Step 7. Where no replica of RAR can lead, the reassignment goes back to waiting; returns the others."""
-    live = term.state.live
-    stay = [p for p in partitions if states[p].leader_and_isr.leader in live & set(term.state.assignment(p).target)]
-    move = [p for p in partitions if p not in set(stay)]
-    announced = await announce(term, stay)
+    reassignments, live = term.state.reassignments, term.state.live
+    led_within = {
+        p for p in partitions if p in states and states[p].leader_and_isr.leader in live & set(reassignments[p].target)
+    }
+    announced = await announce(term, [p for p in partitions if p in led_within])
+    move = [p for p in partitions if p not in led_within and reassignments[p].full.is_being_reassigned]
     not_elected = await partition_machine.to_online(term, move, Election.REASSIGNED) if move else {}
-    led = [p for p in partitions if p in announced or (p in set(move) and p not in not_elected)]
+    moved = set(move) - not_elected.keys()
+    led = [p for p in partitions if p in announced or p in moved or not reassignments[p].full.is_being_reassigned]
     for partition in set(partitions) - set(led):
         term.state.set_assignment(partition, term.state.reassignments[partition].full)
     return led
+
+
+def _is_caught_up(run: RunningReassignment, state: PartitionState | None) -> bool:
+    """Whether step 4 is over; there is nothing to wait for where no replica comes or goes: another order, or the origin."""
+    if not run.full.is_being_reassigned:
+        return True
+    return state is not None and all_in_sync(run.target, state.leader_and_isr)
 
 
 async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> None:
