@@ -45,12 +45,14 @@ def assert_sound(cluster: Cluster) -> None:
         TopicPartition(TopicName(name), partition)
         for name in cluster.zk.tree.children(paths.TOPICS) or ()
         for partition in cluster.topic(name).partitions
+        if name not in state.deletions
     ]
-    assert set(state.all_partitions()) == set(partitions)
+    assert {partition for partition in state.all_partitions() if partition.topic not in state.deletions} == set(
+        partitions
+    )
     for partition in partitions:
-        if partition.topic not in state.deletions:
-            _assert_partition_is_sound(cluster, state, partition)
-            _assert_brokers_know(cluster, state, partition)
+        _assert_partition_is_sound(cluster, state, partition)
+        _assert_brokers_know(cluster, state, partition)
     _assert_nothing_else_is_known(cluster, state)
 
 

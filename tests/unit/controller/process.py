@@ -208,6 +208,7 @@ class Process:
 
     async def stop(self) -> None:
         """SIGTERM: the role is given back."""
+        self.life.last_write = self.life.last_request = None
         await self._end()
         await self.session.close()
 

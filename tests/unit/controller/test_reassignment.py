@@ -364,6 +364,38 @@ async def test_a_partition_that_never_had_a_leader_moves_to_live_brokers(served:
     assert_sound(served)
 
 
+@pytest.mark.parametrize("number", [1, 3])
+async def test_taking_a_reassignment_back_waits_for_nobody(served: Cluster, number: int) -> None:
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    served.kill_broker(number)
+    await served.settle()
+    served.request_reassignment({ORDERS: [1, 2, 3]})
+    await served.settle()
+    assert served.assigned(ORDERS) == [1, 2, 3]
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+    assert served.active.term.state.reassignments == {}
+    assert all(ORDERS not in served.broker(added).logs for added in (4, 5, 6))
+    assert_sound(served)
+
+
+async def test_another_order_of_the_replicas_waits_for_nobody_even_without_a_leader(served: Cluster) -> None:
+    served.create_topic("stuck", [8, 9])
+    for number in (1, 2, 3):
+        served.kill_broker(number)
+        await served.settle()
+    served.request_reassignment({ORDERS: [2, 3, 1], tp("stuck"): [9, 8]})
+    await served.settle()
+    assert (served.assigned(ORDERS), served.assigned(tp("stuck"))) == ([2, 3, 1], [9, 8])
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+    assert served.active.term.state.reassignments == {}
+    assert_sound(served)
+    served.start_brokers(1, 2, 3)
+    await served.replicate()
+    assert sorted(served.leadership(ORDERS)[1]) == [1, 2, 3]
+    assert_sound(served)
+
+
 # Topics that vanish on the way
 
 
