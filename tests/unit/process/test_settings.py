@@ -1,0 +1,109 @@
+"""The settings of a controller process: where they come from, and what bad ones are told."""
+
+from pathlib import Path
+
+import pytest
+
+from controller_core.process.settings import InvalidSettings, load_settings, parse_listener
+
+REQUIRED = {"zookeeper": "localhost:2181", "id": 1000, "listen": "PLAINTEXT://localhost:9092"}
+
+
+@pytest.fixture(autouse=True)
+def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings in the environment of whoever runs the tests."""
+    for name in ("ZOOKEEPER", "ID", "LISTEN", "METRICS_PORT", "LOG_FORMAT"):
+        monkeypatch.delenv(f"KONTROLLER_{name}", raising=False)
+
+
+def file_with(folder: Path, text: str) -> Path:
+    path = folder / "settings.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_three_settings_are_enough() -> None:
+    settings = load_settings(REQUIRED)
+    assert (settings.zookeeper, settings.id) == ("localhost:2181", 1000)
+    assert (settings.endpoint.listener, settings.endpoint.host, settings.endpoint.port) == (
+        "PLAINTEXT", "localhost", 9092,
+    )  # fmt: skip
+    assert settings.bind == settings.endpoint
+    assert not settings.unclean_leader_election_enable
+    assert settings.metrics_port is None
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = file_with(tmp_path, "zookeeper: from-file\nid: 1\nlisten: PLAINTEXT://from-file:1\nmetrics-port: 7")
+    monkeypatch.setenv("KONTROLLER_ID", "2")
+    monkeypatch.setenv("KONTROLLER_LISTEN", "PLAINTEXT://from-environment:2")
+    settings = load_settings({"listen": "PLAINTEXT://from-command-line:3", "zookeeper": None}, file)
+    assert settings.zookeeper == "from-file"
+    assert settings.id == 2
+    assert settings.bind.host == "from-command-line"
+    assert settings.metrics_port == 7
+
+
+def test_brokers_may_be_told_another_address_than_the_one_that_is_listened_on() -> None:
+    settings = load_settings({**REQUIRED, "listen": "INTERNAL://0.0.0.0:9092", "advertise": "kontroller.example:19092"})
+    assert (settings.bind.host, settings.bind.port) == ("0.0.0.0", 9092)
+    assert (settings.endpoint.listener, settings.endpoint.host, settings.endpoint.port) == (
+        "INTERNAL", "kontroller.example", 19092,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"zookeeper": None}, "--zookeeper is missing: give it, or set KONTROLLER_ZOOKEEPER"),
+        ({"zookeeper": ""}, "--zookeeper: "),
+        ({"id": -1}, "--id: "),
+        ({"id": "seven"}, "--id: "),
+        ({"listen": "localhost"}, "--listen: 'localhost' is not of the form PLAINTEXT://HOST:PORT"),
+        ({"listen": "PLAINTEXT://localhost:65536"}, "is not of the form PLAINTEXT://HOST:PORT"),
+        ({"listen": "SASL_SSL://localhost:9092"}, "SASL_SSL is not served yet: use a PLAINTEXT listener"),
+        ({"listen": "PLAINTEXT://0.0.0.0:9092"}, "say with advertise which host and port they reach"),
+        ({"listen": "PLAINTEXT://[::]:9092"}, "brokers cannot connect to [::]"),
+        ({"advertise": "no-port"}, "--advertise: "),
+        ({"zookeeper_session_timeout_ms": 10}, "--zookeeper-session-timeout-ms: "),
+        ({"metrics_port": 70000}, "--metrics-port: "),
+        ({"log_format": "xml"}, "--log-format: "),
+        ({"colour": "red"}, "colour is no setting"),
+    ],
+)
+def test_a_bad_setting_is_named_with_what_to_change(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load_settings({**REQUIRED, **changes})
+    assert message in str(refused.value)
+
+
+def test_all_bad_settings_are_named_at_once() -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load_settings({"id": -1, "listen": "nowhere"})
+    assert [line.split(":")[0].split()[0] for line in str(refused.value).splitlines()] == [
+        "--zookeeper", "--id", "--listen",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: [", "is not YAML"), ("- id", "must hold settings as `name: value`"), ("", "must hold")]
+)
+def test_a_file_that_holds_no_settings_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"settings file .*settings\.yaml") as refused:
+        load_settings(REQUIRED, file_with(tmp_path, text))
+    assert message in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="cannot be read: No such file"):
+        load_settings(REQUIRED, tmp_path / "settings.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [("PLAINTEXT://[::1]:9092", "[::1]"), ("INTERNAL://broker-1.example.org:9092", "broker-1.example.org")],
+)
+def test_listeners_have_names_and_addresses_of_any_kind(text: str, host: str) -> None:
+    assert parse_listener(text).host == host
