@@ -9,50 +9,24 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from controller_core.process.logging import configure_logging
 from controller_core.process.run import run_controller
 from controller_core.process.settings import load_settings
-from controller_core.zk.session import (
-    SessionId,
-    SessionListener,
-    Watch,
-    WriteOp,
-    ZkError,
-    ZkNode,
-    ZkSession,
-)
+from controller_core.zk.delegating_session import DelegatingSession
+from controller_core.zk.session import WriteOp, ZkError, ZkSession
 
 
-class DyingSession:
+class DyingSession(DelegatingSession):
     """A `ZkSession` that counts transactions and kills the process at one of them."""
 
     def __init__(self, session: ZkSession, fatal: int, *, applied: bool) -> None:
-        self._session = session
+        super().__init__(session)
         self._fatal = fatal
         self._applied = applied
         self._count = 0
-
-    @property
-    def session_id(self) -> SessionId:
-        return self._session.session_id
-
-    async def wait_connected(self, timeout_ms: int) -> bool:
-        return await self._session.wait_connected(timeout_ms)
-
-    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
-        return await self._session.read_many(paths)
-
-    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
-        return await self._session.children_many(paths)
-
-    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
-        return await self._session.read_watched(paths, watch)
-
-    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
-        return await self._session.children_watched(path, watch)
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         results = await self.transact_many([ops])
@@ -71,12 +45,6 @@ class DyingSession:
             if self._count == self._fatal:
                 _die()
         return results
-
-    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
-        return self._session.add_listener(listener)
-
-    async def close(self) -> None:
-        await self._session.close()
 
 
 def _die() -> None:

@@ -8,33 +8,18 @@ session is gone.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from controller_core.zk.session import (
-    ConnectionLost,
-    SessionId,
-    SessionListener,
-    Watch,
-    WriteOp,
-    ZkError,
-    ZkNode,
-    ZkSession,
-)
+from controller_core.zk.delegating_session import DelegatingSession
+from controller_core.zk.session import ConnectionLost, Watch, ZkNode, ZkSession
 
 T = TypeVar("T")
 
 
-class PatientSession:
+class PatientSession(DelegatingSession):
     """A `ZkSession` whose reads are sent again after a lost connection. `ConnectionLost` when it stays away too long."""
 
     def __init__(self, session: ZkSession, reconnect_timeout_ms: int) -> None:
-        self._session = session
+        super().__init__(session)
         self._reconnect_timeout_ms = reconnect_timeout_ms
-
-    @property
-    def session_id(self) -> SessionId:
-        return self._session.session_id
-
-    async def wait_connected(self, timeout_ms: int) -> bool:
-        return await self._session.wait_connected(timeout_ms)
 
     async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
         return await self._patiently(lambda: self._session.read_many(paths))
@@ -47,18 +32,6 @@ class PatientSession:
 
     async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
         return await self._patiently(lambda: self._session.children_watched(path, watch))
-
-    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        return await self._session.transact(ops)
-
-    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
-        return await self._session.transact_many(transactions)
-
-    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
-        return self._session.add_listener(listener)
-
-    async def close(self) -> None:
-        await self._session.close()
 
     async def _patiently(self, read: Callable[[], Awaitable[T]]) -> T:
         while True:

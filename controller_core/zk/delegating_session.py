@@ -1,0 +1,43 @@
+"""A session that passes everything on to another one: the base of sessions that change one thing about it."""
+
+from collections.abc import Callable, Sequence
+
+from controller_core.zk.session import SessionId, SessionListener, Watch, WriteOp, ZkError, ZkNode, ZkSession
+
+
+class DelegatingSession:
+    """A `ZkSession` over another. What each method promises and raises is said in `ZkSession`."""
+
+    def __init__(self, session: ZkSession) -> None:
+        self._session = session
+
+    @property
+    def session_id(self) -> SessionId:
+        return self._session.session_id
+
+    async def wait_connected(self, timeout_ms: int) -> bool:
+        return await self._session.wait_connected(timeout_ms)
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        return await self._session.read_many(paths)
+
+    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return await self._session.children_many(paths)
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        return await self._session.read_watched(paths, watch)
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        return await self._session.children_watched(path, watch)
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        return await self._session.transact(ops)
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        return await self._session.transact_many(transactions)
+
+    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
+        return self._session.add_listener(listener)
+
+    async def close(self) -> None:
+        await self._session.close()
