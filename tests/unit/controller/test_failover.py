@@ -1,0 +1,121 @@
+"""`on_controller_failover` of seed 000: what a new controller finds, and what it makes of it."""
+
+import pytest
+
+from controller_core.model.transitions import PartitionStatus, ReplicaStatus
+from controller_core.wire.messages import LeaderAndIsrRequest, UpdateMetadataRequest
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create, CreateMode
+from tests.unit.controller.checks import assert_sound
+from tests.unit.controller.harness import Cluster, tp
+
+ORDERS = tp("orders")
+
+
+@pytest.fixture
+async def abandoned(cluster: Cluster) -> Cluster:
+    """Three brokers that serve `orders`, without a controller."""
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2, 3])
+    await cluster.settle()
+    await cluster.active.kill()
+    return cluster
+
+
+async def test_nothing_to_do_changes_no_state(abandoned: Cluster) -> None:
+    before = abandoned.state(ORDERS)
+    await abandoned.serve()
+    assert abandoned.state(ORDERS) == before
+    assert_sound(abandoned)
+
+
+async def test_brokers_learn_of_each_other_before_anything_else(abandoned: Cluster) -> None:
+    for broker in abandoned.brokers.values():
+        broker.requests.clear()
+    process = await abandoned.serve()
+    for broker in abandoned.brokers.values():
+        first, second, third = broker.requests[:3]
+        assert isinstance(first, UpdateMetadataRequest)
+        assert first.topic_states == ()
+        assert {live.id for live in first.live_brokers} == {1, 2, 3, process.id}
+        assert isinstance(second, LeaderAndIsrRequest), "every replica is told its state again"
+        assert isinstance(third, UpdateMetadataRequest)
+        assert [topic.topic_name for topic in third.topic_states] == ["orders"]
+
+
+async def test_a_dead_leader_is_replaced_and_a_dead_follower_leaves_the_isr(abandoned: Cluster) -> None:
+    abandoned.kill_broker(1)
+    process = await abandoned.serve()
+    assert abandoned.leadership(ORDERS) == (2, [2, 3])
+    assert process.term.state.partition_status[ORDERS] is PartitionStatus.ONLINE
+    await process.kill()
+    abandoned.kill_broker(3)
+    process = await abandoned.serve()
+    assert abandoned.leadership(ORDERS) == (2, [2])
+    replicas = {replica.broker: status for replica, status in process.term.state.replica_status.items()}
+    assert replicas == {1: ReplicaStatus.OFFLINE, 2: ReplicaStatus.ONLINE, 3: ReplicaStatus.OFFLINE}
+    assert_sound(abandoned)
+
+
+async def test_where_everybody_is_dead_the_isr_is_kept_without_a_leader(abandoned: Cluster) -> None:
+    for number in (1, 2, 3):
+        abandoned.kill_broker(number)
+    process = await abandoned.serve()
+    assert abandoned.leadership(ORDERS) == (-1, [1, 2, 3])
+    assert process.term.state.partition_status[ORDERS] is PartitionStatus.OFFLINE
+    abandoned.start_broker(3)
+    await abandoned.settle()
+    assert abandoned.leadership(ORDERS) == (3, [3])
+    assert_sound(abandoned)
+
+
+async def test_what_changed_without_a_controller_is_taken_over(abandoned: Cluster) -> None:
+    abandoned.bounce_broker(2)
+    abandoned.create_topic("new", [2, 3])
+    abandoned.add_partitions("orders", [3, 1])
+    await abandoned.serve()
+    assert abandoned.leadership(tp("new")) == (2, [2, 3])
+    assert abandoned.leadership(tp("orders", 1)) == (3, [3, 1])
+    await abandoned.replicate()
+    assert sorted(abandoned.leadership(ORDERS)[1]) == [1, 2, 3]
+    assert_sound(abandoned)
+
+
+async def test_old_isr_notifications_are_removed_and_new_ones_noticed(abandoned: Cluster) -> None:
+    data = codecs.encode_isr_change([ORDERS])
+    notify = Create(path=paths.ISR_CHANGE_PREFIX, data=data, mode=CreateMode.PERSISTENT_SEQUENTIAL)
+    abandoned.write(notify)
+    await abandoned.serve()
+    assert abandoned.zk.tree.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+    abandoned.write(notify)
+    await abandoned.settle()
+    assert abandoned.zk.tree.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+
+
+async def test_an_unreadable_state_is_left_alone_and_holds_up_no_other(abandoned: Cluster) -> None:
+    abandoned.add_partitions("orders", [1, 2])
+    abandoned.put(paths.partition_state(ORDERS), b"garbled")
+    await abandoned.serve()
+    assert abandoned.data(paths.partition_state(ORDERS)) == b"garbled"
+    assert abandoned.leadership(tp("orders", 1)) == (1, [1, 2])
+    assert any(entry["event"].startswith("unreadable partition state") for entry in abandoned.logs)
+
+
+async def test_a_broker_that_hangs_does_not_hold_up_the_takeover(abandoned: Cluster) -> None:
+    abandoned.broker(3).hang()
+    abandoned.kill_broker(1)
+    await abandoned.serve()
+    assert abandoned.broker(2).leads(ORDERS)
+    abandoned.broker(3).resume()
+    await abandoned.settle()
+    assert abandoned.broker(3).follows(ORDERS)
+    assert_sound(abandoned)
+
+
+async def test_a_controller_takes_over_again_and_again(abandoned: Cluster) -> None:
+    for expected in range(2, 8):
+        process = await abandoned.serve()
+        assert process.term.identity.epoch == expected
+        assert_sound(abandoned)
+        await process.kill()
