@@ -298,4 +298,4 @@ class ClusterMachine(RuleBasedStateMachine):
 
 TestCluster = ClusterMachine.TestCase
 # The same examples every time: a run that finds something new belongs to whoever looks for it, with another seed.
-TestCluster.settings = settings(max_examples=30, stateful_step_count=20, deadline=None, derandomize=True)
+TestCluster.settings = settings(max_examples=50, stateful_step_count=30, deadline=None, derandomize=True)
