@@ -4,8 +4,10 @@ Whatever asks for a real server is marked `real` by that alone, so `-m "not real
 """
 
 import itertools
+import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from devcluster.fill import fill_cache
@@ -13,6 +15,11 @@ from devcluster.kubernetes import KubernetesCluster
 from devcluster.kubernetes import kubernetes_api as own_or_given_cluster
 from devcluster.run_folder import RunFolder, run_folder
 from devcluster.zookeeper import ZooKeeper
+
+# A change is judged by the same examples every time; on a developer's machine each run looks for new ones.
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 _REAL_FIXTURES = {"servers_folder"}
 _KEPT_LOGS = pytest.StashKey[str]()
