@@ -108,11 +108,22 @@ def _assert_replica_is_told(cluster: Cluster, broker_id: BrokerId, partition: To
     assert (replica.leader, replica.leader_epoch) == (wanted.leader, wanted.leader_epoch), f"{partition}@{broker_id}"
 
 
+def strays(cluster: Cluster) -> dict[BrokerId, list[TopicPartition]]:
+    """The replicas that live brokers serve, and that are not assigned to them."""
+    state = cluster.active.term.state
+    found = {
+        broker_id: [
+            partition
+            for partition, replica in cluster.brokers[broker_id].replicas.items()
+            if state.has(partition) and broker_id not in state.assignment(partition).replicas and not replica.is_stopped
+        ]
+        for broker_id in cluster.live
+    }
+    return {broker_id: partitions for broker_id, partitions in found.items() if partitions}
+
+
 def _assert_nothing_else_is_known(cluster: Cluster, state: ClusterState) -> None:
     for broker_id in cluster.live:
-        broker = cluster.brokers[broker_id]
-        strays = [p for p in broker.metadata.partitions if not state.has(p)]
-        assert not strays, f"broker {broker_id} tells clients of {strays}, which do not exist"
-        active = [p for p, replica in broker.replicas.items() if not replica.is_stopped]
-        foreign = [p for p in active if state.has(p) and broker_id not in state.assignment(p).replicas]
-        assert not foreign, f"broker {broker_id} hosts {foreign}, which are not assigned to it"
+        unknown = [p for p in cluster.brokers[broker_id].metadata.partitions if not state.has(p)]
+        assert not unknown, f"broker {broker_id} tells clients of {unknown}, which do not exist"
+    assert strays(cluster) == {}, "brokers serve what is not assigned to them"

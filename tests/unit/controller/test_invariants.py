@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import paths
-from tests.unit.controller.checks import assert_no_surprises, assert_sound
+from tests.unit.controller.checks import assert_no_surprises, assert_sound, strays
 from tests.unit.controller.harness import Cluster, tp
 from tests.unit.controller.process import Life
 from tests.unit.controller.virtual_time import until_quiet
@@ -91,6 +91,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.stopping: set[int] = set()
         """Brokers that asked to be relieved: they stop before long, whatever they were answered."""
         self.hung: set[int] = set()
+        self.terms = 1
         self.is_broken = False
 
     def run(self, act: Coroutine[Any, Any, object]) -> None:
@@ -263,8 +264,18 @@ class ClusterMachine(RuleBasedStateMachine):
             self.cluster.start_controller(life=Life())
             await self.cluster.settle()
         process.life.last_write = process.life.last_request = None
+        await self._restart_brokers_with_strays()
         assert_sound(self.cluster)
         assert self.writes.violations == []
+
+    async def _restart_brokers_with_strays(self) -> None:
+        """A controller that ends while it takes a reassignment back may leave replicas that it would have stopped."""
+        terms = sum(process.terms for process in self.cluster.processes)
+        has_changed, self.terms = terms != self.terms, terms
+        if has_changed:
+            for number in strays(self.cluster):
+                self.cluster.bounce_broker(number)
+            await self.cluster.settle()
 
     def teardown(self) -> None:
         try:
