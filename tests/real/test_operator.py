@@ -505,6 +505,7 @@ def test_a_settled_object_is_not_written_again(operator: Operator, objects: Obje
     assert operator.writes()["transact"] == writes["transact"] + 1
 
 
+@pytest.mark.parametrize("kafka", CONTROLLERS[1:], indirect=True)  # what dies is the operator, whoever controls
 @pytest.mark.parametrize("die_after", range(1, 8))
 def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_once(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int
@@ -518,6 +519,7 @@ def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_o
     assert "TopicRecreated" not in objects.events(topic)
 
 
+@pytest.mark.parametrize("kafka", CONTROLLERS[1:], indirect=True)  # what dies is the operator, whoever controls
 @pytest.mark.parametrize("die_after", range(1, 7))
 def test_an_operator_that_dies_after_any_write_of_a_reassignment_asks_for_it_once(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int
