@@ -88,9 +88,11 @@ class SimulatedSession:
 
     async def wait_connected(self, timeout_ms: int) -> bool:
         self._refuse_if_closed()
+        await asyncio.sleep(0)
+        if self._connected.is_set():
+            return True
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await asyncio.sleep(0)
                 await self._connected.wait()
         except TimeoutError:
             return False

@@ -104,12 +104,14 @@ class KazooSession:
 
     async def wait_connected(self, timeout_ms: int) -> bool:
         self._refuse_if_ended()
+        await asyncio.sleep(0)
+        if self._connected.is_set() and self._client.client_state == KeeperState.CONNECTED:
+            return True
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await asyncio.sleep(0)
                 await self._connected.wait()
                 # kazoo fails what was under way before it tells that the connection is lost.
-                while self._client.client_state != KeeperState.CONNECTED:
+                while self._client.client_state != KeeperState.CONNECTED and not self._is_closed:
                     await asyncio.sleep(_STATE_ARRIVES_S)
                     await self._connected.wait()
         except TimeoutError:

@@ -33,6 +33,7 @@ async def test_a_lost_connection_is_told_and_fires_every_armed_watch(stoppable: 
     await session.transact([Create(path="/a", data=b"1"), Create(path="/mine", mode=CreateMode.EPHEMERAL)])
     states, events, session_id = States(session), Events(), session.session_id
     await arm_three(session, events)
+    assert await session.wait_connected(0), "with a connection there is nothing to wait for"
 
     await stoppable.take_away()
     await until(lambda: states.seen == [SUSPENDED] and len(events.seen) == 3)
