@@ -23,7 +23,6 @@ from controller_operator.cluster_view import ClusterView
 from controller_operator.observation.znodes import LISTS, SINGLES, KnownZnodes
 
 _CONNECT_WAIT_MS: Final = 1_000
-_RETRY_S: Final = 1.0
 _MISSING_LIST_RETRY_S: Final = 2.0
 _log = structlog.get_logger(__name__)
 
@@ -49,9 +48,10 @@ class NotCurrent(ZkError):
 class ClusterObserver:
     """Observes one cluster through a session that it opens, and opens again should that be refused."""
 
-    def __init__(self, open_session: OpenSession, *, debounce_ms: int = 50) -> None:
+    def __init__(self, open_session: OpenSession, *, debounce_ms: int = 50, retry_s: float = 1.0) -> None:
         self._open_session = open_session
         self._debounce_s = debounce_ms / 1000
+        self._retry_s = retry_s
         self._session: ZkSession | None = None
         self._known = KnownZnodes()
         self._dirty: set[str] = set(SINGLES) | set(LISTS)
@@ -225,7 +225,7 @@ class ClusterObserver:
 
     async def _wait_for_connection(self) -> None:
         if self._session is None:
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(self._retry_s)
         elif not await self._session.wait_connected(_CONNECT_WAIT_MS):
             _log.debug("still no connection to ZooKeeper")
         else:

@@ -1,132 +1,281 @@
-"""The picture of a cluster follows its ZooKeeper by watches alone, whatever happens to the connection."""
+"""The view of a cluster is current, whole, and survives whatever ZooKeeper does."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
+import orjson
 import pytest
 
-from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
-from controller_core.model.metadata import LeaderAndIsr, ReplicaAssignment, TopicAssignment
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import Create, SetData, WriteOp
+from controller_core.zk.session import ANY_VERSION, Create, Delete, SetData, ZkError, ZkSession
 from controller_operator.cluster_view import ClusterView, ControllerKind
-from controller_operator.observation.observer import ClusterObserver, NotCurrent
+from controller_operator.observation.observer import ClusterObserver, NotCurrent, Observation
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
+from tests.unit.operator.clusters import ORDERS, assigned, broker, led, topic
 
-ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))
-
-
-class Observed:
-    """An observer of a simulated ZooKeeper, and a session that others write with."""
-
-    def __init__(self) -> None:
-        self.zookeeper = SimulatedZooKeeper()
-        self.others = self.zookeeper.session()
-        self.own: list[SimulatedSession] = []
-        self.observer = ClusterObserver(self._open, debounce_ms=0)
-
-    async def write(self, *ops: WriteOp) -> None:
-        await self.others.transact(ops)
-
-    async def create_topic(self) -> None:
-        content = TopicAssignment(
-            topic_id=None, partitions={ORDERS.partition: ReplicaAssignment(replicas=(BrokerId(1), BrokerId(2)))}
-        )
-        await self.write(
-            Create(path=paths.topic(ORDERS.topic), data=codecs.encode_topic(content)),
-            Create(path=paths.partitions(ORDERS.topic)),
-            Create(path=paths.partition(ORDERS)),
-            Create(path=paths.partition_state(ORDERS), data=state(1, 1, 2)),
-        )
-
-    async def seen(self, isr: tuple[int, ...]) -> ClusterView:
-        """The first current view in which the partition has this ISR."""
-        async with asyncio.timeout(5):
-            observation = await self.observer.wait_for(
-                lambda seen: seen.trouble is None and seen.view is not None and isr_of(seen.view) == isr
-            )
-        assert observation.view is not None
-        return observation.view
-
-    async def _open(self) -> SimulatedSession:
-        self.own.append(self.zookeeper.session())
-        return self.own[-1]
+DEADLINE_S = 10.0
+PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/config", paths.TOPIC_CONFIGS)
 
 
-def state(leader: int, *isr: int) -> bytes:
-    members = tuple(BrokerId(member) for member in isr)
-    return codecs.encode_partition_state(LeaderAndIsr(leader=BrokerId(leader), isr=members), ControllerEpoch(1))
+@dataclass(frozen=True)
+class World:
+    """A ZooKeeper, an observer of it with its session, and somebody else's session."""
 
+    zookeeper: SimulatedZooKeeper
+    observer: ClusterObserver
+    observing: SimulatedSession
+    other: SimulatedSession
 
-def isr_of(view: ClusterView) -> tuple[int, ...]:
-    topic = view.topics.get(ORDERS.topic)
-    found = topic.states.get(ORDERS.partition) if topic else None
-    return tuple(found.leader_and_isr.isr) if found else ()
+    async def write(self, *ops: Create | SetData | Delete) -> None:
+        await self.other.transact(ops)
+
+    async def until(self, *, topics: set[str] | None = None, **counts: int) -> ClusterView:
+        """Waits for a current view with these topics and counts."""
+
+        def is_there(observation: Observation) -> bool:
+            view = observation.view
+            if view is None or observation.trouble is not None:
+                return False
+            is_right = topics is None or set(view.topics) == topics
+            return is_right and all(getattr(view.counts, name) == count for name, count in counts.items())
+
+        async with asyncio.timeout(DEADLINE_S):
+            view = (await self.observer.wait_for(is_there)).view
+        assert view is not None
+        return view
 
 
 @pytest.fixture
-async def observed() -> AsyncIterator[Observed]:
-    """A cluster with Kafka's parent znodes, one broker-less controller, and the observer at work."""
-    cluster = Observed()
-    parents = (
-        "/brokers",
-        paths.BROKER_IDS,
-        paths.TOPICS,
-        "/admin",
-        paths.DELETE_TOPICS,
-        "/config",
-        paths.TOPIC_CONFIGS,
-    )
-    await cluster.write(*(Create(path=path) for path in parents))
-    await cluster.write(
-        Create(path=paths.CONTROLLER_EPOCH, data=b"4"),
-        Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 0)),
-    )
-    cluster.observer.start()
-    yield cluster
-    await cluster.observer.stop()
+async def world() -> AsyncIterator[World]:
+    zookeeper = SimulatedZooKeeper()
+    other, observing = zookeeper.session(), zookeeper.session()
+    await other.transact([Create(path=path) for path in PARENTS])
+
+    async def open_session() -> ZkSession:
+        return observing
+
+    observer = ClusterObserver(open_session, debounce_ms=0)
+    observer.start()
+    yield World(zookeeper=zookeeper, observer=observer, observing=observing, other=other)
+    await observer.stop()
+    await other.close()
 
 
-async def test_a_new_topic_and_every_change_of_its_isr_are_seen(observed: Observed) -> None:
-    await observed.create_topic()
-    view = await observed.seen((1, 2))
+def new_topic(name: str, *partitions: list[int]) -> list[Create]:
+    """The znodes of a topic whose partitions are led by their preferred replicas."""
+    view = topic(*((assigned(each), None) for each in partitions), name=name)
+    ops = [Create(path=paths.topic(TopicName(name)), data=codecs.encode_topic(view.assignment))]
+    ops.append(Create(path=paths.partitions(TopicName(name))))
+    for number, replicas in enumerate(partitions):
+        tp = TopicPartition(TopicName(name), PartitionId(number))
+        ops.append(Create(path=paths.partition(tp)))
+        ops.append(Create(path=paths.partition_state(tp), data=state(replicas[0], replicas)))
+    return ops
+
+
+def state(leader: int, isr: list[int]) -> bytes:
+    known = led(leader, isr)
+    return codecs.encode_partition_state(known.leader_and_isr, known.controller_epoch)
+
+
+def registration(number: int) -> Create:
+    return Create(path=paths.broker(BrokerId(number)), data=codecs.encode_broker(broker(number)))
+
+
+ORDERS_0 = paths.partition_state(TopicPartition(ORDERS, PartitionId(0)))
+
+
+async def test_the_first_view_is_whole(world: World) -> None:
+    await world.write(registration(1), registration(2), *new_topic("orders", [1, 2], [2, 1]))
+    await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1), 0)))
+    view = await world.until(topics={"orders"}, partitions=2, online=2)
+    assert list(view.brokers) == [1, 2]
     assert view.controller is not None
-    assert (view.controller.id, view.controller.epoch, view.controller.kind) == (1000, 4, ControllerKind.KONTROLLER)
-    for isr in ((1,), (2, 1), (1, 2)):
-        await observed.write(SetData(path=paths.partition_state(ORDERS), data=state(isr[0], *isr)))
-        await observed.seen(isr)
+    assert view.controller.kind is ControllerKind.KAFKA
 
 
-async def test_what_changes_while_the_connection_is_away_is_seen_afterwards(observed: Observed) -> None:
-    await observed.create_topic()
-    await observed.seen((1, 2))
-    observed.zookeeper.disconnect(observed.own[-1])
-    await observed.write(SetData(path=paths.partition_state(ORDERS), data=state(2, 2)))
-    observed.zookeeper.reconnect(observed.own[-1])
-    await observed.seen((2,))
+async def test_a_controller_that_is_no_broker_is_kontroller(world: World) -> None:
+    await world.write(registration(1), Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 0)))
+    async with asyncio.timeout(DEADLINE_S):
+        seen = await world.observer.wait_for(lambda each: each.view is not None and each.view.controller is not None)
+    assert seen.view is not None
+    assert seen.view.controller is not None
+    assert seen.view.controller.kind is ControllerKind.KONTROLLER
 
 
-async def test_an_expired_session_loses_nothing(observed: Observed) -> None:
-    await observed.create_topic()
-    await observed.seen((1, 2))
-    observed.zookeeper.expire(observed.own[-1])
-    await observed.write(SetData(path=paths.partition_state(ORDERS), data=state(2, 2)))
-    await observed.seen((2,))
+async def test_a_changed_isr_shows_and_other_topics_stay_the_same_objects(world: World) -> None:
+    await world.write(*new_topic("orders", [1, 2]), *new_topic("audit", [1, 2]))
+    before = await world.until(topics={"orders", "audit"}, under_replicated=0)
+    await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
+    after = await world.until(under_replicated=1)
+    assert after.topics[TopicName("audit")] is before.topics[TopicName("audit")]
+    assert after.topics[ORDERS] is not before.topics[ORDERS]
 
 
-async def test_a_topic_in_which_nothing_changed_stays_the_same_object(observed: Observed) -> None:
-    await observed.create_topic()
-    before = await observed.seen((1, 2))
-    await observed.write(SetData(path=paths.CONTROLLER_EPOCH, data=b"5"))
-    async with asyncio.timeout(5):
-        after = await observed.observer.wait_for(
-            lambda seen: seen.view is not None and seen.view.controller is not None and seen.view.controller.epoch == 5
-        )
-    assert after.view is not None
-    assert after.view.topics[ORDERS.topic] is before.topics[ORDERS.topic]
+async def test_partitions_that_come_later_are_watched_too(world: World) -> None:
+    await world.write(*new_topic("orders", [1, 2]))
+    await world.until(partitions=1, online=1)
+    grown = topic((assigned([1, 2]), None), (assigned([2, 1]), None))
+    await world.write(SetData(path=paths.topic(ORDERS), data=codecs.encode_topic(grown.assignment)))
+    await world.until(partitions=2, offline=1)
+    second = TopicPartition(ORDERS, PartitionId(1))
+    await world.write(
+        Create(path=paths.partition(second)), Create(path=paths.partition_state(second), data=state(2, [1, 2]))
+    )
+    await world.until(partitions=2, online=2)
 
 
-async def test_before_there_is_a_session_nothing_can_be_written() -> None:
+async def test_a_topic_deleted_and_created_again_at_once_shows_its_new_state(world: World) -> None:
+    made = new_topic("orders", [1, 2])
+    await world.write(*made)
+    await world.until(online=1)
+    await world.write(*(Delete(path=op.path) for op in reversed(made)))
+    await world.write(*new_topic("orders", [2, 3], [3, 1]))
+    view = await world.until(partitions=2, online=2)
+    assert view.topics[ORDERS].partitions[PartitionId(0)].replicas == (2, 3)
+    await world.write(*(Delete(path=op.path) for op in reversed(new_topic("orders", [2, 3], [3, 1]))))
+    await world.until(topics=set())
+
+
+async def test_requests_under_admin_come_and_go(world: World) -> None:
+    tp = TopicPartition(ORDERS, PartitionId(0))
+    await world.write(
+        Create(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment({tp: (BrokerId(3),)})),
+        Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_preferred_election([tp])),
+        Create(path=paths.delete_topic(ORDERS)),
+    )
+    view = await world.observer.refresh()
+    assert view.reassignment is not None
+    assert view.reassignment.partitions == {tp: (3,)}
+    assert view.preferred_election is not None
+    assert view.deleting == {ORDERS}
+    await world.write(*map(_deletion, (paths.REASSIGN_PARTITIONS, paths.PREFERRED_REPLICA_ELECTION)))
+    await world.write(_deletion(paths.delete_topic(ORDERS)))
+    view = await world.observer.refresh()
+    assert (view.reassignment, view.preferred_election, view.deleting) == (None, None, frozenset())
+
+
+def _deletion(path: str) -> Delete:
+    return Delete(path=path)
+
+
+async def test_a_request_that_makes_no_sense_is_still_in_the_way(world: World) -> None:
+    await world.write(Create(path=paths.REASSIGN_PARTITIONS, data=b"nonsense"))
+    view = await world.observer.refresh()
+    assert view.reassignment is not None
+    assert view.reassignment.partitions == {}
+    assert paths.REASSIGN_PARTITIONS in view.malformed
+
+
+async def test_one_topic_that_makes_no_sense_hides_no_other(world: World) -> None:
+    await world.write(Create(path=paths.topic(TopicName("broken")), data=b"{}"), *new_topic("orders", [1]))
+    view = await world.until(topics={"orders"})
+    assert paths.topic(TopicName("broken")) in view.malformed
+    repaired = topic((assigned([1]), None), name="broken")
+    await world.write(SetData(path=paths.topic(TopicName("broken")), data=codecs.encode_topic(repaired.assignment)))
+    assert (await world.until(topics={"orders", "broken"})).malformed == {}
+
+
+async def test_a_topics_configuration_counts_for_its_partitions(world: World) -> None:
+    config = Create(path=paths.topic_config(ORDERS), data=codecs.encode_config({"min.insync.replicas": "2"}))
+    await world.write(config, *new_topic("orders", [1, 2]))
+    await world.until(topics={"orders"}, under_min_isr=0)
+    await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
+    await world.until(under_min_isr=1)
+    await world.write(SetData(path=config.path, data=codecs.encode_config({}), version=ANY_VERSION))
+    await world.until(under_min_isr=0, under_replicated=1)
+
+
+async def test_a_min_isr_default_of_the_cluster_counts_too(world: World) -> None:
+    await world.write(*new_topic("orders", [1, 2]), SetData(path=paths.CONFIG, data=b"", version=ANY_VERSION))
+    await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
+    await world.until(topics={"orders"}, under_min_isr=0)
+    defaults = codecs.encode_config({"min.insync.replicas": "2"})
+    await world.write(Create(path=paths.BROKER_CONFIGS), Create(path=paths.broker_config(None), data=defaults))
+    await world.until(under_min_isr=1)
+
+
+@pytest.mark.parametrize("fault", ["drop_connection", "expire"])
+async def test_what_changes_during_an_outage_is_in_the_view_afterwards(world: World, fault: str) -> None:
+    await world.write(*new_topic("orders", [1, 2]))
+    await world.until(topics={"orders"}, under_replicated=0)
+    getattr(world.zookeeper, fault)(world.observing)
+    await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION), *new_topic("audit", [1]))
+    await world.until(topics={"orders", "audit"}, under_replicated=1)
+    await world.write(SetData(path=ORDERS_0, data=state(1, [1, 2]), version=ANY_VERSION))
+    await world.until(under_replicated=0)
+
+
+async def test_while_zookeeper_is_away_the_last_view_stays_and_says_that_it_is_old(world: World) -> None:
+    await world.write(*new_topic("orders", [1, 2]))
+    await world.until(topics={"orders"})
+    world.zookeeper.disconnect(world.observing)
+    async with asyncio.timeout(DEADLINE_S):
+        away = await world.observer.wait_for(lambda each: each.trouble is not None)
+    assert away.view is not None
+    assert set(away.view.topics) == {"orders"}
     with pytest.raises(NotCurrent):
-        _ = Observed().observer.session
+        await world.observer.refresh(timeout_s=0.01)
+    world.zookeeper.reconnect(world.observing)
+    await world.until(topics={"orders"})
+
+
+async def test_a_cluster_whose_znodes_are_not_there_yet_is_found_later() -> None:
+    zookeeper = SimulatedZooKeeper()
+    observing, other = zookeeper.session(), zookeeper.session()
+
+    async def open_session() -> ZkSession:
+        return observing
+
+    observer = ClusterObserver(open_session, debounce_ms=0)
+    observer.start()
+    try:
+        assert (await observer.refresh()).topics == {}
+        await other.transact([Create(path=path) for path in PARENTS])
+        await other.transact(new_topic("orders", [1]))
+        assert set((await observer.refresh()).topics) == {"orders"}
+    finally:
+        await observer.stop()
+
+
+async def test_a_zookeeper_that_cannot_be_reached_is_tried_again() -> None:
+    zookeeper = SimulatedZooKeeper()
+    attempts: list[int] = []
+
+    async def open_session() -> ZkSession:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ZkError("nobody there")
+        return zookeeper.session()
+
+    observer = ClusterObserver(open_session, debounce_ms=0, retry_s=0)
+    with pytest.raises(NotCurrent):
+        _ = observer.session
+    observer.start()
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await observer.wait_for(lambda each: each.view is not None and each.trouble is None)
+        assert len(attempts) == 2
+    finally:
+        await observer.stop()
+
+
+async def test_own_writes_are_in_the_view_after_a_refresh_of_their_paths(world: World) -> None:
+    await world.observer.refresh()
+    for number in range(20):
+        name = TopicName(f"topic-{number}")
+        await world.observer.session.transact(new_topic(name, [1]))
+        view = await world.observer.refresh([paths.TOPICS, paths.topic(name)])
+        assert name in view.topics
+
+
+async def test_the_clusters_id_is_read_when_it_comes(world: World) -> None:
+    await world.write(Create(path="/cluster"))
+    await world.write(
+        Create(path="/cluster/id", data=orjson.dumps({"version": "1", "id": "abc"}), mode=CreateMode.PERSISTENT)
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        await world.observer.wait_for(lambda each: each.view is not None and each.view.cluster_id == "abc")

@@ -50,6 +50,11 @@ def settled(spec: dict[str, Any] | None = None, *, cluster: ClusterView | None =
     return kafka_topic(spec, status=status_of(adopted), **metadata)
 
 
+def _again(before: KafkaTopic, spec: dict[str, Any], **metadata: Any) -> KafkaTopic:
+    """The object with another spec, as it comes after the one before."""
+    return kafka_topic(spec, status=before.status.to_kubernetes(), **{"generation": 2, **metadata})
+
+
 class TestCreation:
     def test_the_topics_id_is_on_record_before_the_topic_is_made(self) -> None:
         first = plan(kafka_topic({"config": {"retention.ms": "1"}}), view())
@@ -153,9 +158,7 @@ class TestAdoption:
 
 class TestChanges:
     def test_partitions_are_added_and_the_others_left_as_they_are(self) -> None:
-        grown = plan(
-            settled({}).model_copy(update={"spec": kafka_topic({"partitions": 4}).spec}), view(healthy([1, 2], [2, 3]))
-        )
+        grown = plan(_again(settled(), {"partitions": 4}), view(healthy([1, 2], [2, 3])))
         (step,) = grown.steps
         assert isinstance(step, AddPartitions)
         assert step.version == ZkVersion(4)
@@ -335,9 +338,7 @@ def test_the_younger_of_two_claims_does_nothing_and_names_the_winner() -> None:
 
 
 def test_a_paused_object_shows_what_it_would_do_and_does_nothing() -> None:
-    paused = kafka_topic(
-        {"partitions": 3}, status=settled().status.to_kubernetes(), annotations={"kontroller.dev/pause": "true"}
-    )
+    paused = _again(settled(), {"partitions": 3}, annotations={"kontroller.dev/pause": "true"})
     shown = plan(paused, view(healthy([1, 2], [2, 3])))
     assert shown.steps == ()
     assert [change.key for change in shown.status.plan.changes] == ["partitions"]

@@ -1,0 +1,89 @@
+"""The store keeps the newest of each object, whatever order they come in, and knows how they refer to each other."""
+
+from typing import Any
+
+import pytest
+
+from controller_operator.kubernetes_objects import merge_patch
+from controller_operator.objects import Key, ObjectStore, StoredObject
+from tests.unit.operator.clusters import raw
+
+TOPIC = {"partitions": 1, "replicationFactor": 1}
+
+
+def topic_raw(name: str = "orders", **metadata: Any) -> dict[str, Any]:
+    return raw("KafkaTopic", TOPIC, name=name, **{"uid": f"uid-{name}", **metadata})
+
+
+def test_an_older_version_never_replaces_a_newer_one() -> None:
+    store = ObjectStore()
+    assert store.put(topic_raw(resourceVersion="10")) is not None
+    assert store.put(topic_raw(resourceVersion="9")) is None
+    assert store.put(topic_raw(resourceVersion="10")) is None
+    newest = store.put(topic_raw(resourceVersion="11"))
+    assert store.get(Key("KafkaTopic", "shop", "orders")) is newest
+
+
+def test_a_late_deletion_of_a_predecessor_leaves_the_successor() -> None:
+    store = ObjectStore()
+    store.put(topic_raw(uid="second", resourceVersion="20"))
+    assert store.remove(Key("KafkaTopic", "shop", "orders"), "first") is None
+    assert store.claims("orders")
+
+
+def test_a_listing_replaces_what_a_watch_has_missed() -> None:
+    store = ObjectStore()
+    store.put(topic_raw("kept"))
+    store.put(topic_raw("gone"))
+    changed, gone = store.replace("KafkaTopic", [topic_raw("kept"), topic_raw("new")])
+    assert [key.name for key in changed] == ["new"]
+    assert [key.name for key in gone] == ["gone"]
+    assert store.claims("gone") == []
+
+
+def test_claims_of_one_topic_are_in_the_order_of_their_age() -> None:
+    store = ObjectStore()
+    for name, born in (("b", "2025-01-02"), ("c", "2025-01-01"), ("a", "2025-01-02")):
+        each = topic_raw(name, creationTimestamp=f"{born}T00:00:00Z")
+        each["spec"]["topicName"] = "orders"
+        store.put(each)
+    assert [claim.metadata.name for claim in store.claims("orders")] == ["c", "a", "b"]
+
+
+def test_dependents_and_owned_moves_are_known_as_long_as_they_are_there() -> None:
+    store = ObjectStore()
+    stored = store.put(topic_raw())
+    owner = {"apiVersion": "kontroller.dev/v1alpha1", "kind": "KafkaTopic", "name": "orders", "uid": "uid-orders"}
+    partitions = [{"topic": "orders", "partition": 0, "replicas": [1]}]
+    move = store.put(raw("PartitionReassignment", {"partitions": partitions}, name="m", ownerReferences=[owner]))
+    assert stored is not None
+    assert move is not None
+    assert store.dependents(Key("KafkaCluster", "shop", "demo")) == {stored.key, move.key}
+    assert list(store.moves_of("uid-orders")) == ["m"]
+    assert move.owner_keys == [stored.key]
+    store.remove(move.key)
+    assert store.moves_of("uid-orders") == {}
+
+
+def test_an_object_that_the_model_cannot_read_says_what_is_wrong() -> None:
+    stored = StoredObject(raw("KafkaTopic", {"partitions": "many"}))
+    assert stored.resource is None
+    assert "spec.partitions" in (stored.error or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "patch"),
+    [
+        ({}, {}, {}),
+        ({"a": 1}, {"a": 1}, {}),
+        ({"a": 1}, {}, {"a": None}),
+        ({}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "d": 3}}, {"a": {"c": None, "d": 3}}),
+        ({"a": [1, 2]}, {"a": [2]}, {"a": [2]}),
+        ({"a": {"b": 1}}, {"a": {"b": 1}}, {}),
+    ],
+)
+def test_a_merge_patch_says_what_differs_and_nothing_else(
+    before: dict[str, Any], after: dict[str, Any], patch: dict[str, Any]
+) -> None:
+    assert merge_patch(before, after) == patch
