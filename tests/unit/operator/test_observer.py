@@ -274,8 +274,6 @@ async def test_own_writes_are_in_the_view_after_a_refresh_of_their_paths(world: 
 
 async def test_the_clusters_id_is_read_when_it_comes(world: World) -> None:
     await world.write(Create(path="/cluster"))
-    await world.write(
-        Create(path="/cluster/id", data=orjson.dumps({"version": "1", "id": "abc"}), mode=CreateMode.PERSISTENT)
-    )
+    await world.write(Create(path="/cluster/id", data=orjson.dumps({"version": "1", "id": "abc"})))
     async with asyncio.timeout(DEADLINE_S):
         await world.observer.wait_for(lambda each: each.view is not None and each.view.cluster_id == "abc")
