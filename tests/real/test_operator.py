@@ -493,6 +493,14 @@ def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(
     objects.wait_ready("kafkatopic", topic)
 
 
+def test_an_operator_that_is_asked_to_stop_ends_in_order(operator: Operator, objects: Objects, topic: str) -> None:
+    objects.apply("KafkaTopic", topic, topic_spec())
+    objects.wait_ready("kafkatopic", topic)
+    operator.process.stop()
+    assert "operator ends" in operator.log()
+    assert "Traceback" not in operator.log()
+
+
 def test_a_settled_object_is_not_written_again(operator: Operator, objects: Objects, topic: str) -> None:
     objects.apply("KafkaTopic", topic, topic_spec())
     settled = objects.wait_ready("kafkatopic", topic)

@@ -106,6 +106,17 @@ async def test_a_controller_that_is_no_broker_is_kontroller(world: World) -> Non
     assert seen.view.controller.kind is ControllerKind.KONTROLLER
 
 
+async def test_a_new_controller_epoch_shows_and_leaves_the_topics_the_same_objects(world: World) -> None:
+    await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 0)))
+    await world.write(Create(path=paths.CONTROLLER_EPOCH, data=b"4"), *new_topic("orders", [1, 2]))
+    before = await world.until(topics={"orders"}, online=1)
+    await world.write(SetData(path=paths.CONTROLLER_EPOCH, data=b"5", version=ANY_VERSION))
+    after = await world.observer.refresh([paths.CONTROLLER_EPOCH])
+    assert after.controller is not None
+    assert (after.controller.id, after.controller.epoch) == (1000, 5)
+    assert after.topics[ORDERS] is before.topics[ORDERS]
+
+
 async def test_a_changed_isr_shows_and_other_topics_stay_the_same_objects(world: World) -> None:
     await world.write(*new_topic("orders", [1, 2]), *new_topic("audit", [1, 2]))
     before = await world.until(topics={"orders", "audit"}, under_replicated=0)
