@@ -15,9 +15,8 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.link import BrokerLink
 from controller_core.wire.messages import ControlRequest, ControlResponse
+from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import (
-    SessionId,
-    SessionListener,
     Watch,
     WriteOp,
     ZkError,
@@ -62,16 +61,12 @@ class Life:
         raise AssertionError("unreachable: nobody completes that future")
 
 
-class MortalSession:
+class MortalSession(DelegatingSession):
     """A `ZkSession` that falls silent when its process dies, as a real one does between two instructions."""
 
     def __init__(self, session: ZkSession, life: Life) -> None:
-        self._session = session
+        super().__init__(session)
         self._life = life
-
-    @property
-    def session_id(self) -> SessionId:
-        return self._session.session_id
 
     async def wait_connected(self, timeout_ms: int) -> bool:
         return not self._life.is_over and await self._session.wait_connected(timeout_ms)
@@ -104,12 +99,6 @@ class MortalSession:
             await life.never()
         life.writes += len(transactions)
         return await life.unless_over(self._session.transact_many(transactions))
-
-    def add_listener(self, listener: SessionListener) -> Callable[[], None]:
-        return self._session.add_listener(listener)
-
-    async def close(self) -> None:
-        await self._session.close()
 
     async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
         if self._life.is_over:
