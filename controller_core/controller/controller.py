@@ -8,12 +8,12 @@ controller, itself perhaps, reads everything again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
-from kio.schema.errors import ErrorCode
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller import failover, handlers, office
 from controller_core.controller.channels import BrokerChannels
@@ -23,8 +23,6 @@ from controller_core.controller.event_queue import EventQueue, Queued
 from controller_core.controller.events import (
     ControllerChanged,
     Event,
-    OwnedRequest,
-    OwnedResponse,
     RequestReceived,
     SessionEnded,
 )
@@ -32,6 +30,8 @@ from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import Holder, Office
 from controller_core.controller.patient_session import PatientSession
 from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
+from controller_core.controller.requests import Requests
+from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.controller.term import Settings, Term
 from controller_core.controller.watched_reads import WatchedReads
@@ -93,6 +93,7 @@ class Controller:
         seams: Seams,
         settings: ControllerSettings,
         metrics: ControllerMetrics,
+        apis: Iterable[AnyServedApi],
     ) -> None:
         self._id = own_id
         self._endpoint = endpoint
@@ -101,6 +102,7 @@ class Controller:
         self._metrics = metrics
         self._zk = PatientSession(seams.zk, settings.zookeeper_timeout_ms)
         self._queue = EventQueue(seams.clock)
+        self._requests = Requests(apis, seams.clock, self._queue.put)
         self._role_watch = WatchedReads(self._zk, self._queue.put)
         self._former_sessions: set[SessionId] = set()
         self._session = seams.zk.session_id
@@ -130,13 +132,16 @@ class Controller:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._resign("the process is stopping", hand_over=True)
 
-    async def answer(self, request: OwnedRequest) -> OwnedResponse:
-        """Answers a request that only the controller answers, in its turn among the other events."""
+    async def answer(self, request: RequestPayload) -> ResponsePayload:
+        """Answers a request that only the controller answers, in its turn among the other events.
+
+        The request is of the newest version of one of the served APIs, and so is the response."""
+        received = self._requests.receive(request)
         if self._term is None:
-            return handlers.refuse(request, ErrorCode.not_controller)
-        answer: asyncio.Future[OwnedResponse] = asyncio.get_running_loop().create_future()
-        self._queue.put(RequestReceived(request, answer))
-        return await answer
+            self._requests.refuse(received)
+        else:
+            self._queue.put(received)
+        return await received.answer
 
     # Events
 
@@ -153,12 +158,18 @@ class Controller:
             if isinstance(event, ControllerChanged | SessionEnded):
                 await self._look_at_role(event)
             elif self._term is not None:
-                await self._in_term(self._term, event, lambda term: handlers.handle(term, event))
+                await self._in_term(self._term, event, lambda term: self._operate(term, event))
         finally:
-            if isinstance(event, RequestReceived) and not event.answer.done():
-                event.answer.set_result(handlers.refuse(event.request, ErrorCode.not_controller))
+            if isinstance(event, RequestReceived):
+                self._requests.refuse(event)  # unless it is answered, or waits
         elapsed_ms = self._seams.clock.monotonic_ms() - started_ms
         self._metrics.event_time.labels(type(event).__name__).observe(elapsed_ms / 1000)
+
+    async def _operate(self, term: Term, event: Event) -> None:
+        if isinstance(event, RequestReceived):
+            await self._requests.answer(term, event)
+        else:
+            await handlers.handle(term, event)
 
     async def _in_term(self, term: Term, event: Event, operation: Callable[[Term], Awaitable[None]]) -> None:
         """Runs an operation of a term and sends what it gathered; an error ends the term."""
@@ -166,6 +177,7 @@ class Controller:
         try:
             await operation(term)
             term.send_requests()
+            self._requests.settle(term)
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
             self._queue.put(ControllerChanged())
@@ -244,9 +256,9 @@ class Controller:
         log.warning("resigning", reason=reason, controller_epoch=term.identity.epoch)
         term.batch.discard()
         await term.channels.close()
-        for request in self._queue.withdraw_requests():
-            if not request.answer.done():
-                request.answer.set_result(handlers.refuse(request.request, ErrorCode.not_controller))
+        for received in self._queue.withdraw_requests():
+            self._requests.refuse(received)
+        self._requests.refuse_delayed()
         await self._seams.close_connections()
         if hand_over:
             await self._give_back(term)

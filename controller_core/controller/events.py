@@ -8,19 +8,10 @@ from asyncio import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kio.static.protocol import RequestPayload, ResponsePayload
+
 from controller_core.model.ids import BrokerEpoch, BrokerId, TopicName
-from controller_core.wire.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    ControlRequest,
-    ControlResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
+from controller_core.wire.messages import ControlRequest, ControlResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +78,17 @@ class BrokerAnswered:
     response: ControlResponse
 
 
-OwnedRequest: TypeAlias = (
-    AlterPartitionRequest | ControlledShutdownRequest | AllocateProducerIdsRequest | ListPartitionReassignmentsRequest
-)
-OwnedResponse: TypeAlias = (
-    AlterPartitionResponse
-    | ControlledShutdownResponse
-    | AllocateProducerIdsResponse
-    | ListPartitionReassignmentsResponse
-)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestReceived:
-    """A broker or a client asks something that the controller answers."""
+    """A broker or a client asks something that the controller answers. The request is of the newest version."""
 
-    request: OwnedRequest
-    answer: "Future[OwnedResponse]" = field(repr=False)
+    request: RequestPayload
+    answer: "Future[ResponsePayload]" = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOverdue:
+    """The time that a client gave for its answer is over."""
 
 
 Event: TypeAlias = (
@@ -119,4 +104,5 @@ Event: TypeAlias = (
     | IsrChangesNotified
     | BrokerAnswered
     | RequestReceived
+    | AnswerOverdue
 )

@@ -10,21 +10,17 @@ from controller_core.controller import (
     deletion,
     elections,
     isr,
-    producer_ids,
     reassignment,
-    reassignment_listing,
-    shutdown,
     topics,
 )
 from controller_core.controller.events import (
+    AnswerOverdue,
     BrokerAnswered,
     BrokerModified,
     BrokersChanged,
     ControllerChanged,
     Event,
     IsrChangesNotified,
-    OwnedRequest,
-    OwnedResponse,
     PreferredElectionRequested,
     ReassignmentsRequested,
     RequestReceived,
@@ -36,11 +32,7 @@ from controller_core.controller.events import (
 from controller_core.controller.term import Term
 from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.wire.messages import (
-    AllocateProducerIdsRequest,
-    AlterPartitionRequest,
-    ControlledShutdownRequest,
     LeaderAndIsrResponse,
-    ListPartitionReassignmentsRequest,
     StopReplicaRequest,
     StopReplicaResponse,
 )
@@ -69,44 +61,14 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await isr.on_isr_changes_notified(term)
         case BrokerAnswered():
             await on_broker_answered(term, event)
-        case RequestReceived(request, answer):
-            response = await answer_request(term, request)
-            if not answer.done():
-                answer.set_result(response)
+        case AnswerOverdue():
+            pass  # answers that wait are looked at after every event
+        case RequestReceived():
+            raise AssertionError(f"{event} is answered by `controller_core.controller.requests`")
         case ControllerChanged() | SessionEnded():
             raise AssertionError(f"{event} decides about the role, and is not an event of a term")
         case _:
             assert_never(event)
-
-
-async def answer_request(term: Term, request: OwnedRequest) -> OwnedResponse:
-    """The answer of the controller."""
-    match request:
-        case AlterPartitionRequest():
-            return await isr.on_alter_partition(term, request)
-        case ControlledShutdownRequest():
-            return await shutdown.on_controlled_shutdown(term, request)
-        case AllocateProducerIdsRequest():
-            return await producer_ids.on_allocate_producer_ids(term, request)
-        case ListPartitionReassignmentsRequest():
-            return await reassignment_listing.on_list_reassignments(term, request)
-        case _:
-            assert_never(request)
-
-
-def refuse(request: OwnedRequest, error_code: ErrorCode) -> OwnedResponse:
-    """The answer that carries an error for the request as a whole: most often that we are not the controller."""
-    match request:
-        case AlterPartitionRequest():
-            return isr.refusal(error_code)
-        case ControlledShutdownRequest():
-            return shutdown.refusal(error_code)
-        case AllocateProducerIdsRequest():
-            return producer_ids.refusal(error_code)
-        case ListPartitionReassignmentsRequest():
-            return reassignment_listing.refusal(error_code)
-        case _:
-            assert_never(request)
 
 
 async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:

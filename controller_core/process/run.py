@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 import structlog
 from prometheus_client import CollectorRegistry
 
+from controller_core.admin.apis import CLIENT_APIS
+from controller_core.controller.broker_apis import BROKER_APIS
 from controller_core.controller.clock import SystemClock
 from controller_core.controller.controller import Controller, Seams
 from controller_core.controller.metrics import ControllerMetrics
@@ -16,17 +18,14 @@ from controller_core.model.ids import BrokerId
 from controller_core.process.http import serve_metrics
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.wire.listener import Listener, OwnedApi
-from controller_core.wire.messages import (
-    AllocateProducerIdsRequest,
-    AlterPartitionRequest,
-    ControlledShutdownRequest,
-    ListPartitionReassignmentsRequest,
-)
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.kazoo_session import KazooSession
 from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()
+
+SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS)
+"""All that this process answers when it is the controller, each in its turn among the other events."""
 
 
 async def run_controller(
@@ -77,15 +76,7 @@ def _assemble(
     listener = Listener(
         host=settings.bind.host.strip("[]"),
         port=settings.bind.port,
-        apis=[
-            OwnedApi((request_type,), lambda request: controller.answer(request))
-            for request_type in (
-                AlterPartitionRequest,
-                ControlledShutdownRequest,
-                AllocateProducerIdsRequest,
-                ListPartitionReassignmentsRequest,
-            )
-        ],
+        apis=[OwnedApi(api.versions, lambda request: controller.answer(request)) for api in SERVED_APIS],
         relay_target=relay_target,
     )
     seams = Seams(
@@ -94,7 +85,7 @@ def _assemble(
         clock=SystemClock(),
         close_connections=listener.close_connections,
     )
-    controller = Controller(own_id, endpoint, seams, settings, ControllerMetrics(registry))
+    controller = Controller(own_id, endpoint, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener
 
 

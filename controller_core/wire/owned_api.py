@@ -9,6 +9,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.decoding import Undecodable
 from controller_core.wire.frames import RequestHead, Unencodable, decode_request, encode_response
+from controller_core.wire.versions import Versions
 
 REFUSED_API_KEYS: Final = frozenset({4, 5, 6})
 """LeaderAndIsr, StopReplica, UpdateMetadata: only a controller sends them, and only to brokers. Passed on, they would
@@ -26,34 +27,33 @@ class AnswerFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OwnedApi(Generic[Request]):
-    """One API that the controller answers: a request type per version, and what answers them.
+    """One API that the controller answers: its versions, and what answers the newest of them.
 
-    `answer` gets the decoded request and returns the response of the same version. Where it raises, the client's
+    `answer` gets the decoded request and returns its response, both in the newest version. Where it raises, the client's
     connection is closed and the error logged; a broker then connects again and asks anew."""
 
-    request_types: tuple[type[Request], ...]
+    versions: Versions[Request]
     answer: Callable[[Request], Awaitable[ResponsePayload]]
 
     @property
     def key(self) -> int:
-        (key,) = {int(request_type.__api_key__) for request_type in self.request_types}
-        return key
+        return self.versions.key
 
     async def respond(self, head: RequestHead, content: bytes) -> bytes:
         """The whole response frame to a request's content.
 
         Raises `Undecodable` for a version that is not served or a message that is broken, `Unencodable` for an answer
         that is no response to this request, `AnswerFailedError` where `answer` raises."""
-        request_type = next((kind for kind in self.request_types if kind.__version__ == head.api_version), None)
-        if request_type is None:
-            served = ", ".join(str(kind.__version__) for kind in self.request_types)
+        versions = self.versions
+        if head.api_version not in versions:
             raise Undecodable(
-                f"version {head.api_version} of API {head.api_key} is not served, only {served}: "
+                f"version {head.api_version} of API {head.api_key} is not served, only {versions.min} to {versions.max}: "
                 "brokers must run with inter.broker.protocol.version=3.9"
             )
+        request_type = versions.request_type(head.api_version)
         request = decode_request(request_type, content)
         try:
-            response = await self.answer(request)
+            response = versions.lowered(await self.answer(versions.lifted(request)), head.api_version)
         except Exception as error:
             raise AnswerFailedError(f"{request_type.__name__} could not be answered: {error!r}") from error
         if (response.__api_key__, response.__version__) != (head.api_key, head.api_version):
@@ -66,5 +66,5 @@ def by_key(apis: Iterable[OwnedApi[Any]]) -> Mapping[int, OwnedApi[Any]]:
     table: dict[int, OwnedApi[Any]] = {}
     for api in apis:
         if table.setdefault(api.key, api) is not api:
-            raise ValueError(f"API {api.key} is owned twice: give one OwnedApi all its request types")
+            raise ValueError(f"API {api.key} is owned twice: give one OwnedApi all its versions")
     return table

@@ -48,6 +48,7 @@ from controller_core.wire.messages import (
     UpdateMetadataTopicState,
 )
 from controller_core.wire.tcp_link import TcpBrokerLink
+from controller_core.wire.versions import Versions
 from devcluster.kafka import Broker
 from devcluster.zookeeper import ZooKeeper
 from tests.real.conftest import StartKafka
@@ -72,9 +73,9 @@ class Office:
             host="127.0.0.1",
             port=0,
             apis=[
-                OwnedApi((ControlledShutdownRequest,), self.shut_down),
-                OwnedApi((AlterPartitionRequest,), self.alter_partition),
-                OwnedApi((AllocateProducerIdsRequest,), self.allocate_producer_ids),
+                OwnedApi(Versions(ControlledShutdownRequest), self.shut_down),
+                OwnedApi(Versions(AlterPartitionRequest), self.alter_partition),
+                OwnedApi(Versions(AllocateProducerIdsRequest), self.allocate_producer_ids),
             ],
             relay_target=lambda: ("127.0.0.1", broker.port),
         )

@@ -9,13 +9,13 @@ left to do.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i8, i32, i64
+from kio.static.protocol import RequestPayload, ResponsePayload
 from structlog.typing import EventDict
 
-from controller_core.controller.events import OwnedRequest, OwnedResponse
 from controller_core.model.ids import (
     BrokerEpoch,
     BrokerId,
@@ -280,15 +280,22 @@ class Cluster:
         for process in self.processes:
             await process.stop()
 
-    # What brokers ask the controller
+    # What brokers and clients ask the controller
 
-    async def ask(self, broker: BrokerId, request: OwnedRequest) -> OwnedResponse | None:
+    async def request(self, request: RequestPayload) -> Any:
+        """A client's request to the controller in charge, and its answer once all that follows from it is done."""
+        answer = asyncio.create_task(self.active.answer(request))
+        await self.settle()
+        assert answer.done(), f"{request} is not answered"
+        return answer.result()
+
+    async def ask(self, broker: BrokerId, request: RequestPayload) -> ResponsePayload | None:
         """Sends a request to whom the broker takes for the controller; None where nobody answers."""
         wanted = self.brokers[broker].metadata.controller_id
         process = next((p for p in reversed(self.processes) if p.id == wanted and not p.running.done()), None)
         if process is None:
             return None
-        answer = asyncio.create_task(process.controller.answer(request))
+        answer = asyncio.create_task(process.answer(request))
         await self.settle()
         if not answer.done():
             answer.cancel()

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from kio.static.protocol import RequestPayload
 from prometheus_client import CollectorRegistry
 
 from controller_core.controller.clock import Clock
@@ -13,6 +14,7 @@ from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, Endpoint
+from controller_core.process.run import SERVED_APIS
 from controller_core.wire.link import BrokerLink
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from controller_core.zk.delegating_session import DelegatingSession
@@ -160,6 +162,7 @@ class Process:
             Seams(zk=MortalSession(self.session, life), links=link, clock=clock, close_connections=close_connections),
             settings,
             ControllerMetrics(self._registry),
+            SERVED_APIS,
         )
         self.running = asyncio.create_task(self.controller.run(), name=f"controller-{own_id}")
 
@@ -183,6 +186,10 @@ class Process:
     def unexpected_errors(self) -> int:
         samples = (sample for metric in self._registry.collect() for sample in metric.samples)
         return int(sum(sample.value for sample in samples if sample.name == "kontroller_event_errors_total"))
+
+    async def answer(self, request: RequestPayload) -> Any:
+        """What the process answers to a request, in the newest version of both."""
+        return await self.controller.answer(request)
 
     async def kill(self, *, session_ends: bool = True) -> None:
         """SIGKILL: nothing more is written or sent. The session ends now, or when the test says so: `end_session`."""

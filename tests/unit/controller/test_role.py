@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i64
+from kio.static.protocol import RequestPayload
 
 from controller_core.controller.controller import ZooKeeperGone
-from controller_core.controller.events import OwnedRequest
 from controller_core.model.ids import BrokerId
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
@@ -111,13 +111,13 @@ async def test_whoever_stands_by_is_not_the_controller_to_anyone(served: Cluster
     standby = served.start_controller(STANDBY)
     await served.settle()
     broker = served.broker(1)
-    requests: list[OwnedRequest] = [
+    requests: list[RequestPayload] = [
         alter_request(served),
         ControlledShutdownRequest(broker_id=broker.id, broker_epoch=broker.epoch),
         AllocateProducerIdsRequest(broker_id=WireBrokerId(broker.id), broker_epoch=i64(broker.epoch)),
         ListPartitionReassignmentsRequest(topics=None),
     ]
-    answers = [await standby.controller.answer(request) for request in requests]
+    answers = [await standby.answer(request) for request in requests]
     assert [answer.error_code for answer in answers] == [ErrorCode.not_controller] * 4
     assert [type(answer) for answer in answers] == [
         AlterPartitionResponse,
@@ -263,7 +263,7 @@ async def test_what_happens_while_the_connection_is_away_is_handled_when_it_retu
 async def test_a_request_waits_for_the_connection(served: Cluster) -> None:
     process = served.active
     served.zk.disconnect(process.session)
-    answer = asyncio.create_task(process.controller.answer(alter_request(served)))
+    answer = asyncio.create_task(process.answer(alter_request(served)))
     await served.settle()
     assert not answer.done()
     served.zk.reconnect(process.session)
@@ -279,7 +279,7 @@ async def test_zookeeper_out_of_reach_for_too_long_ends_the_process_and_every_re
         cluster.create_topic("orders", [1, 2])
         await cluster.settle()
         requests = [alter_request(cluster), alter_request(cluster)]
-        answers = [asyncio.create_task(process.controller.answer(request)) for request in requests]
+        answers = [asyncio.create_task(process.answer(request)) for request in requests]
         await asyncio.sleep(0)  # the requests are queued
         cluster.zk.disconnect(process.session)
         with pytest.raises(ZooKeeperGone, match="--zookeeper-timeout-ms"):

@@ -30,6 +30,7 @@ from controller_core.wire.messages import (
     ErrorCode,
     UpdateMetadataRequest,
 )
+from controller_core.wire.versions import Versions
 
 DEADLINE_S = 10
 
@@ -111,7 +112,7 @@ async def listening(
     listener = Listener(
         host="127.0.0.1",
         port=0,
-        apis=[OwnedApi((ControlledShutdownRequest,), answer)],
+        apis=[OwnedApi(Versions(ControlledShutdownRequest), answer)],
         relay_target=lambda: broker.address if broker is not None else None,
         limits=ListenerLimits(**limits),
     )
@@ -428,11 +429,11 @@ async def test_a_closed_listener_accepts_nothing_and_closes_again_without_harm()
 
 
 def test_an_api_that_is_owned_twice_is_a_mistake() -> None:
-    api = OwnedApi((ControlledShutdownRequest,), agree)
+    api = OwnedApi(Versions(ControlledShutdownRequest), agree)
     with pytest.raises(ValueError, match="API 7 is owned twice"):
         Listener(
             host="127.0.0.1",
             port=0,
-            apis=[api, OwnedApi((ControlledShutdownRequest,), agree)],
+            apis=[api, OwnedApi(Versions(ControlledShutdownRequest), agree)],
             relay_target=lambda: None,
         )

@@ -1,6 +1,7 @@
 """ListPartitionReassignments: which partitions are being reassigned (KIP-455). Kafka's tools ask it to describe a topic."""
 
 from collections import defaultdict
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId as WireBrokerId
@@ -8,6 +9,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
 from controller_core.controller.isr import NO_THROTTLE
+from controller_core.controller.served_api import ServedApi
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.messages import (
@@ -16,6 +18,7 @@ from controller_core.wire.messages import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from controller_core.wire.versions import Versions
 
 
 async def on_list_reassignments(
@@ -51,7 +54,7 @@ async def on_list_reassignments(
     )
 
 
-def refusal(error_code: ErrorCode) -> ListPartitionReassignmentsResponse:
+def refusal(_: ListPartitionReassignmentsRequest, error_code: ErrorCode) -> ListPartitionReassignmentsResponse:
     """The answer of who cannot know."""
     return ListPartitionReassignmentsResponse(
         throttle_time=NO_THROTTLE, error_code=error_code, error_message=None, topics=()
@@ -60,3 +63,8 @@ def refusal(error_code: ErrorCode) -> ListPartitionReassignmentsResponse:
 
 def _ids(brokers: tuple[BrokerId, ...]) -> tuple[WireBrokerId, ...]:
     return tuple(WireBrokerId(broker) for broker in brokers)
+
+
+API: Final = ServedApi(
+    versions=Versions(ListPartitionReassignmentsRequest), answer=on_list_reassignments, refuse=refusal
+)

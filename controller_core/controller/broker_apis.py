@@ -1,0 +1,30 @@
+"""What brokers ask their controller, and the operations that answer."""
+
+from typing import Final
+
+from controller_core.controller import isr, producer_ids, shutdown
+from controller_core.controller.served_api import AnyServedApi, ServedApi
+from controller_core.wire.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+)
+from controller_core.wire.versions import Versions
+
+BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
+    ServedApi(
+        versions=Versions(AlterPartitionRequest),
+        answer=isr.on_alter_partition,
+        refuse=lambda _, error_code: isr.refusal(error_code),
+    ),
+    ServedApi(
+        versions=Versions(ControlledShutdownRequest),
+        answer=shutdown.on_controlled_shutdown,
+        refuse=lambda _, error_code: shutdown.refusal(error_code),
+    ),
+    ServedApi(
+        versions=Versions(AllocateProducerIdsRequest),
+        answer=producer_ids.on_allocate_producer_ids,
+        refuse=lambda _, error_code: producer_ids.refusal(error_code),
+    ),
+)

@@ -1,0 +1,119 @@
+"""One API in all the versions that clients speak, for whoever answers it: only the newest.
+
+A request of an older version is lifted into the newest one before it is answered: what the older does not know has its
+default. The answer is lowered to the version of the request: what the older cannot carry is left out. So every answer is
+written once, over one pair of types, and a client of 2019 gets the same decisions as one of today.
+
+The versions are those that kio has, from Kafka's own message definitions.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import timedelta
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, Generic, TypeVar, cast, get_args, get_origin
+
+from kio.index import load_request_schema, load_response_schema
+from kio.static.primitive import i32Timedelta
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+Request = TypeVar("Request", bound=RequestPayload)
+_Message = TypeVar("_Message")
+
+_ZERO: Final[dict[type, object]] = {bool: False, int: 0, float: 0.0, str: "", bytes: b"", tuple: ()}
+_NO_TIME: Final = i32Timedelta.parse(timedelta())
+
+
+class Versions(Generic[Request]):
+    """The versions of one API from `oldest` up to that of the type `newest`; by default that one alone.
+
+    `lift` makes the newest request of an older one where fields were renamed or got another meaning."""
+
+    def __init__(
+        self,
+        newest: type[Request],
+        *,
+        oldest: int | None = None,
+        lift: Callable[[RequestPayload], Request] | None = None,
+    ) -> None:
+        self.newest = newest
+        self.max = int(newest.__version__)
+        self.min = self.max if oldest is None else oldest
+        self.key = int(newest.__api_key__)
+        self._lift = lift
+
+    def __contains__(self, version: int) -> bool:
+        return self.min <= version <= self.max
+
+    def request_type(self, version: int) -> type[RequestPayload]:
+        """The request of a version that is served."""
+        return (
+            cast(type[RequestPayload], self.newest) if version == self.max else load_request_schema(self.key, version)
+        )
+
+    def lifted(self, request: RequestPayload) -> Request:
+        """The request in the newest version."""
+        if isinstance(request, self.newest):
+            return request
+        return self._lift(request) if self._lift else converted(request, self.newest)
+
+    def lowered(self, response: ResponsePayload, version: int) -> ResponsePayload:
+        """The response in the version of the request that it answers."""
+        if response.__version__ != self.max or version == self.max:
+            return response
+        return converted(response, load_response_schema(self.key, version))
+
+
+def converted(message: Any, wanted: type[_Message]) -> _Message:
+    """A message, or a part of one, as the same one of another version, field by field of the same name."""
+    known = {field.name for field in fields(message)}
+    values = {
+        field.name: _value(getattr(message, field.name), cast(Hashable, field.type))
+        if field.name in known
+        else _absent(field)
+        for field in fields(cast(Any, wanted))
+    }
+    return wanted(**values)
+
+
+def _value(value: Any, declared: Hashable) -> Any:
+    if value is None:
+        return None if _is_optional(declared) else _zero(declared)
+    part = _part_type(declared)
+    if part is None:
+        return value
+    if isinstance(value, tuple):
+        return tuple(converted(item, part) for item in value)
+    return converted(value, part)
+
+
+def _absent(field: Field[Any]) -> Any:
+    """What a field holds that the other version does not have: its default, or nothing."""
+    if field.default is not MISSING:
+        return field.default
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    declared = cast(Hashable, field.type)
+    return None if _is_optional(declared) else _zero(declared)
+
+
+@cache
+def _part_type(declared: Hashable) -> type | None:
+    """The type of the parts that a field is made of; None where it holds plain values."""
+    for candidate in (declared, *get_args(declared), *(inner for arg in get_args(declared) for inner in get_args(arg))):
+        if isinstance(candidate, type) and is_dataclass(candidate):
+            return candidate
+    return None
+
+
+@cache
+def _is_optional(declared: Hashable) -> bool:
+    return isinstance(declared, UnionType) and NoneType in get_args(declared)
+
+
+def _zero(declared: Hashable) -> object:
+    origin = get_origin(declared) or declared
+    if origin is i32Timedelta:
+        return _NO_TIME
+    return next((zero for kind, zero in _ZERO.items() if isinstance(origin, type) and issubclass(origin, kind)), 0)
