@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i8, i32, i64
-from kio.static.protocol import RequestPayload, ResponsePayload
+from kio.static.protocol import RequestPayload
 from structlog.typing import EventDict
 
 from controller_core.model.ids import (
@@ -289,7 +289,7 @@ class Cluster:
         assert answer.done(), f"{request} is not answered"
         return answer.result()
 
-    async def ask(self, broker: BrokerId, request: RequestPayload) -> ResponsePayload | None:
+    async def ask(self, broker: BrokerId, request: RequestPayload) -> Any:
         """Sends a request to whom the broker takes for the controller; None where nobody answers."""
         wanted = self.brokers[broker].metadata.controller_id
         process = next((p for p in reversed(self.processes) if p.id == wanted and not p.running.done()), None)

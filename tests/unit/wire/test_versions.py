@@ -1,4 +1,4 @@
-"""Requests of every version are answered over the newest: what an older one lacks has its default, and is left out again."""
+"""Requests of every version are answered over the newest: what an older one lacks has its default."""
 
 from datetime import timedelta
 from typing import Any
