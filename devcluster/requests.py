@@ -1,0 +1,48 @@
+"""Single requests in Kafka's protocol, as a client that hides nothing would send them.
+
+For tests that must see the exact answer: every version, every error code, and a connection that is closed.
+"""
+
+import socket
+import struct
+from typing import Any, cast
+
+from kio.index import load_response_schema
+from kio.static.protocol import RequestPayload
+
+from controller_core.wire.frames import decode_response, encode_request
+
+CLIENT_ID = "devcluster"
+
+
+class ConnectionClosed(Exception):
+    """The server closed the connection instead of answering, which is how Kafka refuses what it cannot read."""
+
+
+def send_request(address: tuple[str, int], request: RequestPayload, *, timeout_s: float = 60) -> Any:
+    """The answer to one request, on a connection of its own. Raises `ConnectionClosed`, `TimeoutError`."""
+    response_type = load_response_schema(int(request.__api_key__), int(request.__version__))
+    return decode_response(
+        response_type, send_frame(address, encode_request(request, 1, CLIENT_ID), timeout_s=timeout_s)
+    )
+
+
+def send_frame(address: tuple[str, int], frame: bytes, *, timeout_s: float = 60) -> bytes:
+    """The content of the answer to a frame that is sent as it is. Raises `ConnectionClosed`, `TimeoutError`."""
+    with socket.create_connection(address, timeout=timeout_s) as connection:
+        connection.sendall(frame)
+        length = cast(int, struct.unpack(">i", _read(connection, 4))[0])
+        return _read(connection, length)
+
+
+def _read(connection: socket.socket, count: int) -> bytes:
+    received = bytearray()
+    while len(received) < count:
+        try:
+            chunk = connection.recv(count - len(received))
+        except ConnectionResetError as error:
+            raise ConnectionClosed("the connection was reset") from error
+        if not chunk:
+            raise ConnectionClosed(f"closed after {len(received)} of {count} bytes")
+        received += chunk
+    return bytes(received)
