@@ -1,17 +1,15 @@
 """Unmodified Kafka brokers in ZooKeeper mode."""
 
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Self
 
 from kazoo.exceptions import KazooException
 
 from devcluster.java import server_command
-from devcluster.ports import accepts, release_port, reserve_port
+from devcluster.ports import accepts
 from devcluster.processes import ManagedProcess, wait_until
 from devcluster.run_folder import RunFolder
+from devcluster.servers import Server, Startable
 from devcluster.zookeeper import ZooKeeper, connected_client
 
 _SESSION_TIMEOUT_MS = 6_000
@@ -35,7 +33,7 @@ _DEFAULTS: dict[str, object] = {
 }
 
 
-class Broker:
+class Broker(Server):
     """One broker on a fixed loopback port, whose log folder outlives `stop`, `kill` and `restart`.
 
     `stop` is SIGTERM, which is a controlled shutdown: the broker asks the controller to move its leaders
@@ -52,9 +50,10 @@ class Broker:
         rack: str | None = None,
         name: str | None = None,
     ) -> None:
+        super().__init__()
         self.broker_id = broker_id
         self.name = name or f"broker-{broker_id}"
-        self.port = reserve_port()
+        self.port = self._reserve_port()
         self.log_folder = folder.data(self.name) / "log"
         self._zookeeper_connect = zookeeper_connect
         self._settings = self._defaults(rack) | dict(properties or {})
@@ -93,38 +92,11 @@ class Broker:
     def wait_until_ready(self) -> None:
         self.process.wait_until_ready()
 
-    def stop(self) -> None:
-        self.process.stop()
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def pause(self) -> None:
-        """SIGSTOP: the broker keeps its connections and answers nothing."""
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-
     def restart(self, properties: Mapping[str, object] | None = None) -> None:
         """A controlled shutdown and a start, with some properties changed."""
         self.stop()
         self._settings |= dict(properties or {})
         self.start()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Kills the broker and gives its port back."""
-        self.kill()
-        release_port(self.port)
 
     def _defaults(self, rack: str | None) -> dict[str, object]:
         return {
@@ -155,7 +127,7 @@ class Broker:
                 raise ConnectionError(f"ZooKeeper at {self._zookeeper_connect} left: {error!r}") from error
 
 
-class KafkaCluster:
+class KafkaCluster(Startable):
     """Brokers 1..N on one ZooKeeper, started side by side. More can join later with `add_broker`.
 
     `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` gives each broker's rack in
@@ -229,16 +201,3 @@ class KafkaCluster:
         """Kills every broker and gives the ports back."""
         for broker in self.brokers.values():
             broker.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

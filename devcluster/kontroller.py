@@ -1,25 +1,23 @@
 """Our own processes on this machine: the controller core, whole or made to die at a chosen write to ZooKeeper."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import yaml
 
-from devcluster.ports import accepts, release_port, reserve_port
+from devcluster.ports import accepts
 from devcluster.processes import ManagedProcess
 from devcluster.run_folder import RunFolder
+from devcluster.servers import Server
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import connected_client
 
 DEFAULT_CONTROLLER_ID = 1000
 
 
-class ControllerProcess:
+class ControllerProcess(Server):
     """A `kontroller controller run` on fixed loopback ports. Entering the context starts it, leaving it kills it.
 
     It is ready when it listens and `/controller` names it."""
@@ -33,9 +31,10 @@ class ControllerProcess:
         name: str = "controller",
         settings: Mapping[str, object] | None = None,
     ) -> None:
+        super().__init__()
         self.controller_id = controller_id
-        self.port = reserve_port()
-        self.metrics_port = reserve_port()
+        self.port = self._reserve_port()
+        self.metrics_port = self._reserve_port()
         self._zookeeper_connect = zookeeper_connect
         self._name = name
         self._folder = folder
@@ -58,10 +57,6 @@ class ControllerProcess:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Starts and waits until it is the controller. Raises `StartError`."""
-        self.process.start()
-
     def start_to_die(self, at_write: int, *, applied: bool) -> None:
         """Starts, without waiting, a controller that kills itself at the given transaction of its life, counted from 1.
 
@@ -75,30 +70,6 @@ class ControllerProcess:
         self.process.kill()
         self.process = self._whole()
         self.start()
-
-    def stop(self) -> None:
-        self.process.stop()
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def pause(self) -> None:
-        """SIGSTOP: the process hangs, its session expires."""
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.kill()
-        release_port(self.port)
-        release_port(self.metrics_port)
 
     def holds_the_role(self) -> bool:
         """Whether `/controller` names this process's id."""
@@ -117,14 +88,15 @@ class ControllerProcess:
         )
 
 
-class OperatorProcess:
+class OperatorProcess(Server):
     """A `kontroller operator run` with the rights of a kubeconfig. Entering the context starts it, leaving it kills it."""
 
     def __init__(
         self, folder: RunFolder, kubeconfig: Path, *, namespaces: Sequence[str], name: str = "operator"
     ) -> None:
-        self.metrics_port = reserve_port()
-        self.liveness_port = reserve_port()
+        super().__init__()
+        self.metrics_port = self._reserve_port()
+        self.liveness_port = self._reserve_port()
         arguments = [text for namespace in namespaces for text in ("--namespace", namespace)]
         arguments += ["--metrics-port", str(self.metrics_port)]
         arguments += ["--liveness", f"http://127.0.0.1:{self.liveness_port}/healthz"]
@@ -135,26 +107,6 @@ class OperatorProcess:
             env={"KUBECONFIG": str(kubeconfig)},
             ready=lambda: accepts(self.liveness_port),
         )
-
-    def start(self) -> None:
-        self.process.start()
-
-    def stop(self) -> None:
-        self.process.stop()
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.kill()
-        release_port(self.metrics_port)
-        release_port(self.liveness_port)
 
 
 def run_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:

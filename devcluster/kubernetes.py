@@ -15,13 +15,13 @@ from contextlib import closing, contextmanager
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
 from devcluster.ports import release_port, reserve_port
 from devcluster.processes import ManagedProcess
 from devcluster.run_folder import RunFolder
+from devcluster.servers import Startable
 from devcluster.toolchain import require, run
 
 
@@ -72,7 +72,7 @@ class KubernetesCluster:
         return done.stdout
 
 
-class KubernetesApi(KubernetesCluster):
+class KubernetesApi(KubernetesCluster, Startable):
     """An API server of our own: RBAC on, loopback only. Entering the context starts it and leaving kills it."""
 
     def __init__(self, folder: RunFolder, *, name: str = "kubernetes") -> None:
@@ -113,19 +113,6 @@ class KubernetesApi(KubernetesCluster):
         """Kills the API server and starts it again; open watches break."""
         self.process.kill()
         self.process.start()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Kills both and gives the ports back."""

@@ -3,29 +3,27 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 from devcluster.java import server_command
-from devcluster.ports import release_port, reserve_port
 from devcluster.processes import ManagedProcess
 from devcluster.run_folder import RunFolder
+from devcluster.servers import Server
 
 _TICK_TIME_MS = 500
 
 
-class ZooKeeper:
+class ZooKeeper(Server):
     """A ZooKeeper on a fixed loopback port whose data outlives `stop`, `kill` and `restart`.
 
-    Session timeouts between 2 s and 60 s are granted as asked. Entering the context starts it and leaving
-    kills it.
+    Session timeouts between 2 s and 60 s are granted as asked.
     """
 
     def __init__(self, folder: RunFolder, *, name: str = "zookeeper") -> None:
-        self.port = reserve_port()
+        super().__init__()
+        self.port = self._reserve_port()
         self.data_folder = folder.data(name)
         settings = self.data_folder / "zoo.cfg"
         settings.write_text(self._settings())
@@ -41,15 +39,6 @@ class ZooKeeper:
         """The connect string, without a chroot: append `/name` for a tree of one's own."""
         return f"127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        self.process.start()
-
-    def stop(self) -> None:
-        self.process.stop()
-
-    def kill(self) -> None:
-        self.process.kill()
-
     def restart(self) -> None:
         """An orderly stop and a start; sessions survive when their clients reconnect in time."""
         self.stop()
@@ -60,16 +49,6 @@ class ZooKeeper:
         """A connected kazoo client for reading or preparing znodes."""
         with connected_client(self.connect + chroot) as client:
             yield client
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.kill()
-        release_port(self.port)
 
     def _settings(self) -> str:
         settings: dict[str, object] = {
