@@ -1,5 +1,6 @@
 """Any message, made from the fields of its type."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
 from typing import Any
@@ -17,23 +18,28 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "uuid": st.one_of(st.none(), st.uuids().filter(lambda uuid: uuid.int != 0)),
     "error_code": st.sampled_from(ErrorCode),
     "timedelta_i32": st.integers(-(2**31), 2**31 - 1).map(lambda number: timedelta(milliseconds=number)),
+    "bytes": st.binary(max_size=8),
 }
 
 
-def messages(entity_type: Any) -> st.SearchStrategy[Any]:
+Primitives = Mapping[str, st.SearchStrategy[Any]]
+"""What a field of each of Kafka's types may hold."""
+
+
+def messages(entity_type: Any, primitives: Primitives = PRIMITIVES) -> st.SearchStrategy[Any]:
     """Any value of a message type, from its fields."""
-    return st.builds(entity_type, **{part.name: values(part) for part in fields(entity_type)})
+    return st.builds(entity_type, **{part.name: values(part, primitives) for part in fields(entity_type)})
 
 
-def values(part: Any) -> st.SearchStrategy[Any]:
+def values(part: Any, primitives: Primitives) -> st.SearchStrategy[Any]:
     kafka_type = part.metadata.get("kafka_type")
     kind = str(part.type)
     optional = "None" in kind and kafka_type != "uuid"
     if kafka_type is None:
         nested = next(kind for kind in nested_types(part.type) if hasattr(kind, "__dataclass_fields__"))
-        value = st.deferred(lambda: messages(nested))
+        value = st.deferred(lambda: messages(nested, primitives))
     else:
-        value = PRIMITIVES[kafka_type]
+        value = primitives[kafka_type]
     if "tuple" in kind:
         value = st.lists(value, max_size=3).map(tuple)
     return st.none() | value if optional else value

@@ -1,0 +1,126 @@
+"""Whatever is asked, in whatever version: there is one answer, of the right form, and the controller goes on.
+
+The requests are made from the fields of their types, with names, ids and numbers that a cluster has and that it does not
+have, with nulls where the version has them, and pass as bytes through the whole way that a client's request takes.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.index import load_response_schema
+from kio.static.protocol import RequestPayload
+
+from controller_core.controller.served_api import AnyServedApi
+from controller_core.process.run import SERVED_APIS
+from controller_core.wire.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.messages import ControlledShutdownResponse, ErrorCode
+from controller_core.wire.owned_api import OwnedApi
+from tests.unit.controller.checks import simulated_cluster
+from tests.unit.controller.harness import Cluster, tp
+from tests.unit.wire.strategies import PRIMITIVES, TEXT, messages
+
+A_DAY_MS = 24 * 3600 * 1000
+NAMES = ("orders", "moving", "doomed", "new", "", ".", "..", "a/b", "x" * 300, "__consumer_offsets", "orders.x", "\0")
+CONFIGS = ("retention.ms", "cleanup.policy", "unclean.leader.election.enable", "true", "-1", "no.such.key")
+
+numbers = st.sampled_from((-2, -1, 0, 1, 2, 3, 4, 1000))
+LIKELY = {
+    **PRIMITIVES,
+    "int8": numbers.filter(lambda number: number < 100) | PRIMITIVES["int8"],
+    "int16": numbers | PRIMITIVES["int16"],
+    "int32": numbers | PRIMITIVES["int32"],
+    "int64": numbers | PRIMITIVES["int64"],
+    "string": st.sampled_from((*NAMES, *CONFIGS)) | TEXT,
+    "timedelta_i32": st.sampled_from((-1, 0, 1, 60_000, 2**31 - 1)).map(lambda ms: timedelta(milliseconds=ms)),
+}
+
+
+async def busy_cluster(cluster: Cluster) -> None:
+    """Three brokers, a topic at rest, one that is moved and one whose deletion waits for a broker that is down."""
+    cluster.start_brokers(1, 2, 3, 4)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2], [2, 3])
+    cluster.create_topic("moving", [1, 2])
+    cluster.create_topic("doomed", [3, 4])
+    await cluster.settle()
+    cluster.kill_broker(4)
+    cluster.request_reassignment({tp("moving"): [2, 3]})
+    cluster.request_deletion("doomed")
+    await cluster.settle()
+
+
+async def exchange(cluster: Cluster, api: AnyServedApi, request: RequestPayload) -> bytes:
+    frame = encode_request(request, 7, "client")[4:]
+    process = cluster.active
+    answer = asyncio.create_task(OwnedApi(api.versions, process.answer).respond(read_request_head(frame), frame))
+    await cluster.settle(A_DAY_MS * 30)
+    assert answer.done(), f"{request} has no answer"
+    return answer.result()[4:]
+
+
+def response_type(request: RequestPayload) -> Any:
+    key, version = int(request.__api_key__), int(request.__version__)
+    return (
+        ControlledShutdownResponse
+        if key == ControlledShutdownResponse.__api_key__
+        else load_response_schema(key, version)
+    )
+
+
+def error_codes(message: Any) -> Iterator[ErrorCode]:
+    """Every error code that stands anywhere in a message."""
+    for field in fields(message):
+        value = getattr(message, field.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, ErrorCode):
+                yield part
+            elif is_dataclass(part):
+                yield from error_codes(part)
+
+
+@pytest.mark.parametrize("api", SERVED_APIS, ids=lambda api: api.versions.newest.__name__)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_request_has_one_answer_and_the_controller_goes_on(api: AnyServedApi, data: st.DataObject) -> None:
+    version = data.draw(st.integers(api.versions.min, api.versions.max), label="version")
+    requests = data.draw(st.lists(messages(api.versions.request_type(version), LIKELY), min_size=1, max_size=3))
+
+    async def ask() -> None:
+        async with simulated_cluster() as cluster:
+            await busy_cluster(cluster)
+            for request in requests:
+                content = await exchange(cluster, api, request)
+                assert decode_response(response_type(request), content).__version__ == version
+            assert cluster.active.terms == 1
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("api", SERVED_APIS, ids=lambda api: api.versions.newest.__name__)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_any_request_to_a_process_that_is_not_the_controller_is_refused_and_changes_nothing(
+    api: AnyServedApi, data: st.DataObject
+) -> None:
+    version = data.draw(st.integers(api.versions.min, api.versions.max), label="version")
+    request = data.draw(messages(api.versions.request_type(version), LIKELY))
+
+    async def ask() -> None:
+        async with simulated_cluster() as cluster:
+            await busy_cluster(cluster)
+            standby = cluster.start_controller(1001)
+            await cluster.settle()
+            before = cluster.zk.tree.zxid
+            frame = encode_request(request, 7, "client")[4:]
+            answer = await OwnedApi(api.versions, standby.answer).respond(read_request_head(frame), frame)
+            codes = set(error_codes(decode_response(response_type(request), answer[4:])))
+            assert not codes or ErrorCode.not_controller in codes
+            assert cluster.zk.tree.zxid == before
+
+    asyncio.run(ask())
