@@ -10,13 +10,19 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test lint unit real crds build clean
+.PHONY: help demo soak test lint unit real crds build clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data)
 	$(BIN)/python -m devcluster.demo
+
+MINUTES ?= 30
+SEED ?=
+
+soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and check it all (MINUTES=30 SEED=n; none: random)
+	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 test: lint unit real ## Check the code and run every test, those against real servers too
 

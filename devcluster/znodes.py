@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import BadVersionError, NoNodeError, RolledBackError, RuntimeInconsistency
 
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
@@ -42,6 +42,17 @@ class ClusterZnodes:
         znode = self.read(f"/brokers/topics/{topic}")
         return list(znode["partitions"].get(str(partition), [])) if znode else []
 
+    def partitions(self, topic: str) -> dict[int, list[int]]:
+        """AR of each partition; empty where there is no such topic."""
+        znode = self.read(f"/brokers/topics/{topic}")
+        return {int(number): list(brokers) for number, brokers in znode["partitions"].items()} if znode else {}
+
+    def origin(self, topic: str, partition: int) -> tuple[int, ...]:
+        """AR without the replicas that a running reassignment adds: OAR."""
+        znode = self.read(f"/brokers/topics/{topic}") or {"partitions": {}}
+        adding = znode.get("adding_replicas", {}).get(str(partition), [])
+        return tuple(broker for broker in znode["partitions"].get(str(partition), []) if broker not in adding)
+
     def state(self, topic: str, partition: int) -> dict[str, Any]:
         """The state of a partition; leader -1 and an empty ISR where it has none yet."""
         state = self.read(f"/brokers/topics/{topic}/partitions/{partition}/state")
@@ -60,6 +71,11 @@ class ClusterZnodes:
             for partition in partitions
         )
 
+    def reassignments(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        """RAR of each partition that is asked for and not done yet."""
+        znode = self.read(REASSIGN_PARTITIONS) or {"partitions": []}
+        return {(entry["topic"], int(entry["partition"])): tuple(entry["replicas"]) for entry in znode["partitions"]}
+
     def has_reassignments(self) -> bool:
         return self.client.exists(REASSIGN_PARTITIONS) is not None
 
@@ -73,16 +89,37 @@ class ClusterZnodes:
     ) -> None:
         """Creates a topic whose partitions 0, 1, ... have the given replicas, as Kafka's tools do."""
         topic_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        self._create(f"/config/topics/{topic}", {"version": 1, "config": dict(config or {})})
         partitions = {str(partition): list(brokers) for partition, brokers in enumerate(replicas)}
         content = {"version": 3, "topic_id": topic_id, "partitions": partitions}
-        self._create(f"/brokers/topics/{topic}", {**content, "adding_replicas": {}, "removing_replicas": {}})
+        self.client.ensure_path("/config/topics")
+        self.client.ensure_path("/brokers/topics")
+        # Together, so that a lost connection never leaves one without the other.
+        self._write_together({
+            f"/config/topics/{topic}": {"version": 1, "config": dict(config or {})},
+            f"/brokers/topics/{topic}": {**content, "adding_replicas": {}, "removing_replicas": {}},
+        })  # fmt: skip
 
     def add_partitions(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-        """Adds partitions to a topic, as Kafka's tools do."""
-        content = self.read(f"/brokers/topics/{topic}")
-        content["partitions"].update({str(partition): list(brokers) for partition, brokers in replicas.items()})
-        self.client.set(f"/brokers/topics/{topic}", json.dumps(content).encode())
+        """Adds partitions to a topic, as Kafka's tools do, and again when the controller wrote the topic in between."""
+        path = f"/brokers/topics/{topic}"
+        while True:
+            data, stat = self.client.get(path)
+            content = json.loads(data)
+            content["partitions"].update({str(partition): list(brokers) for partition, brokers in replicas.items()})
+            try:
+                self.client.set(path, json.dumps(content).encode(), version=stat.version)
+            except BadVersionError:
+                continue
+            return
+
+    def change_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """Sets some of a topic's configuration and notifies the brokers, as Kafka's tools do."""
+        path = f"/config/topics/{topic}"
+        content = self.read(path) or {"version": 1, "config": {}}
+        content["config"].update(config)
+        self.client.set(path, json.dumps(content).encode())
+        notification = json.dumps({"version": 2, "entity_path": f"topics/{topic}"}).encode()
+        self.client.create("/config/changes/config_change_", notification, sequence=True, makepath=True)
 
     def reassign(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
         """Asks for the reassignment of partitions to RAR."""
@@ -99,6 +136,14 @@ class ClusterZnodes:
 
     def mark_for_deletion(self, topic: str) -> None:
         self.client.ensure_path(f"/admin/delete_topics/{topic}")
+
+    def _write_together(self, contents: Mapping[str, Mapping[str, Any]]) -> None:
+        transaction = self.client.transaction()
+        for path, content in contents.items():
+            transaction.create(path, json.dumps(content).encode())
+        for outcome in transaction.commit():
+            if isinstance(outcome, Exception) and not isinstance(outcome, RolledBackError | RuntimeInconsistency):
+                raise outcome
 
     def _create(self, path: str, content: Mapping[str, Any]) -> None:
         self.client.create(path, json.dumps(content).encode(), makepath=True)

@@ -43,10 +43,14 @@ class Stage:
     _started_s: float = field(default_factory=time.monotonic)
     _step: int = 0
 
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._started_s
+
     def step(self, title: str, why: str) -> None:
         """Announces the next step and what it is for."""
         self._step += 1
-        elapsed = f"[dim]{time.monotonic() - self._started_s:5.1f} s[/]"
+        elapsed = f"[dim]{self.elapsed_s:5.1f} s[/]"
         self.console.print(f"\n{elapsed}  [bold cyan]{self._step}. {title}[/]")
         self.console.print(f"         [dim]{why}[/]")
 
@@ -117,7 +121,7 @@ class Stage:
 
     def close(self, summary: Sequence[str]) -> int:
         """The verdict; returns the exit code."""
-        lines = [*summary, f"It took {time.monotonic() - self._started_s:.0f} s."]
+        lines = [*summary, f"It took {self.elapsed_s:.0f} s."]
         if self.failures:
             lines += ["", "[bold red]Not as it should be:[/]", *(f"  - {failure}" for failure in self.failures)]
         style = "red" if self.failures else "green"

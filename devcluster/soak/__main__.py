@@ -1,0 +1,137 @@
+"""The soak: `make soak MINUTES=30 SEED=n`. It exits with 1 if anything is not as it should be, and keeps the logs then."""
+
+import itertools
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Annotated, Final
+
+import typer
+from kazoo.exceptions import KazooException
+
+from devcluster.demo.stage import Stage
+from devcluster.fill import fill_cache
+from devcluster.load import LoadReport, ReadBackError, lost, read_back
+from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm, wait_until
+from devcluster.soak.checks import problems
+from devcluster.soak.cluster import Soak, running_soak
+from devcluster.soak.schedule import Step, schedule
+from devcluster.soak.tally import read_controller_logs
+from devcluster.toolchain import BuildError, MissingToolError
+
+_REST_DEADLINE_S: Final = 240.0
+_READ_DEADLINE_S: Final = 300.0
+_MOST_SHOWN: Final = 40
+
+
+def main(
+    minutes: Annotated[float, typer.Option(min=0.1, help="For how long things happen.")] = 30.0,
+    seed: Annotated[int | None, typer.Option(help="What decides what happens; none: a random one.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show the seed's schedule and do nothing.")] = False,
+) -> None:
+    """Let things happen to a real cluster while producers run, heal it, and check that nothing is wrong or lost."""
+    chosen = random.randrange(1_000_000) if seed is None else seed  # noqa: S311 - names a test run, guards no secret
+    if show:
+        for step in _steps(chosen, minutes):
+            typer.echo(step)
+        return
+    fill_cache()
+    stage = Stage()
+    again = f"To see the same happen again: make soak MINUTES={minutes:g} SEED={chosen}"
+    stage.say(again)
+    with ending_on_sigterm(), running_soak(stage) as soak:
+        _happen(soak, chosen, minutes)
+        summary = _finish(soak)
+        if stage.failures:
+            soak.folder.keep_logs()
+            summary += [f"Logs: {soak.folder.path / 'logs'}", again]
+        code = stage.close(summary)
+    raise typer.Exit(code)
+
+
+def _steps(seed: int, minutes: float) -> Iterator[Step]:
+    return itertools.takewhile(lambda step: step.at_s < minutes * 60, schedule(seed))
+
+
+def _happen(soak: Soak, seed: int, minutes: float) -> None:
+    soak.stage.step(
+        "Things happen", f"For {minutes:g} minutes, as seed {seed} has it, while producers with acks=all run."
+    )
+    began_s = time.monotonic()
+    for step in _steps(seed, minutes):
+        time.sleep(max(0.0, began_s + step.at_s - time.monotonic()))
+        soak.perform(step.operation)
+
+
+def _finish(soak: Soak) -> list[str]:
+    """Heals and checks; returns the lines of the summary."""
+    stage = soak.stage
+    stage.step("Healing", "Every server runs again, and nothing more happens.")
+    soak.heal()
+    reports = {topic: producer.stop() for topic, producer in soak.producers.items()}
+    stage.step("The checks", "ZooKeeper, every broker's metadata and disk, every acknowledged message, the logs.")
+    _expect_soundness(soak)
+    summary = [_read_back(soak, topic, report) for topic, report in reports.items()]
+    record = read_controller_logs(soak.controller_logs())
+    _expect_none(stage, record.unexpected, "the controllers met nothing that they did not understand")
+    _expect_none(stage, soak.deaths(), "no server ended by itself")
+    stage.console.print()
+    stage.console.print(soak.tally.table())
+    terms = soak.znodes.read("/controller_epoch")
+    return [
+        *summary,
+        f"{record.elections} times another leader was elected; {terms} terms of controllers, {record.terms} of them ours.",
+    ]
+
+
+def _expect_soundness(soak: Soak) -> None:
+    wrong: list[str] = []
+
+    def is_sound() -> bool:
+        try:
+            wrong[:] = problems(soak.snapshot(), soak.expected())
+        except KazooException as error:
+            wrong[:] = [f"ZooKeeper says {error!r}"]
+        return not wrong
+
+    with suppress(ConditionTimeoutError):
+        wait_until(is_sound, "the cluster is as it should be", deadline_s=_REST_DEADLINE_S)
+    _expect_none(soak.stage, wrong, "all is as it should be in ZooKeeper, in the brokers' metadata and on their disks")
+
+
+def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:
+    """Expects every acknowledged message of a topic; returns its line of the summary."""
+    try:
+        values = read_back(soak.kafka.bootstrap_servers, topic, deadline_s=_READ_DEADLINE_S)
+    except ReadBackError as error:
+        soak.stage.expect(False, str(error))
+        return f"{topic}: {len(report.acknowledged)} messages acknowledged, not read back."
+    missing = lost(report.acknowledged, values)
+    examples = f", such as {missing[:3]}" if missing else ""
+    soak.stage.expect(bool(report.acknowledged), f"{topic}: {len(report.acknowledged)} messages were acknowledged")
+    soak.stage.expect(not missing, f"{topic}: {len(missing)} of them are lost{examples}")
+    return (
+        f"{topic}: {len(report.acknowledged)} messages acknowledged, {len(values)} read back, {len(missing)} lost, "
+        f"{len(report.errors)} sends failed, at most {report.longest_pause_s:.0f} s without an acknowledgement."
+    )
+
+
+def _expect_none(stage: Stage, wrong: Sequence[str], what: str) -> None:
+    for problem in wrong[:_MOST_SHOWN]:
+        stage.expect(False, problem)
+    if len(wrong) > _MOST_SHOWN:
+        stage.expect(False, f"and {len(wrong) - _MOST_SHOWN} more like these")
+    if not wrong:
+        stage.expect(True, what)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except (BuildError, MissingToolError, StartError) as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)

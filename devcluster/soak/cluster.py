@@ -1,0 +1,195 @@
+"""What the soak runs on, and how each operation is done to it."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, assert_never
+
+from rich.markup import escape
+
+from devcluster.demo.stage import Stage
+from devcluster.kafka import KafkaCluster
+from devcluster.load import AckedProducer
+from devcluster.processes import wait_until
+from devcluster.run_folder import RunFolder, run_folder
+from devcluster.soak.checks import Expected
+from devcluster.soak.operations import (
+    CrashZooKeeper,
+    KillServer,
+    Operation,
+    PauseServer,
+    ResumeServer,
+    ServerOperation,
+    StartServer,
+    StopServer,
+)
+from devcluster.soak.people import People
+from devcluster.soak.schedule import BROKER_SESSION_S, BROKERS, CONTROLLERS, LOADED_PARTITIONS, LOADED_TOPICS
+from devcluster.soak.servers import Impossible, Server, SoakServer, StandbyController
+from devcluster.soak.snapshot import Snapshot, take_snapshot
+from devcluster.soak.tally import Tally
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import ZooKeeper
+
+_CONTROLLER_IDS: Final = {f"controller-{number}": 999 + number for number in CONTROLLERS}
+_RATE_PER_S: Final = 60.0
+_PROPERTIES: Final = {
+    "zookeeper.session.timeout.ms": int(BROKER_SESSION_S * 1000),
+    "log.segment.delete.delay.ms": 1000,
+}
+_START_DEADLINE_S: Final = 120.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Soak:
+    """Everything that runs. Operations are done beside each other, but one after another on each server."""
+
+    stage: Stage
+    folder: RunFolder
+    zookeeper: ZooKeeper
+    kafka: KafkaCluster
+    znodes: ClusterZnodes
+    people: People
+    servers: dict[str, SoakServer]
+    producers: dict[str, AckedProducer] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    _crashing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
+    _under_way: list[Future[None]] = field(default_factory=list)
+
+    def perform(self, operation: Operation) -> None:
+        """Does it, or says why it cannot be done now; returns at once."""
+        match operation:
+            case StopServer() | KillServer() | StartServer() | PauseServer() | ResumeServer():
+                future = self.servers[operation.server].submit(partial(_operate, operation))
+            case CrashZooKeeper():
+                future = self._crashing.submit(self._crash_zookeeper, operation.down_s)
+            case _:
+                future = self.people.submit(operation)
+        future.add_done_callback(partial(self._note, operation))
+        self._under_way.append(future)
+
+    def heal(self) -> None:
+        """Waits until all that was begun is done, and makes every server run."""
+        self._wait_for(self._under_way)
+        self._under_way.clear()
+        healing = [server.submit(SoakServer.heal) for server in self.servers.values()]
+        self._wait_for(healing)
+        for server, future in zip(self.servers.values(), healing, strict=True):
+            if (error := future.exception()) is not None:
+                self.stage.expect(False, f"{server.name} starts again: {error}")
+
+    def deaths(self) -> list[str]:
+        """What is to be said about servers that ended by themselves."""
+        for server in self.servers.values():
+            server.note_death()
+        return [death for server in self.servers.values() for death in server.deaths]
+
+    def snapshot(self) -> Snapshot:
+        brokers = {
+            number: (("127.0.0.1", broker.port), broker.log_folder) for number, broker in self.kafka.brokers.items()
+        }
+        return take_snapshot(self.znodes.client, brokers)
+
+    def expected(self) -> Expected:
+        return Expected(
+            topics=dict(self.people.expected),
+            deleted=set(self.people.unexpected),
+            controllers=set(_CONTROLLER_IDS.values()),
+            brokers=set(BROKERS),
+        )
+
+    def controller_logs(self) -> list[Path]:
+        return [self.servers[name].server.process.log_path for name in _CONTROLLER_IDS]
+
+    def _wait_for(self, futures: list[Future[None]]) -> None:
+        for future in futures:
+            future.exception()
+
+    def _note(self, operation: Operation, future: Future[None]) -> None:
+        error = future.exception()
+        if error is None:
+            self.tally.note_done(operation)
+            self.stage.say(f"{self.stage.elapsed_s:6.1f} s  {operation}")
+        elif isinstance(error, Impossible):
+            self.tally.note_skipped(operation)
+            self.stage.say(f"{self.stage.elapsed_s:6.1f} s  [dim]{operation}: skipped, {escape(str(error))}[/]")
+        else:
+            self.stage.expect(False, escape(f"{operation}: {error!r}"))
+
+    def _crash_zookeeper(self, down_s: float) -> None:
+        self.zookeeper.kill()
+        time.sleep(down_s)
+        self.zookeeper.start()
+
+
+def _operate(operation: ServerOperation, server: SoakServer) -> None:
+    match operation:
+        case StopServer():
+            server.stop()
+        case KillServer():
+            server.kill()
+        case StartServer():
+            server.start()
+        case PauseServer():
+            server.pause()
+        case ResumeServer():
+            server.resume()
+        case _:
+            assert_never(operation)
+
+
+@contextmanager
+def running_soak(stage: Stage) -> Iterator[Soak]:
+    """Starts everything, the producers last, and ends it again, also after a failed start or Ctrl-C."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(run_folder("soak"))
+        stage.step("Start", f"ZooKeeper, six unmodified brokers, two controllers of ours. Logs: {folder.path / 'logs'}")
+        zookeeper = stack.enter_context(ZooKeeper(folder))
+        kafka = stack.enter_context(KafkaCluster(folder, zookeeper, brokers=len(BROKERS), properties=_PROPERTIES))
+        controllers = {
+            name: stack.enter_context(
+                StandbyController(folder, zookeeper.connect, controller_id=controller_id, name=name)
+            )
+            for name, controller_id in _CONTROLLER_IDS.items()
+        }
+        znodes = ClusterZnodes(stack.enter_context(zookeeper.client()))
+        wait_until(
+            lambda: znodes.controller() in _CONTROLLER_IDS.values(),
+            "ours is the controller",
+            deadline_s=_START_DEADLINE_S,
+        )
+        servers: dict[str, Server] = {f"broker-{number}": broker for number, broker in kafka.brokers.items()}
+        soak = Soak(
+            stage=stage,
+            folder=folder,
+            zookeeper=zookeeper,
+            kafka=kafka,
+            znodes=znodes,
+            people=People(znodes),
+            servers={name: SoakServer(name, server) for name, server in (servers | controllers).items()},
+        )
+        stack.callback(soak.people.close)
+        for server in soak.servers.values():
+            stack.callback(server.close)
+        _start_load(soak, stack)
+        yield soak
+
+
+def _start_load(soak: Soak, stack: ExitStack) -> None:
+    for index, topic in enumerate(LOADED_TOPICS):
+        around = (*BROKERS, *BROKERS)
+        replicas = [around[index + number : index + number + 3] for number in range(LOADED_PARTITIONS)]
+        soak.znodes.create_topic(topic, replicas, {"min.insync.replicas": "2"})
+        soak.people.expected[topic] = LOADED_PARTITIONS
+    for topic in LOADED_TOPICS:
+        wait_until(
+            partial(soak.znodes.is_served, topic, range(LOADED_PARTITIONS)),
+            f"every replica of {topic} is in sync",
+            deadline_s=_START_DEADLINE_S,
+        )
+        producer = AckedProducer(soak.kafka.bootstrap_servers, topic, rate_per_s=_RATE_PER_S)
+        soak.producers[topic] = stack.enter_context(producer)

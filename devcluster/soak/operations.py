@@ -1,0 +1,184 @@
+"""What may happen to a cluster: what people ask of it, and what befalls its servers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Replicas = tuple[int, ...]
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    topic: str
+    replicas: tuple[Replicas, ...]
+    """Of the partitions 0, 1, ..."""
+
+    def __str__(self) -> str:
+        return f"create topic {self.topic} {_listed(self.replicas)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopic:
+    topic: str
+
+    def __str__(self) -> str:
+        return f"delete topic {self.topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecreateTopic:
+    """A topic is deleted, and created again as soon as it is gone."""
+
+    topic: str
+    replicas: tuple[Replicas, ...]
+
+    def __str__(self) -> str:
+        return f"delete topic {self.topic} and create it again {_listed(self.replicas)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions:
+    topic: str
+    replicas: tuple[Replicas, ...]
+    """Of the partitions that come after those there are."""
+
+    def __str__(self) -> str:
+        return f"add partitions to {self.topic} {_listed(self.replicas)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeConfig:
+    topic: str
+    config: Mapping[str, str] = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"configure {self.topic} {' '.join(f'{key}={value}' for key, value in self.config.items())}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassign:
+    targets: Mapping[Partition, Replicas] = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"reassign {_targets(self.targets)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceReassignment:
+    """Other targets for partitions whose reassignment may still be running."""
+
+    targets: Mapping[Partition, Replicas] = field(hash=False)
+
+    def __str__(self) -> str:
+        return f"reassign elsewhere {_targets(self.targets)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelReassignment:
+    """Partitions whose reassignment may still be running go back to where they came from."""
+
+    partitions: tuple[Partition, ...]
+
+    def __str__(self) -> str:
+        return f"take back the reassignment of {_partitions(self.partitions)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectPreferred:
+    partitions: tuple[Partition, ...]
+
+    def __str__(self) -> str:
+        return f"preferred election of {len(self.partitions)} partitions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ServerOperation:
+    server: str
+    """`broker-3`, `controller-1`."""
+
+
+class StopServer(_ServerOperation):
+    """SIGTERM: a broker asks to be relieved first, a controller gives the role back."""
+
+    def __str__(self) -> str:
+        return f"stop {self.server}"
+
+
+class KillServer(_ServerOperation):
+    def __str__(self) -> str:
+        return f"kill {self.server}"
+
+
+class StartServer(_ServerOperation):
+    def __str__(self) -> str:
+        return f"start {self.server}"
+
+
+class PauseServer(_ServerOperation):
+    """SIGSTOP: when it lasts, the server's session ends and the server does not know."""
+
+    def __str__(self) -> str:
+        return f"pause {self.server}"
+
+
+class ResumeServer(_ServerOperation):
+    def __str__(self) -> str:
+        return f"resume {self.server}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashZooKeeper:
+    """ZooKeeper is killed and started again after a while; its data stays."""
+
+    down_s: float
+
+    def __str__(self) -> str:
+        return f"kill ZooKeeper, start it {self.down_s:.1f} s later"
+
+
+SingleRequest = (
+    CreateTopic
+    | DeleteTopic
+    | AddPartitions
+    | ChangeConfig
+    | Reassign
+    | ReplaceReassignment
+    | CancelReassignment
+    | ElectPreferred
+)
+TopicOperation = SingleRequest | RecreateTopic
+ServerOperation = StopServer | KillServer | StartServer | PauseServer | ResumeServer
+Operation = TopicOperation | ServerOperation | CrashZooKeeper
+
+
+def partitions_of(operation: Operation) -> set[Partition]:
+    """The partitions that an operation needs to be there; partition 0 where it needs the topic."""
+    match operation:
+        case DeleteTopic() | RecreateTopic() | AddPartitions() | ChangeConfig():
+            return {(operation.topic, 0)}
+        case Reassign() | ReplaceReassignment():
+            return set(operation.targets)
+        case CancelReassignment() | ElectPreferred():
+            return set(operation.partitions)
+        case _:
+            return set()
+
+
+def kind_of(operation: Operation) -> str:
+    """What an operation is counted as, such as `kill broker`."""
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(operation).__name__).strip()
+    if isinstance(operation, _ServerOperation):
+        return words.replace("server", operation.server.partition("-")[0])
+    return words.replace("zoo keeper", "ZooKeeper")
+
+
+def _listed(replicas: tuple[Replicas, ...]) -> str:
+    return " ".join(f"{{{','.join(map(str, brokers))}}}" for brokers in replicas)
+
+
+def _targets(targets: Mapping[Partition, Replicas]) -> str:
+    return ", ".join(f"{topic}-{number} to {_listed((target,))}" for (topic, number), target in targets.items())
+
+
+def _partitions(partitions: tuple[Partition, ...]) -> str:
+    return ", ".join(f"{topic}-{number}" for topic, number in partitions)

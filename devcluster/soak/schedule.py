@@ -1,0 +1,286 @@
+"""What happens when, as a pure function of a seed: the same seed makes the same schedule, so a failure can be had again.
+
+Operations are dealt from a deck that has each of them in its proportion, shuffled each time anew: all occur before any
+comes again and again. A plan of the cluster, as it would be if each operation did at once what it says, keeps out what
+makes no sense: no operation on a topic that was not created or on a server that is down, never more than two brokers away,
+since with a replication factor of 3 and `min.insync.replicas` 2 nothing would be acknowledged any more, and never both
+controllers, since then Kafka's own would act and not ours.
+"""
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from devcluster.soak.operations import (
+    AddPartitions,
+    CancelReassignment,
+    ChangeConfig,
+    CrashZooKeeper,
+    CreateTopic,
+    DeleteTopic,
+    ElectPreferred,
+    KillServer,
+    Operation,
+    Partition,
+    PauseServer,
+    Reassign,
+    RecreateTopic,
+    ReplaceReassignment,
+    Replicas,
+    ResumeServer,
+    StartServer,
+    StopServer,
+    partitions_of,
+)
+
+BROKERS: Final = (1, 2, 3, 4, 5, 6)
+CONTROLLERS: Final = (1, 2)
+LOADED_TOPICS: Final = ("loaded-1", "loaded-2", "loaded-3")
+"""Topics that are produced to and never deleted, with three replicas always."""
+LOADED_PARTITIONS: Final = 3
+SCRATCH_TOPICS: Final = tuple(f"scratch-{number}" for number in range(1, 9))
+MOST_PARTITIONS: Final = 6
+MOST_BROKERS_AWAY: Final = 2
+BROKER_SESSION_S: Final = 6.0
+
+_DECK: Final = {
+    "create_topic": 5,
+    "delete_topic": 2,
+    "recreate_topic": 2,
+    "add_partitions": 3,
+    "change_config": 3,
+    "reassign": 8,
+    "replace_reassignment": 2,
+    "cancel_reassignment": 2,
+    "stalled_reassignment": 3,
+    "elect_preferred": 4,
+    "stop_broker": 3,
+    "kill_broker": 3,
+    "bounce_broker": 1,
+    "pause_broker": 3,
+    "kill_controller": 2,
+    "stop_controller": 1,
+    "pause_controller": 1,
+    "crash_zookeeper": 1,
+}
+
+_CONFIGS: Final = {
+    "retention.ms": ("86400000", "604800000", "-1"),
+    "segment.bytes": ("16384", "1048576"),
+    "max.message.bytes": ("1048588", "2097164"),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Step:
+    """An operation and when it is due, in seconds from the beginning. Steps are in order; `number` counts them apart."""
+
+    at_s: float
+    number: int
+    operation: Operation
+
+    def __str__(self) -> str:
+        return f"{self.at_s:7.2f} s  {self.operation}"
+
+
+def schedule(seed: int) -> Iterator[Step]:
+    """The endless schedule of a seed, in order of time; the loaded topics are there from the beginning."""
+    return _Dealer(random.Random(seed)).steps()  # noqa: S311 - makes up a test, guards no secret
+
+
+class _Dealer:
+    """Deals operations, and keeps the plan of what there would be."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._now_s = 0.0
+        self._numbers = itertools.count()
+        self._later: list[Step] = []
+        self._partitions: dict[str, int] = dict.fromkeys(LOADED_TOPICS, LOADED_PARTITIONS)
+        self._away: set[str] = set()
+        """Servers that are down or paused, and those for which that is planned."""
+
+    def steps(self) -> Iterator[Step]:
+        for act in self._deal():
+            self._now_s += self._pause_s()
+            while self._later and self._later[0].at_s <= self._now_s:
+                step = heapq.heappop(self._later)
+                if self._is_planned(step.operation):
+                    self._note(step.operation)
+                    yield step
+            for operation in act():
+                self._note(operation)
+                yield Step(self._now_s, next(self._numbers), operation)
+
+    def _deal(self) -> Iterator[Callable[[], Iterable[Operation]]]:
+        while True:
+            names = [name for name, count in _DECK.items() for _ in range(count)]
+            self._rng.shuffle(names)
+            yield from (getattr(self, f"_{name}") for name in names)
+
+    def _pause_s(self) -> float:
+        """Often no more than an instant, so that one thing happens while another is being dealt with."""
+        return self._rng.uniform(0, 0.1) if self._rng.random() < 0.3 else self._rng.uniform(0.3, 4)
+
+    def _follow(self, delay_s: float, operation: Operation) -> None:
+        heapq.heappush(self._later, Step(self._now_s + delay_s, next(self._numbers), operation))
+
+    def _is_planned(self, operation: Operation) -> bool:
+        return all(number < self._partitions.get(topic, 0) for topic, number in partitions_of(operation))
+
+    def _note(self, operation: Operation) -> None:
+        match operation:
+            case CreateTopic() | RecreateTopic():
+                self._partitions[operation.topic] = len(operation.replicas)
+            case DeleteTopic():
+                del self._partitions[operation.topic]
+            case AddPartitions():
+                self._partitions[operation.topic] += len(operation.replicas)
+            case StopServer() | KillServer() | PauseServer():
+                self._away.add(operation.server)
+            case StartServer() | ResumeServer():
+                self._away.discard(operation.server)
+            case _:
+                pass
+
+    # Topics
+
+    def _create_topic(self) -> Iterator[Operation]:
+        if free := [topic for topic in SCRATCH_TOPICS if topic not in self._partitions]:
+            yield CreateTopic(topic=self._rng.choice(free), replicas=self._new_partitions(self._rng.randint(1, 4)))
+
+    def _delete_topic(self) -> Iterator[Operation]:
+        if scratch := self._scratch():
+            yield DeleteTopic(topic=self._rng.choice(scratch))
+
+    def _recreate_topic(self) -> Iterator[Operation]:
+        if scratch := self._scratch():
+            yield RecreateTopic(topic=self._rng.choice(scratch), replicas=self._new_partitions(self._rng.randint(1, 4)))
+
+    def _add_partitions(self) -> Iterator[Operation]:
+        if growing := [topic for topic, count in self._partitions.items() if count < MOST_PARTITIONS]:
+            topic = self._rng.choice(growing)
+            yield AddPartitions(topic=topic, replicas=(self._replicas(topic),))
+
+    def _change_config(self) -> Iterator[Operation]:
+        key = self._rng.choice(list(_CONFIGS))
+        yield ChangeConfig(topic=self._topic(), config={key: self._rng.choice(_CONFIGS[key])})
+
+    # Reassignments and elections
+
+    def _reassign(self) -> Iterator[Operation]:
+        yield Reassign(targets=self._targets())
+
+    def _replace_reassignment(self) -> Iterator[Operation]:
+        targets = self._targets()
+        yield Reassign(targets=targets)
+        self._follow(self._rng.uniform(0.05, 1), ReplaceReassignment(targets=self._elsewhere(targets)))
+
+    def _cancel_reassignment(self) -> Iterator[Operation]:
+        targets = self._targets()
+        yield Reassign(targets=targets)
+        self._follow(self._rng.uniform(0.05, 1), CancelReassignment(partitions=tuple(targets)))
+
+    def _stalled_reassignment(self) -> Iterator[Operation]:
+        """A new replica's broker hangs, so the reassignment is still running when it is replaced, taken back or let be."""
+        hanging = self._present_broker()
+        if hanging is None:
+            return
+        targets = {
+            partition: target if hanging in target else (hanging, *target[1:])
+            for partition, target in self._targets().items()
+        }
+        yield PauseServer(server=f"broker-{hanging}")
+        yield Reassign(targets=targets)
+        change = self._rng.choice((
+            ReplaceReassignment(targets=self._elsewhere(targets)),
+            CancelReassignment(partitions=tuple(targets)),
+            None,
+        ))  # fmt: skip
+        if change is not None:
+            self._follow(self._rng.uniform(0.5, 4), change)
+        self._follow(self._away_s(), ResumeServer(server=f"broker-{hanging}"))
+
+    def _elect_preferred(self) -> Iterator[Operation]:
+        yield ElectPreferred(
+            partitions=tuple((topic, number) for topic, count in self._partitions.items() for number in range(count))
+        )
+
+    # Servers
+
+    def _stop_broker(self) -> Iterator[Operation]:
+        if (broker := self._present_broker()) is not None:
+            yield StopServer(server=f"broker-{broker}")
+            self._follow(self._rng.uniform(1, 20), StartServer(server=f"broker-{broker}"))
+
+    def _kill_broker(self) -> Iterator[Operation]:
+        if (broker := self._present_broker()) is not None:
+            yield KillServer(server=f"broker-{broker}")
+            self._follow(self._rng.uniform(1, 25), StartServer(server=f"broker-{broker}"))
+
+    def _bounce_broker(self) -> Iterator[Operation]:
+        """Back as fast as can be."""
+        if (broker := self._present_broker()) is not None:
+            yield StopServer(server=f"broker-{broker}")
+            self._follow(0, StartServer(server=f"broker-{broker}"))
+
+    def _pause_broker(self) -> Iterator[Operation]:
+        if (broker := self._present_broker()) is not None:
+            yield PauseServer(server=f"broker-{broker}")
+            self._follow(self._away_s(), ResumeServer(server=f"broker-{broker}"))
+
+    def _kill_controller(self) -> Iterator[Operation]:
+        if (controller := self._present_controller()) is not None:
+            yield KillServer(server=controller)
+            self._follow(self._rng.uniform(0.5, 15), StartServer(server=controller))
+
+    def _stop_controller(self) -> Iterator[Operation]:
+        if (controller := self._present_controller()) is not None:
+            yield StopServer(server=controller)
+            self._follow(self._rng.uniform(0.5, 15), StartServer(server=controller))
+
+    def _pause_controller(self) -> Iterator[Operation]:
+        if (controller := self._present_controller()) is not None:
+            yield PauseServer(server=controller)
+            self._follow(self._rng.uniform(0.5, 12), ResumeServer(server=controller))
+
+    def _crash_zookeeper(self) -> Iterator[Operation]:
+        yield CrashZooKeeper(down_s=self._rng.uniform(0, 6))
+
+    # Choices
+
+    def _scratch(self) -> list[str]:
+        return [topic for topic in SCRATCH_TOPICS if topic in self._partitions]
+
+    def _topic(self) -> str:
+        return self._rng.choice(list(self._partitions))
+
+    def _replicas(self, topic: str) -> Replicas:
+        factor = 3 if topic in LOADED_TOPICS else self._rng.choice((1, 2, 3, 3, 3))
+        return tuple(self._rng.sample(BROKERS, factor))
+
+    def _new_partitions(self, count: int) -> tuple[Replicas, ...]:
+        return tuple(self._replicas(SCRATCH_TOPICS[0]) for _ in range(count))
+
+    def _targets(self) -> dict[Partition, Replicas]:
+        topics = [self._topic() for _ in range(self._rng.randint(1, 5))]
+        partitions = {(topic, self._rng.randrange(self._partitions[topic])) for topic in topics}
+        return {(topic, number): self._replicas(topic) for topic, number in sorted(partitions)}
+
+    def _elsewhere(self, targets: dict[Partition, Replicas]) -> dict[Partition, Replicas]:
+        return {(topic, number): self._replicas(topic) for topic, number in targets}
+
+    def _present_broker(self) -> int | None:
+        present = [broker for broker in BROKERS if f"broker-{broker}" not in self._away]
+        return self._rng.choice(present) if len(BROKERS) - len(present) < MOST_BROKERS_AWAY else None
+
+    def _present_controller(self) -> str | None:
+        present = [f"controller-{number}" for number in CONTROLLERS if f"controller-{number}" not in self._away]
+        return self._rng.choice(present) if len(present) == len(CONTROLLERS) else None
+
+    def _away_s(self) -> float:
+        """Shorter than a broker's session, or longer."""
+        return self._rng.choice((self._rng.uniform(0.5, 4), self._rng.uniform(BROKER_SESSION_S + 2, 20)))

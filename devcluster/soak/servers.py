@@ -1,0 +1,129 @@
+"""A server in the soak: its operations happen one after another beside everything else, and it must not die by itself."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, Protocol
+
+from devcluster.kontroller import ControllerProcess
+from devcluster.ports import accepts
+from devcluster.processes import ManagedProcess, wait_until
+
+_START_DEADLINE_S: Final = 150.0
+
+
+class Impossible(Exception):
+    """The cluster's present state does not allow an operation; the message says why."""
+
+
+class Server(Protocol):
+    """A broker or a controller."""
+
+    @property
+    def process(self) -> ManagedProcess: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+class Wanted(Enum):
+    """How a server should be according to what was done to it."""
+
+    UP = auto()
+    PAUSED = auto()
+    DOWN = auto()
+
+
+@dataclass(slots=True)
+class SoakServer:
+    """A running server. What is submitted waits for what was submitted before; the futures say how it went."""
+
+    name: str
+    server: Server
+    wanted: Wanted = Wanted.UP
+    deaths: list[str] = field(default_factory=list)
+    """What is to be said about it when it ended by itself."""
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
+
+    def submit(self, act: Callable[["SoakServer"], None]) -> Future[None]:
+        return self._thread.submit(act, self)
+
+    def close(self) -> None:
+        """Returns when nothing that was submitted is left."""
+        self._thread.shutdown(cancel_futures=True)
+
+    def start(self) -> None:
+        self._require(Wanted.DOWN)
+        self._start()
+
+    def stop(self) -> None:
+        self._require(Wanted.UP)
+        self.wanted = Wanted.DOWN
+        self.server.stop()
+
+    def kill(self) -> None:
+        self._require(Wanted.UP)
+        self.wanted = Wanted.DOWN
+        self.server.kill()
+
+    def pause(self) -> None:
+        self._require(Wanted.UP)
+        self.wanted = Wanted.PAUSED
+        self.server.pause()
+
+    def resume(self) -> None:
+        self._require(Wanted.PAUSED)
+        self.wanted = Wanted.UP
+        self.server.resume()
+
+    def heal(self) -> None:
+        """Makes it run, whatever happened to it."""
+        if self.wanted is Wanted.PAUSED:
+            self.resume()
+        self.note_death()
+        self._start()
+
+    def note_death(self) -> None:
+        """Remembers when it should run and does not."""
+        if self.wanted is not Wanted.DOWN and not self.server.process.is_running:
+            self.deaths.append(f"{self.name} ended by itself, see {self.server.process.log_path}")
+            self.wanted = Wanted.DOWN
+
+    def _require(self, wanted: Wanted) -> None:
+        self.note_death()
+        if self.wanted is not wanted:
+            raise Impossible(f"{self.name} is {self.wanted.name.lower()}")
+
+    def _start(self) -> None:
+        """While ZooKeeper is away nothing starts; it will be back."""
+        deadline = time.monotonic() + _START_DEADLINE_S
+        while True:
+            try:
+                self.server.start()
+            except ConnectionError:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                self.wanted = Wanted.UP
+                return
+
+
+class StandbyController(ControllerProcess):
+    """A controller that is started when it listens: which of several has the role is another question."""
+
+    def start(self) -> None:
+        self.process.spawn()
+        wait_until(
+            lambda: accepts(self.port) or not self.process.is_running,
+            f"{self.process.name} listens",
+            deadline_s=_START_DEADLINE_S,
+        )
