@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from controller_core.controller import deletion, partition_machine, reassignment, replica_machine
+from controller_core.controller import deletion, ledger, partition_machine, reassignment, replica_machine
 from controller_core.controller.cluster_state import bounced
 from controller_core.controller.events import BrokerModified, BrokersChanged
 from controller_core.controller.term import Term
@@ -75,6 +75,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     term.batch.update_metadata(())
     # A broker follows only leaders that it knows to be alive, so it is told of them before anything else.
     term.send_requests()
+    ledger.clean_up(term, brokers.keys())
     # 2. replicas on the newly started broker -> OnlineReplica
     replica_machine.to_online(term, [
         replica

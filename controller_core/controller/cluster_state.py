@@ -9,7 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
+from controller_core.model.ids import (
+    NO_EPOCH,
+    BrokerId,
+    LeaderEpoch,
+    PartitionId,
+    PartitionReplica,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus, ReplicaStatus
 
@@ -21,11 +30,25 @@ class RunningReassignment:
     full: ReplicaAssignment
     """AR as ZooKeeper has it while the reassignment runs: RAR + OAR, with what is added and removed."""
     awaiting_deletion: set[BrokerId] | None = None
-    """The brokers that have not yet answered that they deleted their replica; None before step 9."""
+    """The brokers that have not yet answered whether they deleted their replica; None before step 9."""
+    deleted: set[BrokerId] = field(default_factory=set)
+    """The brokers that answered that they deleted their replica."""
 
     @property
     def target(self) -> tuple[BrokerId, ...]:
         return self.full.target
+
+
+@dataclass(slots=True, kw_only=True)
+class RemovedReplica:
+    """A replica that is assigned no more, and whose broker has not yet answered that it deleted the log."""
+
+    topic_id: TopicId | None
+    """Of the topic that the log is of."""
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    """When it was removed: an answer to what the broker was told under an older one is about a former removal."""
+    is_refused: bool = False
+    """Whether the broker answered that it cannot delete it; it is told again when it starts anew."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +81,7 @@ class ClusterState:
         self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
         self.deletions: dict[TopicName, TopicDeletion] = {}
+        self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
         self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
 
@@ -132,6 +156,10 @@ class ClusterState:
         running = self.reassignments.get(topic_partition)
         leaving = running.full.removing if running else ()
         return (*assigned, *(broker for broker in leaving if broker not in assigned))
+
+    def is_assigned(self, replica: PartitionReplica) -> bool:
+        """Whether the replica is one of its partition, be it on its way out."""
+        return self.has(replica.topic_partition) and replica.broker in self.known_replicas(replica.topic_partition)
 
     def is_being_deleted(self, name: TopicName) -> bool:
         """Whether a topic is served no more; while its deletion waits for a reassignment it is, or that could never end."""

@@ -6,7 +6,7 @@ every replica its state again, elects where there is no leader, and goes on with
 
 import structlog
 
-from controller_core.controller import brokers, deletion, elections, reassignment, startup
+from controller_core.controller import brokers, deletion, elections, ledger, reassignment, startup
 from controller_core.controller.events import IsrChangesNotified
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
@@ -24,11 +24,13 @@ async def on_controller_failover(term: Term) -> None:
     # Brokers take LeaderAndIsr only for brokers that they know to be alive.
     term.batch.update_metadata(())
     term.send_requests()
+    ledger.clean_up(term, term.state.brokers)
     partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
     startup.replica_startup(term, partitions)
     # 2. partitionStateMachine.startup()
     await startup.partition_startup(term, partitions)
+    await reassignment.expel_dropped(term)
     await reassignment.announce(term, repaired)
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)
@@ -47,6 +49,7 @@ async def _load(term: Term) -> list[TopicPartition]:
     znodes = await load_topics(term, await read_topic_names(term))
     term.state.states.update(await read_states(term.zk, term.state.all_partitions()))
     await deletion.load_deletions(term)
+    await ledger.load(term)
     log.info(
         "cluster loaded",
         brokers=sorted(term.state.brokers),
@@ -54,6 +57,7 @@ async def _load(term: Term) -> list[TopicPartition]:
         partitions=len(term.state.states),
         reassignments=len(term.state.reassignments),
         deletions=len(term.state.deletions),
+        removed_replicas=len(term.state.removed_replicas),
     )
     return [
         partition

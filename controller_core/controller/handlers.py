@@ -1,6 +1,7 @@
 """Which operation handles which event while this process is the controller."""
 
-from typing import assert_never
+from collections.abc import Iterable
+from typing import Final, assert_never
 
 import structlog
 from kio.schema.errors import ErrorCode
@@ -10,6 +11,7 @@ from controller_core.controller import (
     deletion,
     elections,
     isr,
+    ledger,
     reassignment,
     topics,
 )
@@ -33,11 +35,15 @@ from controller_core.controller.term import Term
 from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.wire.messages import (
     LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
     StopReplicaRequest,
     StopReplicaResponse,
 )
 
 log = structlog.get_logger()
+
+_EQUAL_TOPIC_ID: Final = (ErrorCode.none, ErrorCode.stale_controller_epoch)
+"""A broker compares the topic id before the leader epoch; it answers the second for an epoch that it has already."""
 
 
 async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for each event; nothing else is decided here
@@ -85,22 +91,45 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
             for topic in answers:
                 for partition in topic.partition_errors:
                     _report(answered, str(topic.topic_id), partition.partition_index, partition.error_code)
+            await _on_replicas_told(term, answered, answers)
         case StopReplicaResponse() as stopped:
             for failure in stopped.partition_errors:
                 _report(answered, failure.topic_name, failure.partition_index, failure.error_code)
             await _on_replicas_deleted(term, answered, stopped)
 
 
-async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
-    known = term.state.brokers.get(answered.broker)
-    if not isinstance(answered.request, StopReplicaRequest) or known is None or known.epoch != answered.broker_epoch:
+async def _on_replicas_told(term: Term, answered: BrokerAnswered, topics: Iterable[LeaderAndIsrTopicError]) -> None:
+    """What the broker's answer says about the logs it has: of the present topics, or of former ones of their names."""
+    if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term, answered):
         return
-    asked = [
-        TopicPartition(topic.topic_name, partition.partition_index)
+    present, other = [], []
+    for topic in topics:
+        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
+        if name is None:
+            continue
+        for partition in topic.partition_errors:
+            if partition.error_code in _EQUAL_TOPIC_ID:
+                present.append(TopicPartition(name, partition.partition_index))
+            elif partition.error_code is ErrorCode.inconsistent_topic_id:
+                other.append(TopicPartition(name, partition.partition_index))
+    await ledger.on_replicas_accepted(term, answered.broker, present)
+    ledger.on_other_topic_found(term, answered.broker, other)
+
+
+def _is_of_present_life(term: Term, answered: BrokerAnswered) -> bool:
+    known = term.state.brokers.get(answered.broker)
+    return known is not None and known.epoch == answered.broker_epoch
+
+
+async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
+    if not isinstance(answered.request, StopReplicaRequest) or not _is_of_present_life(term, answered):
+        return
+    asked = {
+        TopicPartition(topic.topic_name, partition.partition_index): partition.leader_epoch
         for topic in answered.request.topic_states
         for partition in topic.partition_states
         if partition.delete_partition
-    ]
+    }
     failed = {
         TopicPartition(failure.topic_name, failure.partition_index)
         for failure in response.partition_errors
@@ -108,9 +137,13 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     }
     if response.error_code is not ErrorCode.none:
         failed.update(asked)
+    deleted = {partition: epoch for partition, epoch in asked.items() if partition not in failed}
+    ledger.on_replicas_not_deleted(term, answered.broker, failed)
+    await ledger.on_replicas_deleted(term, answered.broker, deleted)
     # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
-    await reassignment.on_replicas_deleted(term, answered.broker, asked)
-    await deletion.on_replicas_deleted(term, answered.broker, [p for p in asked if p not in failed])
+    await reassignment.on_replicas_deleted(term, answered.broker, deleted)
+    await reassignment.on_replicas_not_deleted(term, answered.broker, failed)
+    await deletion.on_replicas_deleted(term, answered.broker, deleted)
 
 
 def _report(answered: BrokerAnswered, topic: str, partition: PartitionId, error_code: ErrorCode) -> None:

@@ -2,8 +2,9 @@
 
 The steps do not run in one go. Steps 1 to 3 begin a reassignment; step 4 waits for the ISR, which changes by AlterPartition
 requests of the leader; steps 5 to 9 move the leader and remove the old replicas; steps 10 to 12 follow when the brokers
-have answered that the old replicas are deleted, so that none of them keeps a log that nobody owns. AR is written last:
-until then the topic's znode holds OAR and RAR, and a new controller goes on from there.
+have answered whether the old replicas are deleted. AR is written last: until then the topic's znode holds OAR and RAR,
+and a new controller goes on from there. A replica that is not deleted by then, because its broker is down, is entered in
+the ledger (`controller_core.controller.ledger`), as is one that is dropped on the way.
 
 A reassignment is asked for in `/admin/reassign_partitions`. What cannot be done is reported and taken out of it, so that
 it never blocks the next one.
@@ -73,7 +74,7 @@ async def begin(term: Term, targets: Targets) -> None:
         term.changes.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
-        await _stop_dropped(term, partition, dropped_replicas(before[partition], assignment))
+    await _drop(term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written})
     await _elect_leaderless(term, written)
     await catch_up(term, written)
     await advance(term, written)
@@ -137,7 +138,12 @@ async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
         return
     # 10. update assigned replica list to RAR in ZK
     final = {partition: complete_reassignment(term.state.reassignments[partition].full) for partition in done}
-    written = await topic_znodes.write_assignments(term, final)
+    deleted = {
+        PartitionReplica(partition, broker)
+        for partition in done
+        for broker in term.state.reassignments[partition].deleted
+    }
+    written = await topic_znodes.write_assignments(term, final, deleted)
     for partition, assignment in written.items():
         full = term.state.reassignments.pop(partition).full
         term.state.set_assignment(partition, assignment)
@@ -154,13 +160,24 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
     """A broker answered that it deleted replicas: reassignments that waited for the last of theirs are finished."""
     affected = [partition for partition in partitions if partition in term.state.reassignments]
     for partition in affected:
+        run = term.state.reassignments[partition]
+        if run.awaiting_deletion is not None:
+            run.awaiting_deletion.discard(broker)
+            run.deleted.add(broker)
+    await finish(term, affected)
+
+
+async def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it cannot delete replicas: nobody waits any longer, the ledger remembers them."""
+    affected = [partition for partition in partitions if partition in term.state.reassignments]
+    for partition in affected:
         if (awaiting := term.state.reassignments[partition].awaiting_deletion) is not None:
             awaiting.discard(broker)
     await finish(term, affected)
 
 
 async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
-    """Brokers died: nobody waits for their answers. What they keep is cleaned up by a person, as with Kafka."""
+    """Brokers died: nobody waits for their answers, the ledger remembers what they have to delete."""
     for run in term.state.reassignments.values():
         if run.awaiting_deletion:
             run.awaiting_deletion.difference_update(dead)
@@ -278,11 +295,38 @@ async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> 
         run.awaiting_deletion = set(run.full.removing) & term.state.live_or_shutting_down
 
 
-async def _stop_dropped(term: Term, partition: TopicPartition, brokers: Iterable[BrokerId]) -> None:
-    """A replaced target: replicas that were being added for the former one are stopped and deleted."""
-    dropped = [PartitionReplica(partition, broker) for broker in brokers]
-    known = [replica for replica in dropped if replica in term.state.replica_status]
-    await replica_machine.delete(term, known)
+async def _drop(term: Term, dropped: Mapping[TopicPartition, Collection[BrokerId]]) -> None:
+    """A replaced target: replicas that were being added for the former one are stopped and deleted.
+
+    Where one of them leads, the leader moves first, so that no partition is without one for longer than that takes."""
+    states = term.state.states
+    led = [p for p, brokers in dropped.items() if (state := states.get(p)) and state.leader_and_isr.leader in brokers]
+    await partition_machine.to_online(term, [p for p in led if _has_electable(term, p)])
+    replicas = [PartitionReplica(partition, broker) for partition, brokers in dropped.items() for broker in brokers]
+    await replica_machine.delete(term, [replica for replica in replicas if replica in term.state.replica_status])
+
+
+def _has_electable(term: Term, partition: TopicPartition) -> bool:
+    isr = term.state.states[partition].leader_and_isr.isr
+    return not term.state.live_replicas(partition).isdisjoint(isr)
+
+
+async def expel_dropped(term: Term) -> None:
+    """A former controller died after it dropped replicas from AR and before it took them out of the ISR: that is done now.
+
+    Where only foreign replicas are in sync, other hands wrote AR, and these stay: they have what the others lack."""
+    foreign = {
+        partition: brokers
+        for partition, state in term.state.states.items()
+        if term.state.has(partition)
+        and not term.state.is_being_deleted(partition.topic)
+        and (brokers := set(state.leader_and_isr.isr).difference(term.state.assignment(partition).replicas))
+        and brokers != set(state.leader_and_isr.isr)
+    }
+    led = [p for p in foreign if term.state.states[p].leader_and_isr.leader in foreign[p] and _has_electable(term, p)]
+    await partition_machine.to_online(term, led)
+    await replica_machine.leave_isr(term, [PartitionReplica(p, broker) for p in foreign for broker in foreign[p]])
+    await _elect_leaderless(term, foreign)
 
 
 async def _elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> None:

@@ -69,6 +69,8 @@ class _ForBroker:
     metadata: dict[TopicPartition, None] | None = None
     stop: dict[TopicPartition, bool] = field(default_factory=dict)
     """Partition -> whether the replica is deleted."""
+    strays: set[TopicPartition] = field(default_factory=set)
+    """Those to stop whose log may be of a topic that had the same name: the present leader epoch says nothing of them."""
 
 
 class RequestBatch:
@@ -108,6 +110,12 @@ class RequestBatch:
         if broker in self._state.live_or_shutting_down:
             stops = self._brokers[broker].stop
             stops[topic_partition] = delete or stops.get(topic_partition, False)
+
+    def delete_stray(self, topic_partition: TopicPartition, broker: BrokerId) -> None:
+        """Makes a broker delete a log that is not of an assigned replica, under whatever leader epoch it knows it."""
+        if broker in self._state.live_or_shutting_down:
+            self.stop_replica(topic_partition, broker, delete=True)
+            self._brokers[broker].strays.add(topic_partition)
 
     def flush(self, sink: RequestSink) -> None:
         """Builds the requests from the present state, hands them on, and starts afresh."""
@@ -156,7 +164,7 @@ class RequestBatch:
                 controller_id=self._identity.id,
                 controller_epoch=self._identity.epoch,
                 broker_epoch=epoch,
-                topic_states=self._stop_topics(requests.stop),
+                topic_states=self._stop_topics(requests),
             )
 
     # LeaderAndIsr
@@ -247,13 +255,13 @@ class RequestBatch:
 
     # StopReplica
 
-    def _stop_topics(self, partitions: Mapping[TopicPartition, bool]) -> tuple[StopReplicaTopicState, ...]:
+    def _stop_topics(self, requests: _ForBroker) -> tuple[StopReplicaTopicState, ...]:
         by_topic: defaultdict[TopicName, list[StopReplicaPartitionState]] = defaultdict(list)
-        for partition, delete in partitions.items():
+        for partition, delete in requests.stop.items():
             by_topic[partition.topic].append(
                 StopReplicaPartitionState(
                     partition_index=partition.partition,
-                    leader_epoch=self._stop_epoch(partition),
+                    leader_epoch=NO_EPOCH if partition in requests.strays else self._stop_epoch(partition),
                     delete_partition=delete,
                 )
             )

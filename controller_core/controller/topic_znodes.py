@@ -1,21 +1,23 @@
 """Reading and rewriting `/brokers/topics/T`, the one place that holds the assigned replicas of a topic.
 
 Whoever rewrites it writes the topic's id back: a topic that lost its id gets another one, and its brokers then refuse
-its partitions (KAFKA-12835).
+its partitions (KAFKA-12835). The ledger of removed replicas is written in the same transaction: a replica that leaves AR
+is in one of the two, whenever the controller dies.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 import structlog
 
+from controller_core.controller import ledger
 from controller_core.controller.events import TopicModified
 from controller_core.controller.term import Term
-from controller_core.model.ids import PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import BadVersion, SetData, ZkNode, ZkVersion
+from controller_core.zk.session import BadVersion, NodeExists, NoNode, SetData, ZkNode, ZkVersion
 
 log = structlog.get_logger()
 
@@ -45,31 +47,63 @@ async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool 
     return {name: znode for name, znode in decoded.items() if znode is not None}
 
 
-async def rewrite_topics(term: Term, topics: Iterable[TopicName], rewrite: Rewrite) -> dict[TopicName, TopicAssignment]:
+async def rewrite_topics(
+    term: Term, topics: Iterable[TopicName], rewrite: Rewrite, deleted: Set[PartitionReplica] = frozenset()
+) -> dict[TopicName, TopicAssignment]:
     """Rewrites the znodes of topics, each from what it holds now; a topic that someone else wrote in between is redone.
 
+    `deleted` are the replicas among the dropped ones that the ledger need not remember.
     Returns the contents that the znodes have afterwards; topics that are gone are left out."""
     contents: dict[TopicName, TopicAssignment] = {}
     remaining = list(topics)
     while remaining:
         znodes = await read_topics(term, remaining)
-        rewritten = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
-        writes = {
-            name: [SetData(path=paths.topic(name), data=codecs.encode_topic(content), version=znodes[name].version)]
+        wanted = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
+        rewritten = {name: ledger.bounded(znodes[name].content, content) for name, content in wanted.items()}
+        changed = {
+            name: (znodes[name].content, content)
             for name, content in rewritten.items()
             if content is not znodes[name].content
         }
-        failed = (await term.writer.write(writes)).failed if writes else {}
+        failed = await _write(term, znodes, changed, deleted) if changed else set()
         contents.update({name: content for name, content in rewritten.items() if name not in failed})
-        remaining = [name for name, error in failed.items() if isinstance(error, BadVersion)]
+        remaining = [name for name in znodes if name in failed or rewritten[name] is not wanted[name]]
     return contents
 
 
+async def _write(
+    term: Term,
+    znodes: Mapping[TopicName, TopicZnode],
+    changed: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
+    deleted: Set[PartitionReplica],
+) -> set[TopicName]:
+    """Writes the new contents, and the ledger with them; returns the topics that must be looked at again."""
+    changes = await ledger.changes_with(term, changed, deleted)
+    outcome = await term.writer.write(
+        {
+            name: [
+                SetData(path=paths.topic(name), data=codecs.encode_topic(content), version=znodes[name].version),
+                *changes[name].operations,
+            ]
+            for name, (_, content) in changed.items()
+        }
+    )
+    for name in outcome.written:
+        ledger.note(term, changes[name])
+    for error in outcome.failed.values():
+        if not isinstance(error, BadVersion | NodeExists | NoNode):
+            raise error
+    return set(outcome.failed)
+
+
 async def write_assignments(
-    term: Term, assignments: Mapping[TopicPartition, ReplicaAssignment]
+    term: Term,
+    assignments: Mapping[TopicPartition, ReplicaAssignment],
+    deleted: Set[PartitionReplica] = frozenset(),
 ) -> dict[TopicPartition, ReplicaAssignment]:
     """Writes the assignments of partitions into the znodes of their topics, one write for a topic.
 
+    `deleted` are the replicas among the dropped ones that the ledger need not remember.
     Returns those that ZooKeeper now has: without the partitions of topics that vanished."""
     by_topic: dict[TopicName, dict[PartitionId, ReplicaAssignment]] = {}
     for (topic, partition), assignment in assignments.items():
@@ -83,7 +117,7 @@ async def write_assignments(
             content, topic_id=content.topic_id or known_id(term, name), partitions={**content.partitions, **changed}
         )
 
-    contents = await rewrite_topics(term, by_topic, with_assignments)
+    contents = await rewrite_topics(term, by_topic, with_assignments, deleted)
     return {
         partition: assignment
         for partition, assignment in assignments.items()

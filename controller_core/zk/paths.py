@@ -1,12 +1,12 @@
 """Where Kafka keeps what in ZooKeeper: the path of every znode that a controller reads, writes or watches.
 
-All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.zk.ZkData`), and no other module of
-Kontroller spells one out.
+All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.zk.ZkData`), but for what is below
+`/kontroller`, which brokers never look at; and no other module of Kontroller spells one out.
 """
 
 from typing import Final
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -31,6 +31,10 @@ DEFAULT_ENTITY: Final = "<default>"
 
 FEATURE: Final = "/feature"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+
+KONTROLLER: Final = "/kontroller"
+"""What Kontroller itself must remember."""
+REMOVED_REPLICAS: Final = f"{KONTROLLER}/removed_replicas"
 
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 """The path given to a sequential create; ZooKeeper appends the number."""
@@ -91,6 +95,23 @@ def topic_config(name: TopicName) -> str:
 def broker_config(broker_id: BrokerId | None) -> str:
     """The dynamic configuration of a broker; with None that of all brokers, the cluster-wide default."""
     return f"{BROKER_CONFIGS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
+
+
+def removed_replica(replica: PartitionReplica) -> str:
+    """The entry of a replica that was taken out of AR and may still have its log. No topic's name has a comma in it."""
+    (topic_name, number), broker_id = replica
+    return f"{REMOVED_REPLICAS}/{broker_id},{topic_name},{number}"
+
+
+def replica_of_removed(name: str) -> PartitionReplica:
+    """The replica of an entry, by the entry's name among the children of `REMOVED_REPLICAS`.
+
+    Raises `ValueError` where the name is not that of an entry.
+    """
+    parts = name.split(",")
+    if len(parts) != 3 or not (parts[0].isdecimal() and parts[1] and parts[2].isdecimal()):
+        raise ValueError(f"{REMOVED_REPLICAS}/{name} is not {REMOVED_REPLICAS}/BROKER,TOPIC,NUMBER")
+    return PartitionReplica(TopicPartition(TopicName(parts[1]), PartitionId(int(parts[2]))), BrokerId(int(parts[0])))
 
 
 def topic_partition_of_state(path: str) -> TopicPartition:

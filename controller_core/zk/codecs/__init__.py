@@ -36,6 +36,7 @@ from controller_core.zk.codecs.notifications import (
     encode_isr_change,
     encode_log_dir_event,
 )
+from controller_core.zk.codecs.removed_replicas import decode_removed_replica, encode_removed_replica
 from controller_core.zk.codecs.topics import (
     decode_partition_state,
     decode_topic,
@@ -59,6 +60,7 @@ __all__ = [
     "decode_preferred_election",
     "decode_producer_id_block",
     "decode_reassignment",
+    "decode_removed_replica",
     "decode_topic",
     "encode_broker",
     "encode_config",
@@ -71,5 +73,6 @@ __all__ = [
     "encode_preferred_election",
     "encode_producer_id_block",
     "encode_reassignment",
+    "encode_removed_replica",
     "encode_topic",
 ]

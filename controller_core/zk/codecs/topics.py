@@ -45,7 +45,7 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
     adding = field(path, json, "adding_replicas", dict, {})
     removing = field(path, json, "removing_replicas", dict, {})
     return TopicAssignment(
-        topic_id=_topic_id(path, field(path, json, "topic_id", str, None)),
+        topic_id=decode_topic_id(path, field(path, json, "topic_id", str, None)),
         partitions={
             _partition_id(path, key): ReplicaAssignment(
                 replicas=_replicas(path, f"partitions.{key}", replicas),
@@ -67,7 +67,7 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
         "removing_replicas": _only_filled({number: p.removing for number, p in partitions.items()}),
     }
     if assignment.topic_id is not None:
-        json["topic_id"] = urlsafe_b64encode(assignment.topic_id.bytes).decode().rstrip("=")
+        json["topic_id"] = encode_topic_id(assignment.topic_id)
     return orjson.dumps(json)
 
 
@@ -123,7 +123,13 @@ def _state_error(path: str, data: bytes) -> MalformedZnode:
     return MalformedZnode(path, f'"leader_recovery_state" must be 0 or 1, found {recovery}')
 
 
-def _topic_id(path: str, text: str | None) -> TopicId | None:
+def encode_topic_id(topic_id: TopicId) -> str:
+    """A topic's id as Kafka writes it: 22 characters of base64url."""
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def decode_topic_id(path: str, text: str | None) -> TopicId | None:
+    """A topic's id as Kafka writes it. Raises `MalformedZnode`."""
     if text is None:
         return None
     if not _TOPIC_ID.fullmatch(text):

@@ -122,6 +122,16 @@ def strays(cluster: Cluster) -> dict[BrokerId, list[TopicPartition]]:
     return {broker_id: partitions for broker_id, partitions in found.items() if partitions}
 
 
+def assert_no_log_is_nobodys(cluster: Cluster) -> None:
+    """Every log on a live broker is of a replica that is assigned to it, of the topic that there is."""
+    state = cluster.active.term.state
+    for broker_id in cluster.live:
+        for partition, topic_id in cluster.brokers[broker_id].logs.items():
+            assert state.has(partition), f"broker {broker_id} keeps {partition}, which does not exist"
+            assert broker_id in state.known_replicas(partition), f"broker {broker_id} keeps {partition}"
+            assert topic_id == state.topics[partition.topic].topic_id, f"{partition}@{broker_id} is of another topic"
+
+
 def _assert_nothing_else_is_known(cluster: Cluster, state: ClusterState) -> None:
     for broker_id in cluster.live:
         unknown = [p for p in cluster.brokers[broker_id].metadata.partitions if not state.has(p)]

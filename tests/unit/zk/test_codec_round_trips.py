@@ -15,6 +15,7 @@ from controller_core.model.ids import (
     LeaderEpoch,
     PartitionEpoch,
     PartitionId,
+    PartitionReplica,
     TopicId,
     TopicName,
     TopicPartition,
@@ -29,7 +30,7 @@ from controller_core.model.metadata import (
     ReplicaAssignment,
     TopicAssignment,
 )
-from controller_core.zk import codecs
+from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
@@ -107,6 +108,14 @@ def test_a_state_comes_back(leadership: LeaderAndIsr, controller_epoch: int, ver
 def test_a_reassignment_comes_back(partitions: dict[TopicPartition, tuple[BrokerId, ...]]) -> None:
     plan = codecs.decode_reassignment(codecs.encode_reassignment(partitions))
     assert (plan.partitions, plan.rejected) == (partitions, ())
+
+
+@given(_brokers, st.integers(0, 2**31 - 1), st.none() | st.uuids().map(TopicId))
+def test_an_entry_of_a_removed_replica_comes_back(broker: BrokerId, number: int, topic_id: TopicId | None) -> None:
+    replica = PartitionReplica(TopicPartition(TopicName("a.b_c-1"), PartitionId(number)), broker)
+    name = paths.removed_replica(replica).removeprefix(f"{paths.REMOVED_REPLICAS}/")
+    assert paths.replica_of_removed(name) == replica
+    assert codecs.decode_removed_replica(replica, codecs.encode_removed_replica(topic_id)) == topic_id
 
 
 @given(st.lists(_partitions, unique=True).map(tuple))

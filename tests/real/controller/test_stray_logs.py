@@ -1,0 +1,96 @@
+"""Logs of replicas that were taken away from a broker while it could not be told: they are deleted when it can be."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from devcluster.processes import wait_until
+from tests.real.controller.clusters import OurCluster
+
+LEDGER = "/kontroller/removed_replicas"
+
+
+def log_folder(cluster: OurCluster, broker: int, topic: str) -> Path:
+    return cluster.kafka.broker(broker).log_folder / f"{topic}-0"
+
+
+def wait_until_the_ledger_is_empty(cluster: OurCluster) -> None:
+    wait_until(lambda: not cluster.znodes.client.get_children(LEDGER), "the ledger is empty", deadline_s=60)
+
+
+def move_away_from_killed(cluster: OurCluster, topic: str, broker: int, target: list[int]) -> None:
+    cluster.kafka.broker(broker).kill()
+    wait_until(lambda: broker not in cluster.live_brokers(), f"{broker} is gone", deadline_s=60)
+    cluster.znodes.reassign({(topic, 0): target})
+    cluster.wait_until_moved(topic, 0, target)
+    assert log_folder(cluster, broker, topic).exists()
+    assert cluster.znodes.client.get_children(LEDGER) == [f"{broker},{topic},0"]
+
+
+def test_the_log_on_a_killed_broker_is_deleted_when_it_returns(our_cluster: OurCluster) -> None:
+    our_cluster.serve_topic("stray", [[1, 2, 3]])
+    move_away_from_killed(our_cluster, "stray", 3, [1, 2, 4])
+    our_cluster.kafka.broker(3).start()
+    wait_until(lambda: not log_folder(our_cluster, 3, "stray").exists(), "the log is gone", deadline_s=60)
+    wait_until_the_ledger_is_empty(our_cluster)
+    assert our_cluster.znodes.is_served("stray", [0])
+
+
+@pytest.mark.timeout(300)
+def test_a_topic_of_the_same_name_is_served_where_the_log_of_its_predecessor_was(our_cluster: OurCluster) -> None:
+    our_cluster.serve_topic("again", [[1, 2, 3]])
+    move_away_from_killed(our_cluster, "again", 3, [1, 2])
+    our_cluster.znodes.mark_for_deletion("again")
+    wait_until(lambda: our_cluster.znodes.read("/brokers/topics/again") is None, "the topic is gone", deadline_s=60)
+    our_cluster.znodes.create_topic("again", [[3, 4]])
+    wait_until(lambda: our_cluster.znodes.isr("again", 0) == [4], "4 serves it alone", deadline_s=60)
+    our_cluster.kafka.broker(3).start()
+    our_cluster.wait_until_served("again", range(1))
+    assert "INCONSISTENT_TOPIC_ID" not in our_cluster.broker_log(4)
+    wait_until_the_ledger_is_empty(our_cluster)
+    our_cluster.kafka.broker(3).restart()
+    our_cluster.wait_until_served("again", range(1))
+
+
+@pytest.mark.timeout(400)
+def test_replicas_that_a_dead_controller_dropped_and_did_not_stop_are_deleted_by_the_next(
+    our_cluster: OurCluster,
+) -> None:
+    """It dies with the write that takes the reassignment back: 5 and 6 were never told that they are not wanted."""
+    znodes, controller = our_cluster.znodes, our_cluster.controller
+    our_cluster.serve_topic("dropped", [[1, 2]])
+    our_cluster.kafka.broker(4).kill()
+    wait_until(lambda: 4 not in our_cluster.live_brokers(), "4 is gone", deadline_s=60)
+    controller.kill()
+    running = {
+        "partitions": {"0": [4, 5, 6, 1, 2]},
+        "adding_replicas": {"0": [4, 5, 6]},
+        "removing_replicas": {"0": [1, 2]},
+    }
+    topic = {**znodes.read("/brokers/topics/dropped"), **running}
+    znodes.client.set("/brokers/topics/dropped", json.dumps(topic).encode())
+    controller.restart_whole()
+    for broker in (5, 6):
+        wait_until(log_folder(our_cluster, broker, "dropped").exists, f"{broker} has begun", deadline_s=60)
+    controller.kill()
+    znodes.reassign({("dropped", 0): [1, 2]})
+    die_with_the_write_of_ar(our_cluster)
+    assert sorted(znodes.client.get_children(LEDGER)) == [f"{broker},dropped,0" for broker in (4, 5, 6)]
+    controller.restart_whole()
+    folders = [log_folder(our_cluster, broker, "dropped") for broker in (5, 6)]
+    wait_until(lambda: not any(folder.exists() for folder in folders), f"{folders} are gone", deadline_s=60)
+    our_cluster.kafka.broker(4).start()
+    wait_until_the_ledger_is_empty(our_cluster)
+    our_cluster.wait_until_served("dropped", range(1))
+
+
+def die_with_the_write_of_ar(our_cluster: OurCluster) -> None:
+    """Starts controllers that die with their first, second, ... write, until one of these was that of AR."""
+    controller = our_cluster.controller
+    for write in range(1, 20):
+        controller.start_to_die(write, applied=True)
+        wait_until(lambda: not controller.process.is_running, f"the controller dies at write {write}", deadline_s=60)
+        if our_cluster.znodes.assigned("dropped", 0) == [1, 2]:
+            return
+    raise AssertionError("AR was never written")
