@@ -31,6 +31,13 @@ def run(
     unclean_leader_election_enable: Annotated[
         bool | None, typer.Option(help="Default of topics that do not set it themselves.")
     ] = None,
+    delete_topic_enable: Annotated[bool | None, typer.Option(help="Whether topics may be deleted at all.")] = None,
+    num_partitions: Annotated[
+        int | None, typer.Option(help="Partitions of topics created without saying how many.")
+    ] = None,
+    default_replication_factor: Annotated[
+        int | None, typer.Option(help="Replicas of topics created without saying how many.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:

@@ -2,7 +2,21 @@
 
 from typing import Final
 
-from controller_core.admin import list_reassignments
+from controller_core.admin import (
+    alter_scram,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    list_reassignments,
+)
 from controller_core.controller.served_api import AnyServedApi
 
-CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (list_reassignments.API,)
+CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (
+    create_topics.API,
+    delete_topics.API,
+    create_partitions.API,
+    elect_leaders.API,
+    list_reassignments.API,
+    alter_scram.API,
+)

@@ -27,6 +27,8 @@ class Election(Enum):
     REASSIGNED = auto()
     PREFERRED = auto()
     CONTROLLED_SHUTDOWN = auto()
+    UNCLEAN = auto()
+    """As OFFLINE, and a person allowed a leader from outside the ISR, whatever the topic says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,12 +155,12 @@ def _selection(
 ) -> Selection | NoLeader:
     assignment = term.state.assignment(partition)
     match election:
-        case Election.OFFLINE:
+        case Election.OFFLINE | Election.UNCLEAN:
             return leader_selectors.offline_partition_leader(
                 assignment.replicas,
                 current,
                 term.state.live_replicas(partition),
-                unclean_allowed=partition.topic in unclean_topics,
+                unclean_allowed=election is Election.UNCLEAN or partition.topic in unclean_topics,
             )
         case Election.REASSIGNED:
             return leader_selectors.reassigned_partition_leader(assignment.target, current, term.state.live)

@@ -27,6 +27,21 @@ class Settings(Protocol):
         """The default of topics that do not say `unclean.leader.election.enable` themselves."""
         ...
 
+    @property
+    def delete_topic_enable(self) -> bool:
+        """Whether topics may be deleted at all."""
+        ...
+
+    @property
+    def num_partitions(self) -> int:
+        """The partitions of a topic that is created without saying how many."""
+        ...
+
+    @property
+    def default_replication_factor(self) -> int:
+        """The replicas of each partition of a topic that is created without saying how many."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:

@@ -43,6 +43,11 @@ class ControllerProcessSettings(BaseSettings):
     unclean_leader_election_enable: bool = Field(
         default=False, description="The default of topics that do not set unclean.leader.election.enable."
     )
+    delete_topic_enable: bool = Field(default=True, description="Whether topics may be deleted at all.")
+    num_partitions: int = Field(default=1, ge=1, description="Partitions of topics created without saying how many.")
+    default_replication_factor: int = Field(
+        default=1, ge=1, description="Replicas of each partition of topics created without saying how many."
+    )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("listen")

@@ -26,6 +26,7 @@ LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
 CONFIG: Final = "/config"
 TOPIC_CONFIGS: Final = f"{CONFIG}/topics"
 BROKER_CONFIGS: Final = f"{CONFIG}/brokers"
+USER_CONFIGS: Final = f"{CONFIG}/users"
 CONFIG_CHANGES: Final = f"{CONFIG}/changes"
 DEFAULT_ENTITY: Final = "<default>"
 
@@ -112,6 +113,11 @@ def replica_of_removed(name: str) -> PartitionReplica:
     if len(parts) != 3 or not (parts[0].isdecimal() and parts[1] and parts[2].isdecimal()):
         raise ValueError(f"{REMOVED_REPLICAS}/{name} is not {REMOVED_REPLICAS}/BROKER,TOPIC,NUMBER")
     return PartitionReplica(TopicPartition(TopicName(parts[1]), PartitionId(int(parts[2]))), BrokerId(int(parts[0])))
+
+
+def user_config(sanitized_name: str) -> str:
+    """The quotas and SCRAM credentials of a user, by the name as Kafka encodes it in paths."""
+    return f"{USER_CONFIGS}/{sanitized_name}"
 
 
 def topic_partition_of_state(path: str) -> TopicPartition:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from controller_core.model.ids import TopicName
 from controller_core.model.placement import NotEnoughBrokers
+from controller_core.model.topic_configs import complaints
 from controller_core.zk import paths
 from controller_operator.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, listed
@@ -26,7 +27,6 @@ from controller_operator.plans.topic_moves import Moves, plan_moves
 from controller_operator.plans.topic_status import Finding, topic_plan
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import AdoptionPolicy, DriftPolicy, KafkaTopic, KafkaTopicStatus
-from controller_operator.topic_configs import complaints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

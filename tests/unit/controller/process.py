@@ -36,6 +36,9 @@ class ProcessSettings:
     """The settings of a controller process in tests."""
 
     unclean_leader_election_enable: bool = False
+    delete_topic_enable: bool = True
+    num_partitions: int = 1
+    default_replication_factor: int = 1
     zookeeper_timeout_ms: int = 60_000
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_operator.topic_configs import complaints
+from controller_core.model.topic_configs import complaints
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,16 @@ def test_what_brokers_accept_is_accepted(key: str, value: str) -> None:
         ("min.insync.replicas", "0"),
         ("message.timestamp.type", "logappendtime"),
         ("retention", "1"),
+        ("compression.gzip.level", "0"),
+        ("remote.log.copy.disable", "no"),
     ],
 )
 def test_what_brokers_would_refuse_is_named(key: str, value: str) -> None:
     (complaint,) = complaints({"segment.ms": "1", key: value})
     assert complaint.startswith(f"{key}: ")
+
+
+def test_sound_values_that_contradict_each_other_are_named() -> None:
+    (complaint,) = complaints({"min.compaction.lag.ms": "20", "max.compaction.lag.ms": "10"})
+    assert complaint.startswith("min.compaction.lag.ms: ")
+    assert complaints({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "10"}) == []

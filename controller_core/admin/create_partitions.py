@@ -1,0 +1,219 @@
+"""CreatePartitions: a topic grows. The topic's id and its partitions so far are written back as they are."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kio.schema.errors import ErrorCode
+
+from controller_core.admin.create_topics import MAX_ZNODE_BYTES
+from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
+from controller_core.controller import topics
+from controller_core.controller.isr import NO_THROTTLE
+from controller_core.controller.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.term import Term
+from controller_core.controller.topic_znodes import TopicZnode, read_topics
+from controller_core.model import topic_names
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.placement import NotEnoughBrokers, place_partitions
+from controller_core.wire.versions import Versions
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import BadVersion, SetData
+
+_MAX_PARTITIONS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """A topic that may grow, with what its znode is to hold."""
+
+    name: TopicName
+    znode: TopicZnode
+    assignment: TopicAssignment
+
+    @property
+    def added(self) -> list[TopicPartition]:
+        return [
+            TopicPartition(self.name, p) for p in self.assignment.partitions if p not in self.znode.content.partitions
+        ]
+
+
+Outcomes = Mapping[int, Growth | Refused]
+"""What became of each entry of the request, by its position."""
+
+
+async def on_create_partitions(term: Term, request: CreatePartitionsRequest) -> Answer:
+    """Adds the partitions that may be added; the other topics have the error of the first check that they fail."""
+    outcomes = await _check(term, dict(enumerate(request.topics)))
+    if not request.validate_only:
+        outcomes = await _write(term, request, outcomes)
+    grown = list(_growing(outcomes).values())
+    if request.validate_only or not grown:
+        return _response(request, outcomes)
+    if request.timeout <= timedelta():
+        return _response(request, _timed_out(outcomes, {growth.name for growth in grown}))
+    return Waiting(
+        timeout_ms=request.timeout / timedelta(milliseconds=1),
+        outcome=lambda term: None if _leaderless(term, grown) else _response(request, outcomes),
+        overdue=lambda term: _response(request, _timed_out(outcomes, _leaderless(term, grown))),
+    )
+
+
+def refusal(request: CreatePartitionsRequest, error_code: ErrorCode) -> CreatePartitionsResponse:
+    """The answer that refuses every topic of the request."""
+    return _response(request, dict.fromkeys(range(len(request.topics)), Refused(error_code)))
+
+
+async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict[int, Growth | Refused]:
+    entries = Counter(topic.name for topic in asked.values())
+    legal = [TopicName(name) for name in entries if topic_names.why_illegal(name) is None]
+    znodes = await read_topics(term, legal)
+    twice = Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
+
+    def outcome(topic: CreatePartitionsTopic) -> Growth | Refused:
+        if entries[topic.name] > 1:
+            return twice
+        return outcome_of(lambda: _checked(term, topic, znodes.get(TopicName(topic.name))))
+
+    return {at: outcome(topic) for at, topic in asked.items()}
+
+
+def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None) -> Growth:
+    """The topic as it would be; raises `Refused`."""
+    name = TopicName(topic.name)
+    if name in term.state.deletions:
+        raise Refused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
+    if znode is not None and any(assignment.is_being_reassigned for assignment in znode.content.partitions.values()):
+        message = f"A partition reassignment is in progress for the topic '{name}'."
+        raise Refused(ErrorCode.reassignment_in_progress, message)
+    if znode is None or not znode.content.partitions:
+        raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+    present = znode.content.partitions
+    increment = topic.count - len(present)
+    if increment < 0:
+        message = f"Topic currently has {len(present)} partitions, which is higher than the requested {topic.count}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    if increment == 0:
+        raise Refused(ErrorCode.invalid_partitions, f"Topic already has {len(present)} partitions.")
+    if topic.count > _MAX_PARTITIONS:
+        raise Refused(ErrorCode.invalid_partitions, f"Number of partitions must not be larger than {_MAX_PARTITIONS}.")
+    new = [PartitionId(number) for number in range(len(present), topic.count)]
+    factor = len(present[PartitionId(0)].replicas) if PartitionId(0) in present else 1
+    replicas = _placed(term, name, new, factor) if topic.assignments is None else _given(term, topic, new, factor)
+    partitions = {**present, **{number: ReplicaAssignment(replicas=replicas[number]) for number in new}}
+    assignment = replace(znode.content, partitions=partitions)
+    if len(codecs.encode_topic(assignment)) > MAX_ZNODE_BYTES:
+        raise Refused(ErrorCode.invalid_partitions, f"{topic.count} partitions are more than fit into one znode.")
+    return Growth(name=name, znode=znode, assignment=assignment)
+
+
+def _placed(
+    term: Term, name: TopicName, new: list[PartitionId], factor: int
+) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+    racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
+    try:
+        return place_partitions(name, new, factor, racks)
+    except NotEnoughBrokers as error:
+        message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
+        raise Refused(ErrorCode.invalid_replication_factor, message) from error
+
+
+def _given(
+    term: Term, topic: CreatePartitionsTopic, new: list[PartitionId], factor: int
+) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+    invalid = ErrorCode.invalid_replica_assignment
+    lists = [tuple(BrokerId(broker) for broker in given.broker_ids) for given in topic.assignments or ()]
+    unknown = sorted({broker for brokers in lists for broker in brokers} - term.state.brokers.keys())
+    if unknown:
+        raise Refused(invalid, f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
+    if len(lists) != len(new):
+        message = f"Increasing the number of partitions by {len(new)} but {len(lists)} assignments provided."
+        raise Refused(invalid, message)
+    replicas = dict(zip(new, lists, strict=True))
+    for number, brokers in replicas.items():
+        if not brokers:
+            raise Refused(invalid, f"Cannot have replication factor of 0 for partition id {number}.")
+        if len(set(brokers)) != len(brokers):
+            message = f"Duplicate brokers not allowed in replica assignment: {list(brokers)} for partition id {number}."
+            raise Refused(invalid, message)
+    odd = {number: len(brokers) for number, brokers in replicas.items() if len(brokers) != factor}
+    if odd:
+        message = (
+            f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
+            f"{list(odd)} have replication factors {list(odd.values())}, respectively."
+        )
+        raise Refused(invalid, message)
+    return replicas
+
+
+async def _write(
+    term: Term, request: CreatePartitionsRequest, outcomes: dict[int, Growth | Refused]
+) -> dict[int, Growth | Refused]:
+    """Writes what was checked; a topic that someone else wrote in between is checked again."""
+    settled = dict(outcomes)
+    remaining = _growing(outcomes)
+    while remaining:
+        failed = (
+            await term.writer.write(
+                {
+                    at: [
+                        SetData(
+                            path=paths.topic(growth.name),
+                            data=codecs.encode_topic(growth.assignment),
+                            version=growth.znode.version,
+                        )
+                    ]
+                    for at, growth in remaining.items()
+                }
+            )
+        ).failed
+        for growth in (growth for at, growth in remaining.items() if at not in failed):
+            await topics.on_topic_modified(term, growth.name)
+        again = {at: request.topics[at] for at, error in failed.items() if isinstance(error, BadVersion)}
+        gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted meanwhile.")
+        settled |= dict.fromkeys(failed.keys() - again.keys(), gone) | await _check(term, again)
+        remaining = _growing({at: settled[at] for at in again})
+    return settled
+
+
+def _growing(outcomes: Outcomes) -> dict[int, Growth]:
+    return {at: outcome for at, outcome in outcomes.items() if isinstance(outcome, Growth)}
+
+
+def _leaderless(term: Term, grown: Iterable[Growth]) -> set[TopicName]:
+    return {
+        growth.name
+        for growth in grown
+        if not all(term.state.is_leader_live(partition) for partition in growth.added if term.state.has(partition))
+    }
+
+
+def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
+    return {
+        at: TIMED_OUT if isinstance(outcome, Growth) and outcome.name in late else outcome
+        for at, outcome in outcomes.items()
+    }
+
+
+def _response(request: CreatePartitionsRequest, outcomes: Outcomes) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            CreatePartitionsTopicResult(
+                name=topic.name,
+                error_code=outcome.error_code if isinstance(outcome := outcomes[at], Refused) else ErrorCode.none,
+                error_message=outcome.message if isinstance(outcome, Refused) else None,
+            )
+            for at, topic in enumerate(request.topics)
+        ),
+    )
+
+
+API: Final = ServedApi(
+    versions=Versions(CreatePartitionsRequest, oldest=0), answer=on_create_partitions, refuse=refusal
+)

@@ -1,0 +1,272 @@
+"""CreateTopics: Kafka's checks in Kafka's order, one atomic write for each topic, and leaders before the answer.
+
+Kafka answers when its metadata cache shows a leader for every partition. Here the controller creates the partitions in
+the same event, so the answer waits only for partitions none of whose replicas is on a live broker.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i8, i16, i32
+
+from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
+from controller_core.controller import topics
+from controller_core.controller.config_writes import ensure_paths, write_config
+from controller_core.controller.isr import NO_THROTTLE
+from controller_core.controller.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.term import Term
+from controller_core.model import topic_names
+from controller_core.model.ids import BrokerId, PartitionId, TopicName
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.placement import place_partitions
+from controller_core.model.topic_configs import TOPIC_CONFIGS, complaints
+from controller_core.wire.versions import Versions
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create, NodeExists
+
+NOT_GIVEN: Final = -1
+"""A count or factor that the request leaves to the cluster's defaults, or to the assignment."""
+
+MAX_ZNODE_BYTES: Final = 600_000
+"""What a topic may take of a transaction: ZooKeeper refuses requests above its jute.maxbuffer, 1 MiB unless configured."""
+
+_MAX_PARTITIONS: Final = 100_000
+_TOPIC_SOURCE: Final = i8(1)
+_DEFAULT_SOURCE: Final = i8(5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that may be created."""
+
+    name: TopicName
+    assignment: TopicAssignment
+    config: Mapping[str, str]
+
+
+Outcomes = Mapping[int, NewTopic | Refused]
+"""What became of each entry of the request, by its position."""
+
+
+async def on_create_topics(term: Term, request: CreateTopicsRequest) -> Answer:
+    """Creates what may be created; the others have the error of the first check that they fail."""
+    outcomes: dict[int, NewTopic | Refused] = await _check(term, request.topics)
+    if not request.validate_only:
+        outcomes |= await _create(term, {at: new for at, new in outcomes.items() if isinstance(new, NewTopic)})
+    created = [new.name for new in outcomes.values() if isinstance(new, NewTopic)]
+    if request.validate_only or not created:
+        return _response(request, outcomes)
+    if request.timeout <= timedelta():
+        return _response(request, _timed_out(outcomes, created))
+    return Waiting(
+        timeout_ms=request.timeout / timedelta(milliseconds=1),
+        outcome=lambda term: None if _leaderless(term, created) else _response(request, outcomes),
+        overdue=lambda term: _response(request, _timed_out(outcomes, _leaderless(term, created))),
+    )
+
+
+def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopicsResponse:
+    """The answer that refuses every topic of the request."""
+    return _response(request, dict.fromkeys(range(len(request.topics)), Refused(error_code)))
+
+
+async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, NewTopic | Refused]:
+    entries = Counter(topic.name for topic in asked)
+    taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.why_illegal(name) is None])
+    normalized = dict(topic_names.by_normalized(term.state.topics))
+    twice = Refused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
+
+    def outcome(topic: CreatableTopic) -> NewTopic | Refused:
+        if entries[topic.name] > 1:
+            return twice
+        new = outcome_of(lambda: _checked(term, topic, taken, normalized))
+        if isinstance(new, NewTopic):
+            normalized[topic_names.normalized(new.name)] = new.name
+        return new
+
+    return {at: outcome(topic) for at, topic in enumerate(asked)}
+
+
+def _checked(
+    term: Term, topic: CreatableTopic, taken: Mapping[TopicName, str], normalized: Mapping[str, TopicName]
+) -> NewTopic:
+    """The topic as it would be created; raises `Refused`."""
+    name = TopicName(topic.name)
+    if name == topic_names.CLUSTER_METADATA_TOPIC:
+        raise Refused(ErrorCode.topic_authorization_failed, "Authorization failed.")
+    if name in term.state.topics and name not in term.state.deletions:
+        raise Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        raise Refused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
+    replicas = _given_replicas(topic) if topic.assignments else _placed_replicas(term, topic)
+    illegal = topic_names.why_illegal(name)
+    if illegal is not None:
+        raise Refused(ErrorCode.invalid_topic_exception, illegal)
+    if name in taken:
+        raise Refused(ErrorCode.topic_already_exists, taken[name])
+    other = normalized.get(topic_names.normalized(name))
+    if other is not None:
+        raise Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
+    _check_replicas(term, replicas)
+    config = {config.name: config.value for config in topic.configs if config.value is not None}
+    wrong = complaints(config)
+    if wrong:
+        raise Refused(ErrorCode.invalid_config, "; ".join(wrong))
+    assignment = TopicAssignment(
+        topic_id=term.clock.new_topic_id(),
+        partitions={PartitionId(number): ReplicaAssignment(replicas=replicas[number]) for number in sorted(replicas)},
+    )
+    if len(codecs.encode_topic(assignment)) + len(codecs.encode_config(config)) > MAX_ZNODE_BYTES:
+        raise Refused(ErrorCode.invalid_partitions, f"{len(replicas)} partitions are more than fit into one znode.")
+    return NewTopic(name=name, assignment=assignment, config=config)
+
+
+def _given_replicas(topic: CreatableTopic) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    if topic.num_partitions != NOT_GIVEN or topic.replication_factor != NOT_GIVEN:
+        raise Refused(
+            ErrorCode.invalid_request,
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time.",
+        )
+    return {
+        PartitionId(assignment.partition_index): tuple(BrokerId(broker) for broker in assignment.broker_ids)
+        for assignment in topic.assignments
+    }
+
+
+def _placed_replicas(term: Term, topic: CreatableTopic) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    settings = term.settings
+    count = settings.num_partitions if topic.num_partitions == NOT_GIVEN else topic.num_partitions
+    factor = settings.default_replication_factor if topic.replication_factor == NOT_GIVEN else topic.replication_factor
+    if count <= 0:
+        raise Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
+    if count > _MAX_PARTITIONS:
+        raise Refused(ErrorCode.invalid_partitions, f"Number of partitions must not be larger than {_MAX_PARTITIONS}.")
+    if factor <= 0:
+        raise Refused(ErrorCode.invalid_replication_factor, "Replication factor must be larger than 0.")
+    racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
+    if factor > len(racks):
+        message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
+        raise Refused(ErrorCode.invalid_replication_factor, message)
+    return place_partitions(TopicName(topic.name), map(PartitionId, range(count)), factor, racks)
+
+
+def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> None:
+    """As Kafka, which lets an assignment name brokers that are not there: the partition waits for them."""
+    invalid = ErrorCode.invalid_replica_assignment
+    if len({len(brokers) for brokers in replicas.values()}) != 1 or not all(replicas.values()):
+        raise Refused(invalid, "All partitions should have the same number of replicas")
+    for number, brokers in replicas.items():
+        if len(set(brokers)) != len(brokers):
+            raise Refused(invalid, f"Duplicate replica assignment found: partition {number} on {list(brokers)}")
+        if term.identity.id in brokers:
+            raise Refused(invalid, f"{term.identity.id} is the controller, which holds no replicas: name a broker")
+        if min(brokers) < 0:
+            raise Refused(invalid, f"Partition {number} names a broker id below 0: {list(brokers)}")
+    if sorted(replicas) != list(range(len(replicas))):
+        raise Refused(invalid, "partitions should be a consecutive 0-based integer sequence")
+
+
+async def _taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, str]:
+    """Which of the names ZooKeeper has already, and the message that says so."""
+    nodes = await term.zk.read_many([path for name in names for path in (paths.delete_topic(name), paths.topic(name))])
+    marks, znodes = nodes[::2], nodes[1::2]
+    existing = {
+        name: f"Topic '{name}' already exists." for name, node in zip(names, znodes, strict=True) if node is not None
+    }
+    marked = {name: f"Topic '{name}' is marked for deletion." for name, node in zip(names, marks, strict=True) if node}
+    return existing | marked
+
+
+async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refused]:
+    """Writes each topic with its configuration and makes the controller create its partitions; returns who was late."""
+    await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS])
+    late: dict[int, Refused] = {}
+    remaining = dict(wanted)
+    while remaining:
+        left_behind = await term.zk.read_many([paths.topic_config(new.name) for new in remaining.values()])
+        failed = (
+            await term.writer.write(
+                {
+                    at: [
+                        write_config(paths.topic_config(new.name), new.config, config),
+                        Create(path=paths.topic(new.name), data=codecs.encode_topic(new.assignment)),
+                    ]
+                    for (at, new), config in zip(remaining.items(), left_behind, strict=True)
+                }
+            )
+        ).failed
+        for at, error in failed.items():
+            name = remaining[at].name
+            if isinstance(error, NodeExists) and error.failed.op.path == paths.topic(name):
+                late[at] = Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+        remaining = {at: remaining[at] for at in failed if at not in late}
+    created = [new.name for at, new in wanted.items() if at not in late]
+    if created:
+        await topics.on_new_topic_creation(term, created)
+    return late
+
+
+def _leaderless(term: Term, names: Iterable[TopicName]) -> list[TopicName]:
+    return [
+        name
+        for name in names
+        if not all(term.state.is_leader_live(partition) for partition in term.state.partitions_of(name))
+    ]
+
+
+def _timed_out(outcomes: Outcomes, names: Iterable[TopicName]) -> Outcomes:
+    late = set(names)
+    return {
+        at: TIMED_OUT if isinstance(outcome, NewTopic) and outcome.name in late else outcome
+        for at, outcome in outcomes.items()
+    }
+
+
+def _response(request: CreateTopicsRequest, outcomes: Outcomes) -> CreateTopicsResponse:
+    results = (
+        _result(topic, outcomes[at], is_created=not request.validate_only) for at, topic in enumerate(request.topics)
+    )
+    return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results))
+
+
+def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: bool) -> CreatableTopicResult:
+    if isinstance(outcome, Refused):
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=None,
+            error_code=outcome.error_code,
+            error_message=outcome.message,
+            configs=(),
+        )
+    partitions = outcome.assignment.partitions
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=outcome.assignment.topic_id if is_created else None,
+        error_code=ErrorCode.none,
+        error_message=None,
+        num_partitions=i32(len(partitions)),
+        replication_factor=i16(len(partitions[PartitionId(0)].replicas)),
+        configs=tuple(_effective(outcome.config)),
+    )
+
+
+def _effective(config: Mapping[str, str]) -> Iterable[CreatableTopicConfigs]:
+    for name, known in TOPIC_CONFIGS.items():
+        yield CreatableTopicConfigs(
+            name=name,
+            value=config.get(name, known.default),
+            read_only=False,
+            config_source=_TOPIC_SOURCE if name in config else _DEFAULT_SOURCE,
+            is_sensitive=False,
+        )
+
+
+API: Final = ServedApi(versions=Versions(CreateTopicsRequest, oldest=2), answer=on_create_topics, refuse=refusal)

@@ -1,0 +1,107 @@
+"""ElectLeaders: preferred or unclean elections, partition by partition (KIP-460).
+
+A person who asks for an unclean election gets one whatever the topic's configuration says: whoever asks by name accepts
+that acknowledged messages may be lost. It is held only where there is no live leader.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+
+from controller_core.admin.refusals import Refused
+from controller_core.controller import partition_machine
+from controller_core.controller.isr import NO_THROTTLE
+from controller_core.controller.partition_machine import Election
+from controller_core.controller.served_api import ServedApi
+from controller_core.controller.term import Term
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.wire.versions import Versions
+
+ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+
+_NOT_ELECTED: Final = {
+    Election.PREFERRED: ErrorCode.preferred_leader_not_available,
+    Election.UNCLEAN: ErrorCode.eligible_leaders_not_available,
+}
+
+
+async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Holds the elections; of all partitions, where none are named, and then only what came of them is answered."""
+    election = ELECTIONS.get(request.election_type)
+    if election is None:
+        return refusal(request, ErrorCode.invalid_request)
+    asked = _asked(request)
+    partitions = asked if asked is not None else list(term.state.all_partitions())
+    refused = {partition: why for partition in partitions if (why := _why_not(term, partition, election)) is not None}
+    wanted = [partition for partition in partitions if partition not in refused]
+    not_elected = await partition_machine.to_online(term, wanted, election)
+    results = refused | {
+        partition: Refused(_NOT_ELECTED[election], failure.reason) for partition, failure in not_elected.items()
+    }
+    if asked is None:
+        partitions = [
+            partition
+            for partition in partitions
+            if partition not in results or results[partition].error_code is not ErrorCode.election_not_needed
+        ]
+    return _response(ErrorCode.none, [(partition, results.get(partition)) for partition in dict.fromkeys(partitions)])
+
+
+def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeadersResponse:
+    """The answer that refuses every partition of the request."""
+    refused = Refused(error_code)
+    return _response(error_code, [(partition, refused) for partition in dict.fromkeys(_asked(request) or ())])
+
+
+def _asked(request: ElectLeadersRequest) -> list[TopicPartition] | None:
+    if request.topic_partitions is None:
+        return None
+    return list(
+        dict.fromkeys(
+            TopicPartition(TopicName(topic.topic), PartitionId(partition))
+            for topic in request.topic_partitions
+            for partition in topic.partitions
+        )
+    )
+
+
+def _why_not(term: Term, partition: TopicPartition, election: Election) -> Refused | None:
+    if not term.state.has(partition):
+        return Refused(ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
+    if partition.topic in term.state.deletions:
+        return Refused(ErrorCode.invalid_topic_exception, "The topic is being deleted")
+    state = term.state.states.get(partition)
+    if election is Election.UNCLEAN:
+        is_right = term.state.is_leader_live(partition)
+    else:
+        is_right = state is not None and state.leader_and_isr.leader == term.state.assignment(partition).replicas[0]
+    return Refused(ErrorCode.election_not_needed) if is_right else None
+
+
+def _response(error_code: ErrorCode, results: Iterable[tuple[TopicPartition, Refused | None]]) -> ElectLeadersResponse:
+    by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
+    for partition, refused in results:
+        by_topic[partition.topic].append(
+            PartitionResult(
+                partition_id=i32(partition.partition),
+                error_code=refused.error_code if refused else ErrorCode.none,
+                error_message=refused.message if refused else None,
+            )
+        )
+    return ElectLeadersResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error_code,
+        replica_election_results=tuple(
+            ReplicaElectionResult(topic=WireTopicName(topic), partition_result=tuple(partitions))
+            for topic, partitions in by_topic.items()
+        ),
+    )
+
+
+API: Final = ServedApi(versions=Versions(ElectLeadersRequest, oldest=0), answer=on_elect_leaders, refuse=refusal)
