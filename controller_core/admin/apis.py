@@ -3,6 +3,7 @@
 from typing import Final
 
 from controller_core.admin import (
+    alter_reassignments,
     alter_scram,
     create_partitions,
     create_topics,
@@ -17,6 +18,7 @@ CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (
     delete_topics.API,
     create_partitions.API,
     elect_leaders.API,
+    alter_reassignments.API,
     list_reassignments.API,
     alter_scram.API,
 )

@@ -73,9 +73,9 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
+    ledger.clean_up(term, brokers.keys())
     # A broker follows only leaders that it knows to be alive, so it is told of them before anything else.
     term.send_requests()
-    ledger.clean_up(term, brokers.keys())
     # 2. replicas on the newly started broker -> OnlineReplica
     replica_machine.to_online(term, [
         replica

@@ -6,7 +6,15 @@ every replica its state again, elects where there is no leader, and goes on with
 
 import structlog
 
-from controller_core.controller import brokers, deletion, elections, ledger, reassignment, startup
+from controller_core.controller import (
+    brokers,
+    deletion,
+    elections,
+    ledger,
+    reassignment,
+    reassignment_requests,
+    startup,
+)
 from controller_core.controller.events import IsrChangesNotified
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
@@ -23,8 +31,8 @@ async def on_controller_failover(term: Term) -> None:
     repaired = await _load(term)
     # Brokers take LeaderAndIsr only for brokers that they know to be alive.
     term.batch.update_metadata(())
-    term.send_requests()
     ledger.clean_up(term, term.state.brokers)
+    term.send_requests()
     partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
     startup.replica_startup(term, partitions)
@@ -34,7 +42,7 @@ async def on_controller_failover(term: Term) -> None:
     await reassignment.announce(term, repaired)
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)
-    await reassignment.on_reassignments_requested(term)
+    await reassignment_requests.on_reassignments_requested(term)
     await deletion.resume(term)
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)

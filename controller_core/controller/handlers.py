@@ -13,6 +13,7 @@ from controller_core.controller import (
     isr,
     ledger,
     reassignment,
+    reassignment_requests,
     topics,
 )
 from controller_core.controller.events import (
@@ -60,7 +61,7 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case TopicDeletionsRequested():
             await deletion.on_topic_deletions_requested(term)
         case ReassignmentsRequested():
-            await reassignment.on_reassignments_requested(term)
+            await reassignment_requests.on_reassignments_requested(term)
         case PreferredElectionRequested():
             await elections.on_preferred_election_requested(term)
         case IsrChangesNotified():

@@ -6,19 +6,18 @@ have answered whether the old replicas are deleted. AR is written last: until th
 and a new controller goes on from there. A replica that is not deleted by then, because its broker is down, is entered in
 the ledger (`controller_core.controller.ledger`), as is one that is dropped on the way.
 
-A reassignment is asked for in `/admin/reassign_partitions`. What cannot be done is reported and taken out of it, so that
-it never blocks the next one.
+Who asks for a reassignment is no matter here: see `controller_core.controller.reassignment_requests` and
+`controller_core.admin.alter_reassignments`.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 
-import structlog
-
 from controller_core.controller import partition_machine, replica_machine, topic_znodes
 from controller_core.controller.cluster_state import RunningReassignment
-from controller_core.controller.events import ReassignmentsRequested, TopicDeletionsRequested
+from controller_core.controller.events import TopicDeletionsRequested
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.partition_states import StateWrite, read_states, write_states
+from controller_core.controller.reassignment_znode import Targets, remove_requests
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.leader_selectors import raised
@@ -30,44 +29,17 @@ from controller_core.model.reassignment import (
     dropped_replicas,
 )
 from controller_core.model.transitions import PartitionStatus
-from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import BadVersion, Delete, SetData, WriteOp, ZkNode
-
-log = structlog.get_logger()
-
-Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
-"""RAR of each partition that is to be reassigned."""
+from controller_core.zk.session import BadVersion
 
 
-async def on_reassignments_requested(term: Term) -> None:
-    """Takes up what `/admin/reassign_partitions` asks for, and takes out of it what cannot be done or is done."""
-    node = await term.watched.node(paths.REASSIGN_PARTITIONS, ReassignmentsRequested())
-    if node is None:
-        return
-    targets = await _decode_or_remove(term, node)
-    running = {partition: run.target for partition, run in term.state.reassignments.items()}
-    idle = {
-        partition: target
-        for partition, target in targets.items()
-        if not _is_ending(term, partition)
-        and (not _can_be_done(term, partition, target) or _is_done(term, partition, target))
-    }
-    await remove_requests(term, idle)
-    await begin(
-        term,
-        {
-            partition: target
-            for partition, target in targets.items()
-            if partition not in idle and running.get(partition) != target and not _is_ending(term, partition)
-        },
-    )
+async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
+    """Steps 1 to 3, and the following ones at once for partitions whose RAR is in sync already.
 
-
-async def begin(term: Term, targets: Targets) -> None:
-    """Steps 1 to 3, and the following ones at once for partitions whose RAR is in sync already."""
+    Returns the partitions that were begun: without those of topics that have vanished."""
+    # A batch tells to stop replicas last: a broker that has to, and is given the replica again, must hear of that first.
+    term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas
-    before = {partition: _full_assignment(term, partition) for partition in targets}
+    before = {partition: full_assignment(term, partition) for partition in targets}
     full = {partition: begin_reassignment(before[partition], target) for partition, target in targets.items()}
     written = await topic_znodes.write_assignments(term, full)
     for partition, assignment in written.items():
@@ -78,6 +50,20 @@ async def begin(term: Term, targets: Targets) -> None:
     await _elect_leaderless(term, written)
     await catch_up(term, written)
     await advance(term, written)
+    return set(written)
+
+
+async def finish_early(term: Term, targets: Targets) -> None:
+    """Another target for what is in its last steps: the former one is reached, and the ledger remembers the rest."""
+    running = term.state.reassignments
+    ending = [
+        partition
+        for partition, target in targets.items()
+        if (run := running.get(partition)) and run.awaiting_deletion is not None and run.target != target
+    ]
+    for partition in ending:
+        term.state.reassignments[partition].awaiting_deletion = set()
+    await finish(term, ending)
 
 
 async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
@@ -206,29 +192,6 @@ def note_running(term: Term, partition: TopicPartition, assignment: ReplicaAssig
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
 
 
-async def remove_requests(term: Term, served: Targets) -> None:
-    """Takes served requests out of `/admin/reassign_partitions`, and deletes it when nothing is left in it.
-
-    A partition for which another target was written in the meantime stays, and is looked at again."""
-    while served:
-        node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
-        if node is None:
-            return
-        requested = await _decode_or_remove(term, node)
-        remaining = {partition: target for partition, target in requested.items() if served.get(partition) != target}
-        if not served.keys().isdisjoint(remaining):
-            term.enqueue(ReassignmentsRequested())
-        if len(remaining) == len(requested):
-            return
-        op: WriteOp = Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)
-        if remaining:
-            data = codecs.encode_reassignment(remaining)
-            op = SetData(path=paths.REASSIGN_PARTITIONS, data=data, version=node.version)
-        failed = (await term.writer.write({paths.REASSIGN_PARTITIONS: [op]})).failed
-        if not any(isinstance(error, BadVersion) for error in failed.values()):
-            return
-
-
 async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """Raises the leader epoch and tells all assigned replicas: a changed AR is ignored under the epoch they know.
 
@@ -349,57 +312,7 @@ async def _elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) ->
     await partition_machine.to_online(term, never_led + dropped)
 
 
-async def _decode_or_remove(term: Term, node: ZkNode) -> Targets:
-    """What the znode asks for; an unreadable one is removed, an unreadable entry of it skipped, both with an error."""
-    try:
-        plan = codecs.decode_reassignment(node.data)
-    except MalformedZnode as error:
-        log.error("unreadable reassignment removed", error=str(error))
-        await term.writer.write({node.version: [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]})
-        return {}
-    for reason in plan.rejected:
-        log.error("entry of the reassignment skipped", reason=reason)
-    if not plan.partitions:
-        await term.writer.write({node.version: [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]})
-    return plan.partitions
-
-
-def _can_be_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
-    reason = _why_not(term, partition, target)
-    if reason is not None:
-        log.error("reassignment refused", partition=str(partition), target=list(target), reason=reason)
-    return reason is None
-
-
-def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
-    if not term.state.has(partition):
-        return "there is no such partition"
-    if partition.topic in term.state.deletions:
-        return "its topic is being deleted"
-    run = term.state.reassignments.get(partition)
-    if run is not None and run.target == target:
-        return None
-    full = _full_assignment(term, partition)
-    missing = [broker for broker in target if broker not in full.replicas and broker not in term.state.live]
-    if missing:
-        return f"brokers {missing} are not live: start them, or name live ones"
-    state = term.state.states.get(partition)
-    if state is not None and set(begin_reassignment(full, target).replicas).isdisjoint(state.leader_and_isr.isr):
-        # The replicas of a replaced target are deleted at once, and these may hold what nobody else has.
-        return f"it would delete all replicas in sync, {list(state.leader_and_isr.isr)}: name one of them as well"
-    return None
-
-
-def _is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
-    return partition not in term.state.reassignments and term.state.assignment(partition).replicas == target
-
-
-def _is_ending(term: Term, partition: TopicPartition) -> bool:
-    """Whether it is too late for another target: the next one is taken up when this reassignment is finished."""
-    run = term.state.reassignments.get(partition)
-    return run is not None and run.awaiting_deletion is not None
-
-
-def _full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
+def full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
+    """AR as ZooKeeper has it: in the last steps of a reassignment it is more than what is served."""
     run = term.state.reassignments.get(partition)
     return run.full if run else term.state.assignment(partition)

@@ -68,7 +68,9 @@ async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None
     served = await read_states(term.zk, partitions)
     await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
     await _take_up(term, served)
-    term.enqueue(TopicDeletionsRequested())  # one of them may be marked since before it was known
+    # One of them may be marked, or be asked to move, since before it was known.
+    term.enqueue(TopicDeletionsRequested())
+    term.enqueue(ReassignmentsRequested())
 
 
 async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
@@ -101,6 +103,7 @@ async def on_topic_modified(term: Term, topic: TopicName) -> None:
         term.state.set_assignment(partition, content.partitions[partition.partition])
     log.info("new partitions", topic=topic, partitions=sorted(partition.partition for partition in added))
     await on_new_partition_creation(term, added)
+    term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
 
 
 async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartition]) -> None:

@@ -95,6 +95,8 @@ class ReplicaAssignment:
     replicas: tuple[BrokerId, ...]
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
+    origin_order: tuple[BrokerId, ...] = ()
+    """The replicas from before the reassignment in their order, where `replicas` does not tell it."""
 
     @property
     def is_being_reassigned(self) -> bool:
@@ -107,8 +109,9 @@ class ReplicaAssignment:
 
     @property
     def origin(self) -> tuple[BrokerId, ...]:
-        """OAR as a set in the order of the znode: the replicas from before the reassignment."""
-        return tuple(replica for replica in self.replicas if replica not in self.adding)
+        """OAR: the replicas from before the reassignment; in the order of the znode where nobody noted theirs."""
+        replicas = tuple(replica for replica in self.replicas if replica not in self.adding)
+        return self.origin_order if set(self.origin_order) == set(replicas) else replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

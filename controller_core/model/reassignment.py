@@ -5,6 +5,7 @@ moves and RAR alone is written last, so that a new controller finds both sets th
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 
 from controller_core.model.ids import BrokerId
@@ -26,14 +27,18 @@ class ReassignmentStep(Enum):
 
 
 def begin_reassignment(current: ReplicaAssignment, target: Sequence[BrokerId]) -> ReplicaAssignment:
-    """The assignment with AR = RAR + OAR; where a reassignment runs already, its target is replaced."""
+    """The assignment with AR = RAR + OAR; where a reassignment runs already, its target is replaced.
+
+    Kafka forgets the order of OAR where the target has another one for the same replicas: 1,2,3 that goes to 3,4,2 and is
+    cancelled comes back as 3,2,1. Here it is noted."""
     origin = current.origin
     replicas = (*target, *(replica for replica in origin if replica not in target))
-    return ReplicaAssignment(
+    begun = ReplicaAssignment(
         replicas=replicas,
         adding=tuple(replica for replica in replicas if replica not in origin),
         removing=tuple(replica for replica in replicas if replica not in target),
     )
+    return replace(begun, origin_order=origin) if begun.is_being_reassigned and begun.origin != origin else begun
 
 
 def complete_reassignment(current: ReplicaAssignment) -> ReplicaAssignment:

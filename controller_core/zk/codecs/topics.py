@@ -34,6 +34,7 @@ from controller_core.zk.session import ZkNode
 
 _TOPIC_VERSION: Final = 3
 _STATE_VERSION: Final = 1
+_ORIGINS: Final = "kontroller_origin_replicas"
 _TOPIC_ID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
 
 
@@ -44,6 +45,7 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
     partitions = field(path, json, "partitions", dict)
     adding = field(path, json, "adding_replicas", dict, {})
     removing = field(path, json, "removing_replicas", dict, {})
+    origins = field(path, json, _ORIGINS, dict, {})
     return TopicAssignment(
         topic_id=decode_topic_id(path, field(path, json, "topic_id", str, None)),
         partitions={
@@ -51,6 +53,7 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
                 replicas=_replicas(path, f"partitions.{key}", replicas),
                 adding=_replicas(path, f"adding_replicas.{key}", adding.get(key, [])),
                 removing=_replicas(path, f"removing_replicas.{key}", removing.get(key, [])),
+                origin_order=_replicas(path, f"{_ORIGINS}.{key}", origins.get(key, [])),
             )
             for key, replicas in sorted(partitions.items(), key=lambda item: (len(item[0]), item[0]))
         },
@@ -58,7 +61,9 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:
-    """What Kafka 3.9 writes: partitions in numeric order, and only those being reassigned under adding and removing."""
+    """What Kafka 3.9 writes: partitions in numeric order, and only those being reassigned under adding and removing.
+
+    Where the order of a reassignment's origin would be lost it is noted in a field of our own, which Kafka ignores."""
     partitions = dict(sorted(assignment.partitions.items()))
     json: dict[str, object] = {
         "version": _TOPIC_VERSION,
@@ -66,6 +71,8 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
         "adding_replicas": _only_filled({number: p.adding for number, p in partitions.items()}),
         "removing_replicas": _only_filled({number: p.removing for number, p in partitions.items()}),
     }
+    if origins := _only_filled({number: p.origin_order for number, p in partitions.items()}):
+        json[_ORIGINS] = origins
     if assignment.topic_id is not None:
         json["topic_id"] = encode_topic_id(assignment.topic_id)
     return orjson.dumps(json)

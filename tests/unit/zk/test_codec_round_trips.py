@@ -65,7 +65,7 @@ _assignments = st.builds(
     topic_id=st.none() | st.uuids().map(TopicId),
     partitions=st.dictionaries(
         _int32.map(PartitionId),
-        st.builds(ReplicaAssignment, replicas=_replicas, adding=_replicas, removing=_replicas),
+        st.builds(ReplicaAssignment, replicas=_replicas, adding=_replicas, removing=_replicas, origin_order=_replicas),
         max_size=20,
     ),
 )

@@ -1,0 +1,150 @@
+"""AlterPartitionReassignments: partitions are to move, and running moves are to be replaced or taken back (KIP-455).
+
+The answer says what was begun, not what is done: a reassignment takes as long as its data. What is asked for here
+supplants what `/admin/reassign_partitions` asks for the same partition.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+
+from controller_core.controller import reassignment, topics
+from controller_core.controller.isr import NO_THROTTLE
+from controller_core.controller.reassignment_requests import is_done, not_live, why_it_would_lose_messages
+from controller_core.controller.reassignment_znode import supplant_requests
+from controller_core.controller.served_api import ServedApi
+from controller_core.controller.term import Term
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.wire.versions import Versions
+
+Target = tuple[BrokerId, ...] | None
+"""RAR; None takes the running reassignment back."""
+Refusal = tuple[ErrorCode, str]
+
+NOTHING_RUNS: Final = (ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
+NO_PARTITION: Final = (ErrorCode.unknown_topic_or_partition, "Partition does not exist.")
+
+
+async def on_alter_reassignments(
+    term: Term, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Begins what can be begun; of several entries for one partition the last counts, as with Kafka."""
+    asked = _asked(request)
+    await _learn_of_new(term, asked)
+    await reassignment.finish_early(term, {partition: target or () for partition, target in asked.items()})
+    refused: dict[TopicPartition, Refusal] = {}
+    accepted: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+    for partition, wanted in asked.items():
+        target = _origin(term, partition) if wanted is None else wanted
+        if target is None:
+            refused[partition] = NOTHING_RUNS
+        elif why_not := _why_not(term, partition, target):
+            refused[partition] = why_not
+        else:
+            accepted[partition] = target
+    await supplant_requests(term, accepted)
+    changed = {partition: target for partition, target in accepted.items() if not _is_so(term, partition, target)}
+    begun = await reassignment.begin(term, changed)
+    refused |= dict.fromkeys(changed.keys() - begun, NO_PARTITION)
+    return _response(asked, refused)
+
+
+def refusal(_: AlterPartitionReassignmentsRequest, error_code: ErrorCode) -> AlterPartitionReassignmentsResponse:
+    """The answer of who cannot do it."""
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=error_code, error_message=None, responses=()
+    )
+
+
+def _asked(request: AlterPartitionReassignmentsRequest) -> dict[TopicPartition, Target]:
+    return {
+        TopicPartition(TopicName(topic.name), PartitionId(entry.partition_index)): (
+            None if entry.replicas is None else tuple(BrokerId(replica) for replica in entry.replicas)
+        )
+        for topic in request.topics
+        for entry in topic.partitions
+    }
+
+
+async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
+    """What was created a moment ago may not have been told to us yet."""
+    unknown = {partition.topic for partition in asked if not term.state.has(partition)}
+    if not unknown <= term.state.topics.keys():
+        await topics.on_topics_changed(term)
+    for topic in unknown & term.state.topics.keys():
+        await topics.on_topic_modified(term, topic)
+
+
+def _origin(term: Term, partition: TopicPartition) -> tuple[BrokerId, ...] | None:
+    """Where the running reassignment began; None where nothing runs."""
+    run = term.state.reassignments.get(partition)
+    return run.full.origin if run else None
+
+
+def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> Refusal | None:
+    """Kafka's checks in Kafka's order, and one of our own: no acknowledged message may be lost."""
+    if reason := _why_malformed(target):
+        return ErrorCode.invalid_replica_assignment, reason
+    if missing := not_live(term, partition, target):
+        return ErrorCode.invalid_replica_assignment, (
+            f"Replica assignment has brokers that are not alive. Replica list: {missing}, "
+            f"live broker list: {sorted(term.state.live)}"
+        )
+    if not term.state.has(partition) or partition.topic in term.state.deletions:
+        return NO_PARTITION
+    if reason := why_it_would_lose_messages(term, partition, target):
+        return ErrorCode.invalid_replica_assignment, f"Refused, because {reason}."
+    return None
+
+
+def _why_malformed(target: tuple[BrokerId, ...]) -> str | None:
+    if not target:
+        return "Empty replica list specified in partition reassignment."
+    if len(set(target)) != len(target):
+        return f"Duplicate replica ids in partition reassignment replica list: {list(target)}"
+    if min(target) < 0:
+        return f"Invalid broker id in replica list: {list(target)}"
+    return None
+
+
+def _is_so(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+    """Whether the partition is there already, or on its way to there."""
+    run = term.state.reassignments.get(partition)
+    return is_done(term, partition, target) or (run is not None and run.target == target)
+
+
+def _response(
+    asked: Iterable[TopicPartition], refused: Mapping[TopicPartition, Refusal]
+) -> AlterPartitionReassignmentsResponse:
+    by_topic: defaultdict[TopicName, list[ReassignablePartitionResponse]] = defaultdict(list)
+    for partition in asked:
+        error_code, message = refused.get(partition, (ErrorCode.none, None))
+        by_topic[partition.topic].append(
+            ReassignablePartitionResponse(
+                partition_index=i32(partition.partition), error_code=error_code, error_message=message
+            )
+        )
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        error_message=None,
+        responses=tuple(
+            ReassignableTopicResponse(name=WireTopicName(topic), partitions=tuple(partitions))
+            for topic, partitions in by_topic.items()
+        ),
+    )
+
+
+API: Final = ServedApi(
+    versions=Versions(AlterPartitionReassignmentsRequest), answer=on_alter_reassignments, refuse=refusal
+)
