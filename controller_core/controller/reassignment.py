@@ -46,6 +46,7 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
         term.changes.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
+    term.batch.update_metadata(written)
     await _drop(term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written})
     await _elect_leaderless(term, written)
     await catch_up(term, written)

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from kio.schema.alter_partition_reassignments.v0.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32, i64
 from kio.static.protocol import RequestPayload
 from structlog.typing import EventDict
@@ -379,6 +385,26 @@ class Cluster:
     def _forget_answers(self, broker: BrokerId) -> None:
         for known in [known for known in self._answered if known[0] == broker]:
             del self._answered[known]
+
+
+def alter_reassignments(targets: Mapping[TopicPartition, Sequence[int] | None]) -> AlterPartitionReassignmentsRequest:
+    """A client's request to move partitions; a target of None takes the reassignment back."""
+    return AlterPartitionReassignmentsRequest(
+        topics=tuple(
+            ReassignableTopic(
+                name=WireTopicName(topic),
+                partitions=tuple(
+                    ReassignablePartition(
+                        partition_index=i32(partition.partition),
+                        replicas=None if target is None else tuple(WireBrokerId(number) for number in target),
+                    )
+                    for partition, target in targets.items()
+                    if partition.topic == topic
+                ),
+            )
+            for topic in dict.fromkeys(partition.topic for partition in targets)
+        )
+    )
 
 
 def alter_partition(

@@ -19,7 +19,7 @@ from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicNam
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import paths
 from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_no_surprises, assert_sound
-from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.harness import Cluster, alter_reassignments, tp
 from tests.unit.controller.process import Life
 from tests.unit.controller.virtual_time import until_quiet
 
@@ -91,6 +91,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.stopping: set[int] = set()
         """Brokers that asked to be relieved: they stop before long, whatever they were answered."""
         self.hung: set[int] = set()
+        self.asked: list[asyncio.Task[Any]] = []
         self.is_broken = False
 
     def run(self, act: Coroutine[Any, Any, object]) -> None:
@@ -182,6 +183,19 @@ class ClusterMachine(RuleBasedStateMachine):
         self.run(act())
         self.do(rest=rest)
 
+    @rule(name=topics, partition=st.integers(0, 3), replicas=st.none() | replica_lists, rest=st.booleans())
+    def ask_to_reassign(self, name: str, partition: int, replicas: list[int] | None, rest: bool) -> None:
+        """By a client's request; without replicas, to take a reassignment back. Nobody may be there to answer."""
+
+        async def act() -> None:
+            process = self.cluster.processes[-1]
+            if process.is_active:
+                request = alter_reassignments({tp(name, partition): replicas})
+                self.asked.append(asyncio.create_task(process.answer(request)))
+
+        self.run(act())
+        self.do(rest=rest)
+
     @rule(name=topics, rest=st.booleans())
     def elect(self, name: str, rest: bool) -> None:
         async def act() -> None:
@@ -265,11 +279,17 @@ class ClusterMachine(RuleBasedStateMachine):
             if self.cluster.processes and not self.is_broken:
                 self.run(self._end())
         finally:
-            self.loop.run_until_complete(self.cluster.close())
+            self.loop.run_until_complete(self._close())
             self.context.close()
             self.loop.close()
         if not self.is_broken:
             assert_no_surprises(self.cluster)
+
+    async def _close(self) -> None:
+        for task in self.asked:
+            task.cancel()
+        await asyncio.gather(*self.asked, return_exceptions=True)
+        await self.cluster.close()
 
     async def _end(self) -> None:
         """All brokers come back, and then everything that was asked for is done."""
