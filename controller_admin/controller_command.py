@@ -31,6 +31,15 @@ def run(
     unclean_leader_election_enable: Annotated[
         bool | None, typer.Option(help="Default of topics that do not set it themselves.")
     ] = None,
+    auto_leader_rebalance_enable: Annotated[
+        bool | None, typer.Option(help="Whether leaders go back to their preferred replicas by themselves.")
+    ] = None,
+    leader_imbalance_per_broker_percentage: Annotated[
+        int | None, typer.Option(help="How many percent of its leaderships a broker may miss before that.")
+    ] = None,
+    leader_imbalance_check_interval_seconds: Annotated[
+        int | None, typer.Option(help="How often that is looked at.")
+    ] = None,
     delete_topic_enable: Annotated[bool | None, typer.Option(help="Whether topics may be deleted at all.")] = None,
     num_partitions: Annotated[
         int | None, typer.Option(help="Partitions of topics created without saying how many.")

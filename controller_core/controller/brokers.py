@@ -44,6 +44,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     for broker in dead:
         term.state.brokers.pop(broker, None)
         term.state.shutting_down.discard(broker)
+        term.state.failed_replicas.pop(broker, None)
     affected = term.state.partitions_on(dead)
     # 1. partitions w/o leader -> OfflinePartition
     leaderless = [

@@ -81,6 +81,10 @@ class ClusterState:
         self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
         self.deletions: dict[TopicName, TopicDeletion] = {}
+        self.failed_replicas: dict[BrokerId, set[TopicPartition]] = {}
+        """The replicas of live brokers that are in failed log directories."""
+        self.last_config_change = ""
+        """The name of the last configuration notification that was handled."""
         self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
         self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
@@ -98,8 +102,22 @@ class ClusterState:
         return self.brokers.keys()
 
     def live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
-        """The assigned replicas whose brokers may lead."""
-        return self.live & set(self.assignment(topic_partition).replicas)
+        """The assigned replicas that may lead: on a broker that may, and in a sound log directory."""
+        return self._served(topic_partition, self.live)
+
+    def reachable_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
+        """The assigned replicas that can be told anything, those on brokers that are shutting down included."""
+        return self._served(topic_partition, self.live_or_shutting_down)
+
+    def is_served_by(self, topic_partition: TopicPartition, broker: BrokerId) -> bool:
+        """Whether a replica on the broker is alive: the broker is, and the log directory too."""
+        return broker in self.brokers and topic_partition not in self.failed_replicas.get(broker, ())
+
+    def _served(self, topic_partition: TopicPartition, brokers: Set[BrokerId]) -> Set[BrokerId]:
+        assigned = brokers & set(self.assignment(topic_partition).replicas)
+        if not self.failed_replicas:
+            return assigned
+        return {broker for broker in assigned if self.is_served_by(topic_partition, broker)}
 
     # Topics and partitions
 
@@ -115,6 +133,8 @@ class ClusterState:
             for broker in self.known_replicas(topic_partition):
                 self._partitions_on[broker].pop(topic_partition, None)
                 self.replica_status.pop(PartitionReplica(topic_partition, broker), None)
+            for failed in self.failed_replicas.values():
+                failed.discard(topic_partition)
             self.states.pop(topic_partition, None)
             self.partition_status.pop(topic_partition, None)
             self.reassignments.pop(topic_partition, None)
@@ -199,7 +219,7 @@ class ClusterState:
 
     def is_leader_live(self, topic_partition: TopicPartition) -> bool:
         state = self.states.get(topic_partition)
-        return state is not None and state.leader_and_isr.leader in self.brokers
+        return state is not None and self.is_served_by(topic_partition, state.leader_and_isr.leader)
 
     def preferred_replica_imbalance(self) -> int:
         """How many partitions are not led by their first assigned replica."""

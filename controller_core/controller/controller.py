@@ -41,6 +41,7 @@ from controller_core.wire.link import BrokerLinkFactory
 from controller_core.zk import paths
 from controller_core.zk.fenced import Fenced, FencedWriter
 from controller_core.zk.session import (
+    AccessRefused,
     ConnectionLost,
     Delete,
     SessionExpired,
@@ -117,7 +118,7 @@ class Controller:
         return self._term
 
     async def run(self) -> None:
-        """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`."""
+        """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`, and `AccessRefused`."""
         remove_listener = self._seams.zk.add_listener(self._on_session_state)
         self._queue.put(ControllerChanged())
         tasks = [asyncio.create_task(self._handle_events()), asyncio.create_task(self._guard_connection())]
@@ -183,6 +184,9 @@ class Controller:
             self._queue.put(ControllerChanged())
         except ConnectionLost as error:
             raise ZooKeeperGone(self._gone_message()) from error
+        except AccessRefused:
+            await self._resign("ZooKeeper refuses access")  # for good, until a person changes an ACL: the process ends
+            raise
         except Exception as error:
             log.exception("unexpected error, resigning", handling=repr(event))
             self._metrics.event_errors.labels(type(event).__name__).inc()
@@ -255,6 +259,7 @@ class Controller:
             return
         log.warning("resigning", reason=reason, controller_epoch=term.identity.epoch)
         term.batch.discard()
+        term.stop_timers()
         await term.channels.close()
         for received in self._queue.withdraw_requests():
             self._requests.refuse(received)

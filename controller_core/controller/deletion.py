@@ -33,6 +33,10 @@ async def on_topic_deletions_requested(term: Term) -> None:
 async def load_deletions(term: Term) -> None:
     """Takes the marked topics into the cluster state; nothing is told to the brokers yet."""
     marked = [TopicName(name) for name in await term.watched.children(paths.DELETE_TOPICS, TopicDeletionsRequested())]
+    if marked and not term.settings.delete_topic_enable:
+        log.error("topics are not deleted: delete-topic-enable is false", topics=marked)
+        await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in marked})
+        return
     unknown = [name for name in marked if name not in term.state.topics]
     # One that is there was created since we looked for topics: its mark stays until it is known.
     znodes = await term.zk.read_many([paths.topic(name) for name in unknown])

@@ -69,6 +69,21 @@ class IsrChangesNotified:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirsFailed:
+    """Brokers lost log directories."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsChanged:
+    """Somebody changed configurations."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceDue:
+    """It is time to look whether leaders should go back to their preferred replicas."""
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerAnswered:
     """A broker answered a control request."""
 
@@ -102,6 +117,9 @@ Event: TypeAlias = (
     | ReassignmentsRequested
     | PreferredElectionRequested
     | IsrChangesNotified
+    | LogDirsFailed
+    | ConfigsChanged
+    | BalanceDue
     | BrokerAnswered
     | RequestReceived
     | AnswerOverdue

@@ -7,10 +7,13 @@ every replica its state again, elects where there is no leader, and goes on with
 import structlog
 
 from controller_core.controller import (
+    balance,
     brokers,
+    config_changes,
     deletion,
     elections,
     ledger,
+    log_dirs,
     reassignment,
     reassignment_requests,
     startup,
@@ -46,11 +49,14 @@ async def on_controller_failover(term: Term) -> None:
     await deletion.resume(term)
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
+    balance.start_balancing(term)
 
 
 async def _load(term: Term) -> list[TopicPartition]:
     """Reads everything, and watches it from here on. Returns the running partitions whose assignment was repaired."""
     await _remove_isr_notifications(term)
+    await log_dirs.remove_notifications(term)
+    await config_changes.watch_configs(term)
     for broker in (await brokers.read_brokers(term)).values():
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)

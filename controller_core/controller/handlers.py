@@ -7,23 +7,29 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.controller import (
+    balance,
     brokers,
+    config_changes,
     deletion,
     elections,
     isr,
     ledger,
+    log_dirs,
     reassignment,
     reassignment_requests,
     topics,
 )
 from controller_core.controller.events import (
     AnswerOverdue,
+    BalanceDue,
     BrokerAnswered,
     BrokerModified,
     BrokersChanged,
+    ConfigsChanged,
     ControllerChanged,
     Event,
     IsrChangesNotified,
+    LogDirsFailed,
     PreferredElectionRequested,
     ReassignmentsRequested,
     RequestReceived,
@@ -66,6 +72,12 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await elections.on_preferred_election_requested(term)
         case IsrChangesNotified():
             await isr.on_isr_changes_notified(term)
+        case LogDirsFailed():
+            await log_dirs.on_log_dirs_failed(term)
+        case ConfigsChanged():
+            await config_changes.on_configs_changed(term)
+        case BalanceDue():
+            await balance.on_balance_due(term)
         case BrokerAnswered():
             await on_broker_answered(term, event)
         case AnswerOverdue():
@@ -88,11 +100,12 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
             error=answered.response.error_code.name,
         )
     match answered.response:
-        case LeaderAndIsrResponse(topics=answers):
-            for topic in answers:
+        case LeaderAndIsrResponse() as applied:
+            for topic in applied.topics:
                 for partition in topic.partition_errors:
                     _report(answered, str(topic.topic_id), partition.partition_index, partition.error_code)
-            await _on_replicas_told(term, answered, answers)
+            await log_dirs.on_leader_and_isr_answered(term, answered, applied)
+            await _on_replicas_told(term, answered, applied.topics)
         case StopReplicaResponse() as stopped:
             for failure in stopped.partition_errors:
                 _report(answered, failure.topic_name, failure.partition_index, failure.error_code)

@@ -59,6 +59,12 @@ class _Gauges(Collector):
             "Partitions not led by their first assigned replica",
             state.preferred_replica_imbalance(),
         )
+        yield _gauge("kontroller_topics_to_delete", "Topics on their way out", len(state.deletions))
+        yield _gauge(
+            "kontroller_failed_replicas",
+            "Replicas in failed log directories of live brokers",
+            sum(map(len, state.failed_replicas.values())),
+        )
         yield _gauge("kontroller_reassigning_partitions", "Partitions being reassigned", len(state.reassignments))
         in_flight = GaugeMetricFamily(
             "kontroller_broker_requests_in_flight", "Control requests not yet answered", labels=["broker"]

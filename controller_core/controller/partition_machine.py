@@ -163,12 +163,16 @@ def _selection(
                 unclean_allowed=election is Election.UNCLEAN or partition.topic in unclean_topics,
             )
         case Election.REASSIGNED:
-            return leader_selectors.reassigned_partition_leader(assignment.target, current, term.state.live)
+            return leader_selectors.reassigned_partition_leader(
+                assignment.target, current, term.state.live_replicas(partition)
+            )
         case Election.PREFERRED:
-            return leader_selectors.preferred_replica_leader(assignment.replicas, current, term.state.live)
+            return leader_selectors.preferred_replica_leader(
+                assignment.replicas, current, term.state.live_replicas(partition)
+            )
         case Election.CONTROLLED_SHUTDOWN:
             return leader_selectors.controlled_shutdown_leader(
-                assignment.replicas, current, term.state.live_or_shutting_down, term.state.shutting_down
+                assignment.replicas, current, term.state.reachable_replicas(partition), term.state.shutting_down
             )
 
 

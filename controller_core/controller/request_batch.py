@@ -244,7 +244,7 @@ class RequestBatch:
             isr=state.leader_and_isr.isr,
             zk_version=state.partition_epoch,
             replicas=replicas,
-            offline_replicas=tuple(replica for replica in replicas if replica not in self._state.brokers),
+            offline_replicas=tuple(r for r in replicas if not self._state.is_served_by(partition, r)),
         )
 
     def _live_brokers(self) -> Iterable[UpdateMetadataBroker]:

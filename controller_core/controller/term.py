@@ -4,8 +4,9 @@ A term begins when `/controller` is won and ends when it is lost; nothing of it 
 a term, one module for each procedure of the specification, and reach the world only through what the term holds.
 """
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from controller_core.controller.channels import BrokerChannels
@@ -25,6 +26,21 @@ class Settings(Protocol):
     @property
     def unclean_leader_election_enable(self) -> bool:
         """The default of topics that do not say `unclean.leader.election.enable` themselves."""
+        ...
+
+    @property
+    def auto_leader_rebalance_enable(self) -> bool:
+        """Whether leaders go back to their preferred replicas by themselves."""
+        ...
+
+    @property
+    def leader_imbalance_per_broker_percentage(self) -> int:
+        """How many percent of its leaderships a broker may miss before they are given back."""
+        ...
+
+    @property
+    def leader_imbalance_check_interval_seconds(self) -> int:
+        """How often that is looked at."""
         ...
 
     @property
@@ -58,6 +74,24 @@ class Term:
     clock: Clock
     settings: Settings
     enqueue: Callable[[Event], None]
+    timers: set[asyncio.Task[None]] = field(default_factory=set)
+    """What will queue events later; they end with the term."""
+
+    def enqueue_later(self, event: Event, delay_ms: float) -> None:
+        """Queues an event after a while, if this is still the term then."""
+
+        async def wait() -> None:
+            await self.clock.sleep_ms(delay_ms)
+            self.enqueue(event)
+
+        timer = asyncio.create_task(wait())
+        self.timers.add(timer)
+        timer.add_done_callback(self.timers.discard)
+
+    def stop_timers(self) -> None:
+        """Nothing is queued for this term any more."""
+        for timer in self.timers:
+            timer.cancel()
 
     def send_requests(self) -> None:
         """Sends what the operation has gathered so far, before it goes on; the rest is sent at the event's end."""

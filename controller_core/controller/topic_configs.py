@@ -18,21 +18,28 @@ log = structlog.get_logger()
 async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> set[TopicName]:
     """Those of the topics whose effective configuration allows a leader from outside the ISR.
 
-    A topic without a word of its own has the controller's default; one with an unreadable configuration never allows it,
-    because the election may lose acknowledged messages.
+    A topic without a word of its own has the dynamic default of the controller's own id, then of all brokers, then the
+    controller's setting. An unreadable configuration never allows it, because the election may lose acknowledged messages.
     """
     names = sorted(topics)
-    nodes = await term.zk.read_many([paths.topic_config(name) for name in names])
-    return {name for name, node in zip(names, nodes, strict=True) if _allows(term, name, node)}
+    if not names:
+        return set()
+    defaults = [paths.broker_config(term.identity.id), paths.broker_config(None)]
+    topic_paths = [paths.topic_config(name) for name in names]
+    own, cluster, *nodes = await term.zk.read_many([*defaults, *topic_paths])
+    by_default = _said(defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
+    by_default = _said(defaults[0], own, default=by_default)
+    allowed = (_said(path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
+    return {name for name, allows in zip(names, allowed, strict=True) if allows}
 
 
-def _allows(term: Term, topic: TopicName, node: ZkNode | None) -> bool:
+def _said(path: str, node: ZkNode | None, *, default: bool) -> bool:
+    """What a configuration says about unclean elections, and the default where it says nothing."""
     if node is None:
-        return term.settings.unclean_leader_election_enable
+        return default
     try:
-        config = codecs.decode_config(node.data)
+        value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION)
     except MalformedZnode as error:
-        log.error("unreadable topic configuration: no unclean election", topic=topic, error=str(error))
+        log.error("unreadable configuration: no unclean election", error=str(error))
         return False
-    value = config.get(UNCLEAN_LEADER_ELECTION)
-    return term.settings.unclean_leader_election_enable if value is None else value.lower() == "true"
+    return default if value is None else value.strip().lower() == "true"

@@ -96,7 +96,10 @@ async def on_topic_modified(term: Term, topic: TopicName) -> None:
         log.error("topic znode was rewritten without its topic id, which is restored", topic=topic)
         await _make_sound(term, {topic: znode})
     added = [TopicPartition(topic, p) for p in znode.content.partitions if p not in known.partitions]
-    if not added or topic in term.state.deletions:
+    if not added:
+        return
+    if topic in term.state.deletions:
+        await _take_back(term, topic)
         return
     content = (await _make_sound(term, {topic: znode}))[topic]
     for partition in added:
@@ -104,6 +107,17 @@ async def on_topic_modified(term: Term, topic: TopicName) -> None:
     log.info("new partitions", topic=topic, partitions=sorted(partition.partition for partition in added))
     await on_new_partition_creation(term, added)
     term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
+
+
+async def _take_back(term: Term, topic: TopicName) -> None:
+    """Partitions that are added to a topic on its way out would be nobody's: they are taken out again (KAFKA-6612)."""
+    log.error("partitions added to a topic that is being deleted are taken back", topic=topic)
+    known = term.state.topics[topic].partitions
+
+    def without_added(_: TopicName, content: TopicAssignment) -> TopicAssignment:
+        return replace(content, partitions={p: a for p, a in content.partitions.items() if p in known})
+
+    await rewrite_topics(term, [topic], without_added)
 
 
 async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartition]) -> None:

@@ -43,6 +43,13 @@ class ControllerProcessSettings(BaseSettings):
     unclean_leader_election_enable: bool = Field(
         default=False, description="The default of topics that do not set unclean.leader.election.enable."
     )
+    auto_leader_rebalance_enable: bool = Field(
+        default=True, description="Whether leaders go back to their preferred replicas by themselves."
+    )
+    leader_imbalance_per_broker_percentage: int = Field(
+        default=10, ge=0, le=100, description="How many percent of its leaderships a broker may miss before that."
+    )
+    leader_imbalance_check_interval_seconds: int = Field(default=300, ge=1, description="How often that is looked at.")
     delete_topic_enable: bool = Field(default=True, description="Whether topics may be deleted at all.")
     num_partitions: int = Field(default=1, ge=1, description="Partitions of topics created without saying how many.")
     default_replication_factor: int = Field(

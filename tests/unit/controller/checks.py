@@ -57,7 +57,7 @@ def assert_sound(cluster: Cluster) -> None:
 
 
 def _assert_partition_is_sound(cluster: Cluster, state: ClusterState, partition: TopicPartition) -> None:
-    electable = state.live & set(state.assignment(partition).replicas)
+    electable = state.live_replicas(partition)
     if not cluster.exists(paths.partition_state(partition)):
         assert not electable, f"{partition} has no leader, and {electable} could lead it"
         return
@@ -96,7 +96,8 @@ def _assert_brokers_know(cluster: Cluster, state: ClusterState, partition: Topic
             replicas,
         ), f"broker {broker_id} tells clients something else of {partition}"
         assert broker.metadata.topic_ids[partition.topic] == cluster.topic(partition.topic).topic_id
-        if broker_id in replicas and broker_id not in state.shutting_down:
+        can_serve = broker_id not in state.shutting_down and state.is_served_by(partition, broker_id)
+        if broker_id in replicas and can_serve:
             _assert_replica_is_told(cluster, broker_id, partition)
 
 

@@ -61,7 +61,7 @@ CONTROLLER: Final = BrokerId(1000)
 _NOBODY: Final = SessionId(0)
 _PARENTS: Final = (
     paths.BROKERS, paths.BROKER_IDS, paths.TOPICS, paths.ADMIN, paths.DELETE_TOPICS, paths.ISR_CHANGE_NOTIFICATION,
-    paths.CONFIG, paths.TOPIC_CONFIGS,
+    paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES, paths.LOG_DIR_EVENT_NOTIFICATION,
 )  # fmt: skip
 
 
@@ -197,7 +197,19 @@ class Cluster:
     def request_election(self, *partitions: TopicPartition) -> None:
         self.put(paths.PREFERRED_REPLICA_ELECTION, codecs.encode_preferred_election(partitions))
 
+    def alter_config(self, entity_path: str, config: Mapping[str, str]) -> None:
+        """Changes a configuration and tells of it, as a tool does; `entity_path` is such as `topics/orders`."""
+        self.put(f"{paths.CONFIG}/{entity_path}", codecs.encode_config(config))
+        data, mode = codecs.encode_config_change(entity_path), CreateMode.PERSISTENT_SEQUENTIAL
+        self.write(Create(path=paths.CONFIG_CHANGE_PREFIX, data=data, mode=mode))
+
     # Brokers
+
+    def fail_log_dir(self, number: int, *partitions: TopicPartition) -> None:
+        """A log directory of a broker fails, with these partitions in it, and the broker tells."""
+        self.broker(number).offline.update(partitions)
+        data, mode = codecs.encode_log_dir_event(BrokerId(number)), CreateMode.PERSISTENT_SEQUENTIAL
+        self.write(Create(path=paths.LOG_DIR_EVENT_PREFIX, data=data, mode=mode))
 
     def start_brokers(self, *numbers: int) -> None:
         for number in numbers:

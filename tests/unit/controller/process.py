@@ -36,6 +36,9 @@ class ProcessSettings:
     """The settings of a controller process in tests."""
 
     unclean_leader_election_enable: bool = False
+    auto_leader_rebalance_enable: bool = False
+    leader_imbalance_per_broker_percentage: int = 10
+    leader_imbalance_check_interval_seconds: int = 300
     delete_topic_enable: bool = True
     num_partitions: int = 1
     default_replication_factor: int = 1

@@ -241,11 +241,10 @@ async def test_a_broker_with_the_controllers_own_id_is_reported_and_ignored(serv
     assert any("registered under the controller's own id" in entry["event"] for entry in served.logs)
 
 
-async def test_a_partition_on_a_failed_directory_is_reported(served: Cluster) -> None:
+async def test_a_replica_that_a_broker_cannot_serve_is_reported(served: Cluster) -> None:
     served.broker(3).offline.add(ORDERS)
     served.kill_broker(1)
     await served.settle()
     assert served.leadership(ORDERS)[0] == 2
-    assert [entry["error"] for entry in served.logs if entry["event"].startswith("broker could not apply")] == [
-        "kafka_storage_error"
-    ]
+    reported = [entry["error"] for entry in served.logs if entry["event"].startswith("broker could not apply")]
+    assert set(reported) == {"kafka_storage_error"}

@@ -22,7 +22,7 @@ from controller_core.wire.messages import (
 )
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import AccessRefused
+from controller_core.zk.session import AccessRefused, ZkError
 from tests.unit.controller.checks import assert_sound, simulated_cluster
 from tests.unit.controller.harness import CONTROLLER, Cluster, alter_partition, tp
 from tests.unit.controller.process import ProcessSettings
@@ -288,9 +288,18 @@ async def test_zookeeper_out_of_reach_for_too_long_ends_the_process_and_every_re
         assert [answer.done() and answer.result().error_code for answer in answers] == [ErrorCode.not_controller] * 2
 
 
-async def test_an_error_that_nobody_foresaw_ends_the_term_and_another_begins_after_a_while(served: Cluster) -> None:
+async def test_access_that_is_refused_ends_the_process(served: Cluster) -> None:
     process = served.active
     process.life.errors.append(AccessRefused("somebody changed an ACL"))
+    served.kill_broker(1)
+    with pytest.raises(AccessRefused, match="ACL"):
+        await served.settle()
+    assert not process.is_active
+
+
+async def test_an_error_that_nobody_foresaw_ends_the_term_and_another_begins_after_a_while(served: Cluster) -> None:
+    process = served.active
+    process.life.errors.append(ZkError("nobody knows this one"))
     served.kill_broker(1)
     await served.settle(passing_ms=0)
     assert not process.is_active

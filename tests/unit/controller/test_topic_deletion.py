@@ -7,6 +7,7 @@ from controller_core.wire.messages import ErrorCode
 from controller_core.zk import paths
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.process import ProcessSettings
 
 ORDERS = tp("orders")
 
@@ -228,3 +229,67 @@ async def test_a_topic_that_is_being_deleted_is_not_reassigned(served: Cluster) 
     served.start_broker(3)
     await served.settle()
     assert_deleted(served)
+
+
+async def test_partitions_added_to_a_topic_on_its_way_out_are_taken_back(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    topic_id = cluster.create_topic("doomed", [1, 2])
+    await cluster.settle()
+    cluster.kill_broker(2)
+    await cluster.settle()
+    cluster.request_deletion("doomed")
+    await cluster.settle()
+    cluster.add_partitions("doomed", [1], [1])
+    await cluster.settle()
+    assert list(cluster.topic("doomed").partitions) == [0]
+    assert cluster.topic("doomed").topic_id == topic_id
+    cluster.start_broker(2)
+    await cluster.settle()
+    assert not cluster.exists(paths.topic(TopicName("doomed")))
+
+
+async def test_where_deletion_is_off_marks_are_removed_and_topics_stay(cluster: Cluster) -> None:
+    cluster.settings = ProcessSettings(delete_topic_enable=False)
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("kept", [1, 2])
+    await cluster.settle()
+    cluster.request_deletion("kept")
+    await cluster.settle()
+    assert not cluster.exists(paths.delete_topic(TopicName("kept")))
+    assert cluster.leadership(tp("kept")) == (1, [1, 2])
+    assert_sound(cluster)
+
+
+async def test_a_replica_that_cannot_be_deleted_is_tried_again_when_its_broker_starts(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("doomed", [1, 2])
+    await cluster.settle()
+    cluster.broker(2).offline.add(tp("doomed"))
+    cluster.request_deletion("doomed")
+    await cluster.settle()
+    assert cluster.exists(paths.topic(TopicName("doomed")))
+    cluster.broker(2).offline.clear()
+    cluster.bounce_broker(2)
+    await cluster.settle()
+    assert not cluster.exists(paths.topic(TopicName("doomed")))
+    assert tp("doomed") not in cluster.broker(2).logs
+
+
+async def test_a_broker_that_dies_before_it_answers_is_asked_again(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("doomed", [1, 2])
+    await cluster.settle()
+    cluster.broker(2).hang()
+    cluster.request_deletion("doomed")
+    await cluster.settle()
+    cluster.kill_broker(2)
+    await cluster.settle()
+    assert cluster.exists(paths.topic(TopicName("doomed")))
+    cluster.start_broker(2)
+    await cluster.settle()
+    assert not cluster.exists(paths.topic(TopicName("doomed")))
+    assert tp("doomed") not in cluster.broker(2).logs

@@ -1,0 +1,42 @@
+"""Leaders go back to their preferred replicas by themselves, when a broker misses too many of its own.
+
+The first look is soon after a term begins, when brokers have most often just moved; then one in every interval.
+"""
+
+from typing import Final
+
+import structlog
+
+from controller_core.controller import partition_machine
+from controller_core.controller.events import BalanceDue
+from controller_core.controller.partition_machine import Election
+from controller_core.controller.term import Term
+from controller_core.model.leader_balance import Leadership, partitions_to_rebalance
+
+log = structlog.get_logger()
+
+FIRST_LOOK_AFTER_MS: Final = 5_000
+
+
+def start_balancing(term: Term) -> None:
+    """Arms the timer of the first look, where balancing is enabled."""
+    if term.settings.auto_leader_rebalance_enable:
+        term.enqueue_later(BalanceDue(), FIRST_LOOK_AFTER_MS)
+
+
+async def on_balance_due(term: Term) -> None:
+    """Elects preferred replicas where brokers miss too many of their leaderships, and arms the timer again."""
+    leaderships = {
+        partition: Leadership(
+            preferred=(preferred := term.state.assignment(partition).replicas[0]),
+            leader=state.leader_and_isr.leader,
+            can_lead=preferred in term.state.live_replicas(partition) and preferred in state.leader_and_isr.isr,
+        )
+        for partition, state in term.state.states.items()
+        if term.state.has(partition) and partition.topic not in term.state.deletions
+    }
+    wanted = partitions_to_rebalance(leaderships, term.settings.leader_imbalance_per_broker_percentage)
+    if wanted:
+        log.info("rebalancing leaders", partitions=len(wanted))
+        await partition_machine.to_online(term, wanted, Election.PREFERRED)
+    term.enqueue_later(BalanceDue(), term.settings.leader_imbalance_check_interval_seconds * 1000)

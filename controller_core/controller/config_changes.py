@@ -1,0 +1,59 @@
+"""Configurations change, and one of them concerns the controller: whether a topic allows unclean leader elections.
+
+Whoever changes a configuration leaves a sequential notification; others remove it after a while. A partition that waits
+for its in-sync replicas gets a leader when its topic is told that it may have another one.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+
+from controller_core.controller import partition_machine
+from controller_core.controller.events import ConfigsChanged
+from controller_core.controller.term import Term
+from controller_core.model.ids import TopicName
+from controller_core.model.transitions import PartitionStatus
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+
+log = structlog.get_logger()
+
+_TOPIC: Final = "topics/"
+
+
+async def watch_configs(term: Term) -> None:
+    """Begins to watch; what was changed before is in the configurations that elections read."""
+    term.state.last_config_change = max(await _notifications(term), default="")
+
+
+async def on_configs_changed(term: Term) -> None:
+    """Elects leaders where a changed configuration may allow one. Many changes are looked at together."""
+    new = sorted(name for name in await _notifications(term) if name > term.state.last_config_change)
+    if not new:
+        return
+    term.state.last_config_change = new[-1]
+    nodes = await term.zk.read_many([paths.config_change(name) for name in new])
+    changed: set[str] = set()
+    for name, node in zip(new, nodes, strict=True):
+        try:
+            changed.update((codecs.decode_config_change(node.data),) if node else ())
+        except MalformedZnode as error:
+            log.error("unreadable configuration notification skipped", notification=name, error=str(error))
+    await _elect(term, changed)
+
+
+async def _elect(term: Term, changed: Iterable[str]) -> None:
+    defaults = {f"brokers/{paths.DEFAULT_ENTITY}", f"brokers/{term.identity.id}"}
+    every_topic = not defaults.isdisjoint(changed)
+    topics = {TopicName(entity.removeprefix(_TOPIC)) for entity in changed if entity.startswith(_TOPIC)}
+    waiting = [
+        partition
+        for partition in term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
+        if (every_topic or partition.topic in topics) and not term.state.is_being_deleted(partition.topic)
+    ]
+    await partition_machine.to_online(term, waiting)
+
+
+async def _notifications(term: Term) -> tuple[str, ...]:
+    return await term.watched.children(paths.CONFIG_CHANGES, ConfigsChanged())
