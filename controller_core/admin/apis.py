@@ -10,6 +10,7 @@ from controller_core.admin import (
     delete_topics,
     elect_leaders,
     list_reassignments,
+    update_features,
 )
 from controller_core.controller.served_api import AnyServedApi
 
@@ -21,4 +22,5 @@ CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (
     alter_reassignments.API,
     list_reassignments.API,
     alter_scram.API,
+    update_features.API,
 )

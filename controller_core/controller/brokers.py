@@ -12,6 +12,7 @@ from controller_core.controller import deletion, ledger, partition_machine, reas
 from controller_core.controller.cluster_state import bounced
 from controller_core.controller.events import BrokerModified, BrokersChanged
 from controller_core.controller.term import Term
+from controller_core.model.features import incompatibilities
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.model.transitions import PartitionStatus
@@ -23,7 +24,7 @@ log = structlog.get_logger()
 
 async def on_brokers_changed(term: Term) -> None:
     """Compares the registered brokers with the known ones, and handles who came, went, or did both."""
-    present = await read_brokers(term)
+    present = await read_live_brokers(term)
     known = term.state.brokers
     dead = [broker for broker in known if broker not in present]
     restarted = bounced(known, present)
@@ -116,6 +117,25 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
     else:
         term.state.brokers[broker_id] = modified
         term.batch.update_metadata(())
+
+
+async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
+    """The registered brokers, watched, but for those that do not support what is finalized (KIP-584).
+
+    Such a broker is about to end itself; it does not count as alive until it registers again, or the features change.
+    One that is served already is not given up, as with Kafka: only its own start keeps a broker out.
+    """
+    finalized = term.state.finalized_features
+    known = term.state.brokers
+    live = {}
+    for broker_id, broker in (await read_brokers(term)).items():
+        is_served = broker_id in known and known[broker_id].epoch == broker.epoch
+        reasons = incompatibilities(broker, finalized.features) if finalized and not is_served else ()
+        if reasons:
+            log.error("broker ignored: it does not support the finalized features", broker=broker_id, reasons=reasons)
+        else:
+            live[broker_id] = broker
+    return live
 
 
 async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     NO_EPOCH,
     BrokerId,
@@ -85,6 +86,8 @@ class ClusterState:
         """The replicas of live brokers that are in failed log directories."""
         self.last_config_change = ""
         """The name of the last configuration notification that was handled."""
+        self.finalized_features: FinalizedFeatures | None = None
+        """None where `/feature` says nothing that could be understood."""
         self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
         self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)

@@ -84,6 +84,11 @@ class BalanceDue:
 
 
 @dataclass(frozen=True, slots=True)
+class FeaturesChanged:
+    """`/feature` was written, by us or somebody else, or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerAnswered:
     """A broker answered a control request."""
 
@@ -120,6 +125,7 @@ Event: TypeAlias = (
     | LogDirsFailed
     | ConfigsChanged
     | BalanceDue
+    | FeaturesChanged
     | BrokerAnswered
     | RequestReceived
     | AnswerOverdue

@@ -12,6 +12,7 @@ from controller_core.controller import (
     config_changes,
     deletion,
     elections,
+    features,
     ledger,
     log_dirs,
     reassignment,
@@ -54,10 +55,11 @@ async def on_controller_failover(term: Term) -> None:
 
 async def _load(term: Term) -> list[TopicPartition]:
     """Reads everything, and watches it from here on. Returns the running partitions whose assignment was repaired."""
+    await features.load(term)
     await _remove_isr_notifications(term)
     await log_dirs.remove_notifications(term)
     await config_changes.watch_configs(term)
-    for broker in (await brokers.read_brokers(term)).values():
+    for broker in (await brokers.read_live_brokers(term)).values():
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)
     znodes = await load_topics(term, await read_topic_names(term))

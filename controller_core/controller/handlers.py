@@ -12,6 +12,7 @@ from controller_core.controller import (
     config_changes,
     deletion,
     elections,
+    features,
     isr,
     ledger,
     log_dirs,
@@ -28,6 +29,7 @@ from controller_core.controller.events import (
     ConfigsChanged,
     ControllerChanged,
     Event,
+    FeaturesChanged,
     IsrChangesNotified,
     LogDirsFailed,
     PreferredElectionRequested,
@@ -78,6 +80,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await config_changes.on_configs_changed(term)
         case BalanceDue():
             await balance.on_balance_due(term)
+        case FeaturesChanged():
+            await features.on_features_changed(term)
         case BrokerAnswered():
             await on_broker_answered(term, event)
         case AnswerOverdue():

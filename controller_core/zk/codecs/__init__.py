@@ -29,6 +29,7 @@ from controller_core.zk.codecs.controllers import (
     encode_controller_epoch,
     encode_producer_id_block,
 )
+from controller_core.zk.codecs.features import FeatureZnode, decode_features, encode_features
 from controller_core.zk.codecs.json_fields import MalformedZnode
 from controller_core.zk.codecs.notifications import (
     decode_isr_change,
@@ -45,6 +46,7 @@ from controller_core.zk.codecs.topics import (
 )
 
 __all__ = [
+    "FeatureZnode",
     "MalformedZnode",
     "PreferredElectionPlan",
     "ProducerIdBlock",
@@ -54,6 +56,7 @@ __all__ = [
     "decode_config_change",
     "decode_controller",
     "decode_controller_epoch",
+    "decode_features",
     "decode_isr_change",
     "decode_log_dir_event",
     "decode_partition_state",
@@ -67,6 +70,7 @@ __all__ = [
     "encode_config_change",
     "encode_controller",
     "encode_controller_epoch",
+    "encode_features",
     "encode_isr_change",
     "encode_log_dir_event",
     "encode_partition_state",

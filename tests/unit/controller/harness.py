@@ -34,6 +34,7 @@ from controller_core.model.ids import (
 from controller_core.model.metadata import (
     Broker,
     Endpoint,
+    FeatureRange,
     PartitionState,
     ReplicaAssignment,
     TopicAssignment,
@@ -83,13 +84,17 @@ class _Answered:
 
 
 class ObservedZooKeeper(SimulatedZooKeeper):
-    """A simulated ZooKeeper that calls observers after every transaction that it applied."""
+    """A simulated ZooKeeper that calls observers before every transaction that comes and after every one it applied."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.interventions: list[Callable[[Sequence[WriteOp]], None]] = []
+        """Each may write something else before, or raise the error that the transaction ends with."""
         self.observers: list[Callable[[], None]] = []
 
     def transact(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[str, ...]:
+        for intervention in self.interventions:
+            intervention(ops)
         paths = super().transact(ops, session_id)
         for observer in self.observers:
             observer()
@@ -108,6 +113,8 @@ class Cluster:
         self.logs: list[EventDict] = []
         """What was logged so far."""
         self.surprises_expected = False
+        self.features: dict[BrokerId, Mapping[str, FeatureRange]] = {}
+        """What brokers say that they support when they register the next time."""
         self._sessions: dict[BrokerId, SessionId] = {}
         self._answered: dict[tuple[BrokerId, TopicPartition], _Answered] = {}
         if not empty_zookeeper:
@@ -237,7 +244,16 @@ class Cluster:
 
     def move_broker(self, number: int, port: int) -> None:
         """A live broker rewrites its registration with another port."""
-        self.write(SetData(path=paths.broker(BrokerId(number)), data=_registration(BrokerId(number), port)))
+        self.write(SetData(path=paths.broker(BrokerId(number)), data=self._registration(BrokerId(number), port)))
+
+    def support(self, number: int, **features: tuple[int, int]) -> None:
+        """The versions that a broker supports of each feature: when it registers, or as it rewrites its registration."""
+        broker_id = BrokerId(number)
+        self.features[broker_id] = {
+            name: FeatureRange(min_version=lowest, max_version=highest) for name, (lowest, highest) in features.items()
+        }
+        if broker_id in self.live:
+            self.move_broker(number, 9000 + number)
 
     def broker(self, number: int) -> SimulatedBroker:
         return self.brokers[BrokerId(number)]
@@ -248,12 +264,19 @@ class Cluster:
 
     def _register(self, broker_id: BrokerId) -> BrokerEpoch:
         session = self._sessions[broker_id] = self.zk.new_session_id()
-        data = _registration(broker_id, 9000 + broker_id)
+        data = self._registration(broker_id, 9000 + broker_id)
         path = paths.broker(broker_id)
         self.write(Create(path=path, data=data, mode=CreateMode.EPHEMERAL), owner=session)
         node = self.zk.tree.read(path)
         assert node is not None
         return BrokerEpoch(node.czxid)
+
+    def _registration(self, broker_id: BrokerId, port: int) -> bytes:
+        endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host=f"broker-{broker_id}", port=port)
+        features = self.features.get(broker_id, {})
+        return codecs.encode_broker(
+            Broker(id=broker_id, epoch=BrokerEpoch(0), endpoints=(endpoint,), features=features)
+        )
 
     def make_kafka_controller(self, number: int) -> ControllerEpoch:
         """A broker's own controller takes the role, as Kafka's brokers do when nobody has it."""
@@ -441,8 +464,3 @@ def alter_partition(
         broker_epoch=i64(broker.epoch),
         topics=(AlterPartitionTopic(topic_id=topic_id, partitions=(state,)),),
     )
-
-
-def _registration(broker_id: BrokerId, port: int) -> bytes:
-    endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host=f"broker-{broker_id}", port=port)
-    return codecs.encode_broker(Broker(id=broker_id, epoch=BrokerEpoch(0), endpoints=(endpoint,)))

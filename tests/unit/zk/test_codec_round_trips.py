@@ -31,7 +31,7 @@ from controller_core.model.metadata import (
     TopicAssignment,
 )
 from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.codecs import FeatureZnode, MalformedZnode
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
 ORDERS = TopicName("orders")
@@ -129,10 +129,17 @@ def test_a_config_comes_back(config: dict[str, str]) -> None:
     assert codecs.decode_config(codecs.encode_config(config)) == config
 
 
+@given(st.booleans(), st.dictionaries(st.text(), st.integers(1, 2**15 - 1)))
+def test_finalized_features_come_back(is_enabled: bool, features: dict[str, int]) -> None:
+    znode = FeatureZnode(is_enabled=is_enabled, features=features)
+    assert codecs.decode_features(codecs.encode_features(znode)) == znode
+
+
 _KEYS = """
 version partitions brokerid leader isr leader_epoch controller_epoch leader_recovery_state topic partition replicas
 topic_id adding_replicas removing_replicas host port endpoints listener_security_protocol_map rack features
 min_version max_version broker block_start block_end config entity_path entity_type entity_name 0
+status features max_version_level min_version_level
 """
 _keys = st.sampled_from(_KEYS.split())
 _values = st.recursive(
@@ -154,6 +161,7 @@ _documents = st.dictionaries(_keys, _values, max_size=8).map(orjson.dumps) | _va
         codecs.decode_config_change,
         codecs.decode_controller,
         codecs.decode_controller_epoch,
+        codecs.decode_features,
         codecs.decode_isr_change,
         codecs.decode_log_dir_event,
         codecs.decode_preferred_election,

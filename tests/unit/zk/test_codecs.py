@@ -27,7 +27,7 @@ from controller_core.model.metadata import (
     TopicAssignment,
 )
 from controller_core.zk import codecs
-from controller_core.zk.codecs import MalformedZnode, ProducerIdBlock
+from controller_core.zk.codecs import FeatureZnode, MalformedZnode, ProducerIdBlock
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
 ORDERS = TopicName("orders")
@@ -224,6 +224,17 @@ class TestConfigs:
         assert codecs.decode_config_change(old) == "topics/orders"
 
 
+class TestFeatures:
+    def test_finalized_levels_are_written_as_kafka_3_9_writes_them(self) -> None:
+        data = b'{"version":2,"status":1,"features":{"f":{"max_version_level":3}}}'
+        assert codecs.encode_features(FeatureZnode(features={"f": 3})) == data
+        assert codecs.decode_features(data) == FeatureZnode(features={"f": 3})
+
+    def test_version_1_is_read_without_its_lowest_level(self) -> None:
+        data = b'{"version":1,"status":0,"features":{"f":{"min_version_level":2,"max_version_level":3}}}'
+        assert codecs.decode_features(data) == FeatureZnode(version=1, is_enabled=False, features={"f": 3})
+
+
 STATE = '{"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":[1]%s}'
 
 
@@ -271,6 +282,26 @@ STATE = '{"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":[1]%s}'
         (codecs.decode_log_dir_event, '{"broker":null}', '"broker" is missing'),
         (codecs.decode_config, '{"config":{"a":1}}', 'config "a" must be a string, found 1'),
         (codecs.decode_config_change, "{}", '"entity_type" is missing'),
+        (codecs.decode_features, "", "/feature: expected a JSON object, found ''"),
+        (codecs.decode_features, '{"version":3}', "/feature: version 3 is not known; versions 1 to 2 are"),
+        (codecs.decode_features, '{"version":2}', '"status" is missing'),
+        (codecs.decode_features, '{"version":2,"status":1}', '"features" is missing'),
+        (
+            codecs.decode_features,
+            '{"version":2,"status":2}',
+            r'"status" must be 0 \(disabled\) or 1 \(enabled\), found 2',
+        ),
+        (codecs.decode_features, '{"version":2,"status":1,"features":{"f":1}}', '"f" must be an object, found 1'),
+        (
+            codecs.decode_features,
+            '{"version":2,"status":1,"features":{"f":{"max_version_level":0}}}',
+            'the levels of feature "f" must be 1 or more',
+        ),
+        (
+            codecs.decode_features,
+            '{"version":1,"status":1,"features":{"f":{"max_version_level":3}}}',
+            '"min_version_level" is missing',
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_path_and_reason(

@@ -1,0 +1,167 @@
+"""Finalized features (KIP-584): which version of a feature the whole cluster may use, and who may change that to what.
+
+Every broker says in its registration which versions of a feature it supports; the cluster says in `/feature` up to which
+version all of them may use it. A level is finalized only where every live broker supports it, so a client that reads the
+finalized level may rely on it wherever it connects. The rules, their order and their words are those of Kafka 3.9's
+ZooKeeper controller, with two additions: a message names the brokers that stand in the way, and since Kontroller is no
+broker and supports no feature itself, "not supported" means by no live broker, where Kafka asks the one that leads.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Broker, FeatureRange
+
+DELETED_LEVEL: Final = 0
+"""The level that a downgrade asks for to delete a feature."""
+
+
+class UpgradeType(IntEnum):
+    """What an update may do to a finalized level (`FeatureUpdate.UpgradeType` of Kafka's admin client)."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+    @classmethod
+    def of_code(cls, code: int) -> "UpgradeType":
+        """The type of a code of the wire; every code that Kafka does not know is `UNKNOWN`."""
+        return cls(code) if code in cls.__members__.values() else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalizedFeatures:
+    """The finalized level of each feature, and the epoch: the version of `/feature`, one more with every change."""
+
+    features: Mapping[str, int] = field(default_factory=dict)
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureUpdate:
+    """A level that somebody wants to be finalized."""
+
+    feature: str
+    max_version_level: int
+    upgrade_type: UpgradeType = UpgradeType.UPGRADE
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.max_version_level < 1 and self.upgrade_type is not UpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedFeatures:
+    """The levels after all valid updates, and why the other ones are refused."""
+
+    features: Mapping[str, int]
+    refused: Mapping[str, str]
+
+
+def updated_features(
+    finalized: Mapping[str, int], updates: Iterable[FeatureUpdate], brokers: Iterable[Broker]
+) -> UpdatedFeatures:
+    """Applies the updates that are valid. A refused one holds up no other (KIP-584); each is judged by `finalized`."""
+    live = list(brokers)
+    features, refused = dict(finalized), {}
+    for update in updates:
+        existing = finalized.get(update.feature)
+        refusal = _refusal(update, existing) or (None if update.is_deletion else _unsupported(update, live))
+        if refusal is not None:
+            refused[update.feature] = refusal
+        elif update.is_deletion:
+            features.pop(update.feature, None)
+        else:
+            features[update.feature] = update.max_version_level
+    return UpdatedFeatures(features=features, refused=refused)
+
+
+def incompatibilities(broker: Broker, finalized: Mapping[str, int]) -> list[str]:
+    """Why a broker must not join a cluster with these levels, a phrase for each feature; none where it may."""
+    return [
+        f"{feature} is finalized at {level}, the broker supports {shown(broker.features.get(feature))}"
+        for feature, level in finalized.items()
+        if not supports(broker, feature, level)
+    ]
+
+
+def supports(broker: Broker, feature: str, level: int) -> bool:
+    versions = broker.features.get(feature)
+    return versions is not None and versions.min_version <= level <= versions.max_version
+
+
+def supported_by_all(feature: str, brokers: Iterable[Broker]) -> FeatureRange | None:
+    """The versions that every one of the brokers supports; None where there are none, or no brokers."""
+    ranges = [broker.features.get(feature) for broker in brokers]
+    known = [versions for versions in ranges if versions is not None]
+    if not known or len(known) < len(ranges):
+        return None
+    lowest = max(versions.min_version for versions in known)
+    highest = min(versions.max_version for versions in known)
+    return FeatureRange(min_version=lowest, max_version=highest) if lowest <= highest else None
+
+
+def in_the_way(feature: str, level: int, brokers: Iterable[Broker]) -> dict[BrokerId, str]:
+    """The brokers that do not support a level, and what each of them supports, in words."""
+    return {
+        broker.id: f"broker {broker.id} supports {shown(broker.features.get(feature))}"
+        for broker in sorted(brokers, key=lambda broker: broker.id)
+        if not supports(broker, feature, level)
+    }
+
+
+def shown(versions: FeatureRange | None) -> str:
+    """A range in words."""
+    return "none" if versions is None else f"{versions.min_version} to {versions.max_version}"
+
+
+def _refusal(update: FeatureUpdate, existing: int | None) -> str | None:
+    """What is wrong with an update, whatever the brokers support."""
+    level, upgrade_type = update.max_version_level, update.upgrade_type
+    if not update.feature:
+        return "Feature name can not be empty."
+    if upgrade_type is UpgradeType.UNKNOWN:
+        return "Received unknown upgrade type."
+    if update.is_deletion:
+        return "Can not delete non-existing finalized feature." if existing is None else None
+    if level < 1:
+        return (
+            f"Can not provide versionLevel: {level} less than 1 without setting the SAFE downgradeType in the request."
+        )
+    return None if existing is None else _illegal_change(existing, level, upgrade_type)
+
+
+def _illegal_change(existing: int, level: int, upgrade_type: UpgradeType) -> str | None:
+    is_safe_downgrade = upgrade_type is UpgradeType.SAFE_DOWNGRADE
+    if level == existing:
+        verb = "downgrade" if is_safe_downgrade else "upgrade"
+        return f"Can not {verb} a finalized feature from existing versionLevel:{existing} to the same value."
+    if level < existing and upgrade_type is UpgradeType.UPGRADE:
+        return (
+            f"Can not downgrade finalized feature from existing versionLevel:{existing} to provided versionLevel:{level}"
+            " without setting the downgradeType to SAFE in the request."
+        )
+    if level > existing and is_safe_downgrade:
+        return (
+            f"When the downgradeType is set to SAFE in the request, the provided versionLevel:{level} can not be greater"
+            f" than existing versionLevel:{existing}."
+        )
+    return None
+
+
+def _unsupported(update: FeatureUpdate, brokers: Iterable[Broker]) -> str | None:
+    live = list(brokers)
+    feature, level = update.feature, update.max_version_level
+    if all(feature not in broker.features for broker in live):
+        named = f" (live brokers: {', '.join(str(broker.id) for broker in live)})" if live else " (no broker is live)"
+        return f"Could not apply finalized feature update because the provided feature is not supported{named}."
+    if blocking := in_the_way(feature, level, live):
+        return (
+            "Could not apply finalized feature update because brokers were found to have incompatible versions for the"
+            f" feature: {'; '.join(blocking.values())}; versionLevel:{level} was asked for."
+        )
+    return None

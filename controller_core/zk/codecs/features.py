@@ -1,0 +1,65 @@
+"""The finalized features, `/feature`: their levels, and whether the cluster uses features at all (KIP-584).
+
+Brokers of Kafka 3.9 write version 2; version 1, written up to `inter.broker.protocol.version` 3.2, had a lowest level as
+well, which nothing uses any more. A newer version is refused: what it means is not known here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from controller_core.zk import paths
+from controller_core.zk.codecs.json_fields import MalformedZnode, described, integer, json_object
+from controller_core.zk.codecs.json_fields import field as json_field
+
+_VERSIONS: Final = (1, 2)
+_DISABLED: Final = 0
+_ENABLED: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureZnode:
+    """The content of `/feature`. `version` is that of the format, not the epoch."""
+
+    version: int = max(_VERSIONS)
+    is_enabled: bool = True
+    features: Mapping[str, int] = field(default_factory=dict)
+
+
+def decode_features(data: bytes) -> FeatureZnode:
+    """Raises `MalformedZnode`, for a future version as well."""
+    path = paths.FEATURE
+    json = json_object(path, data)
+    version = integer(path, json, "version")
+    if version not in _VERSIONS:
+        raise MalformedZnode(path, f"version {version} is not known; versions {_VERSIONS[0]} to {_VERSIONS[-1]} are")
+    status = integer(path, json, "status")
+    if status not in (_DISABLED, _ENABLED):
+        raise MalformedZnode(path, f'"status" must be {_DISABLED} (disabled) or {_ENABLED} (enabled), found {status}')
+    levels: dict[str, Any] = json_field(path, json, "features", dict)
+    return FeatureZnode(
+        version=version,
+        is_enabled=status == _ENABLED,
+        features={name: _level(path, name, levels[name], version) for name in levels},
+    )
+
+
+def encode_features(znode: FeatureZnode) -> bytes:
+    """What Kafka 3.9 writes, whichever version was read."""
+    return orjson.dumps({
+        "version": max(_VERSIONS),
+        "status": _ENABLED if znode.is_enabled else _DISABLED,
+        "features": {name: {"max_version_level": level} for name, level in znode.features.items()},
+    })  # fmt: skip
+
+
+def _level(path: str, name: str, levels: object, version: int) -> int:
+    if not isinstance(levels, dict):
+        raise MalformedZnode(path, f'feature "{name}" must be an object, found {described(levels)}')
+    highest = integer(path, levels, "max_version_level")
+    lowest = integer(path, levels, "min_version_level") if version == 1 else 1
+    if not 1 <= lowest <= highest:
+        raise MalformedZnode(path, f'the levels of feature "{name}" must be 1 or more, found {described(levels)}')
+    return highest

@@ -1,0 +1,384 @@
+"""UpdateFeatures: what is finalized is supported by every live broker, and what is refused or fails is not written."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import pytest
+from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKey0
+from kio.schema.update_features.v0.request import UpdateFeaturesRequest as UpdateFeaturesRequest0
+from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kio.schema.update_features.v1.request import FeatureUpdateKey
+from kio.static.primitive import i8, i16, i32Timedelta
+
+from controller_core.admin import update_features
+from controller_core.model.features import UpgradeType
+from controller_core.model.ids import BrokerId
+from controller_core.wire.messages import ErrorCode
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import AccessRefused, Check, Delete, SetData, WriteOp
+from tests.unit.controller.harness import Cluster, tp
+
+A_MINUTE = i32Timedelta.parse(timedelta(minutes=1))
+NO_FEATURES = b'{"version":2,"status":1,"features":{}}'
+
+
+def request(*updates: tuple[str, int, UpgradeType], validate_only: bool = False) -> UpdateFeaturesRequest:
+    return UpdateFeaturesRequest(
+        timeout=A_MINUTE,
+        feature_updates=tuple(
+            FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(upgrade_type))
+            for feature, level, upgrade_type in updates
+        ),
+        validate_only=validate_only,
+    )
+
+
+def upgrade(validate_only: bool = False, **levels: int) -> UpdateFeaturesRequest:
+    updates = ((feature, level, UpgradeType.UPGRADE) for feature, level in levels.items())
+    return request(*updates, validate_only=validate_only)
+
+
+def downgrade(**levels: int) -> UpdateFeaturesRequest:
+    return request(*((feature, level, UpgradeType.SAFE_DOWNGRADE) for feature, level in levels.items()))
+
+
+def errors(response: UpdateFeaturesResponse) -> dict[str, ErrorCode]:
+    assert response.error_code is ErrorCode.none
+    return {result.feature: result.error_code for result in response.results}
+
+
+def message(response: UpdateFeaturesResponse, feature: str) -> str:
+    return next(result.error_message or "" for result in response.results if result.feature == feature)
+
+
+def finalized(cluster: Cluster) -> tuple[Mapping[str, int], int]:
+    """The levels in ZooKeeper, and their epoch."""
+    node = cluster.zk.tree.read(paths.FEATURE)
+    assert node is not None
+    return codecs.decode_features(node.data).features, node.version
+
+
+def known(cluster: Cluster) -> tuple[Mapping[str, int], int]:
+    """The levels as the controller has them, and their epoch."""
+    features = cluster.active.term.state.finalized_features
+    assert features is not None
+    return features.features, features.epoch
+
+
+@pytest.fixture
+async def served(cluster: Cluster) -> Cluster:
+    """Two brokers that support the features f and g; broker 2 supports f only up to 4."""
+    cluster.support(1, f=(1, 5), g=(1, 2))
+    cluster.support(2, f=(1, 4), g=(1, 2))
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    return cluster
+
+
+class TestFailover:
+    async def test_a_cluster_that_never_had_features_begins_with_none(self, served: Cluster) -> None:
+        assert served.data(paths.FEATURE) == NO_FEATURES
+        assert known(served) == ({}, 0)
+
+    async def test_disabled_features_are_enabled_and_empty(self, cluster: Cluster) -> None:
+        cluster.put(paths.FEATURE, b'{"version":2,"status":0,"features":{"f":{"max_version_level":3}}}')
+        await cluster.serve()
+        assert cluster.data(paths.FEATURE) == NO_FEATURES
+        assert known(cluster) == ({}, 1)
+
+    async def test_enabled_features_are_taken_over_as_they_are(self, cluster: Cluster) -> None:
+        data = b'{"version": 2, "status": 1, "features": {"f": {"max_version_level": 3}}}'
+        cluster.put(paths.FEATURE, data)
+        await cluster.serve()
+        assert cluster.data(paths.FEATURE) == data
+        assert known(cluster) == ({"f": 3}, 0)
+
+    async def test_features_of_the_old_version_keep_their_levels(self, cluster: Cluster) -> None:
+        cluster.put(
+            paths.FEATURE,
+            b'{"version":1,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":3}}}',
+        )
+        await cluster.serve()
+        assert cluster.data(paths.FEATURE) == b'{"version":2,"status":1,"features":{"f":{"max_version_level":3}}}'
+        assert known(cluster) == ({"f": 3}, 1)
+
+    async def test_a_lost_answer_to_the_first_write_sets_them_up_once(self, cluster: Cluster) -> None:
+        process = await cluster.serve()
+        cluster.write(Delete(path=paths.FEATURE))
+        cluster.zk.lose_next_response(process.session)
+        await cluster.settle()
+        assert known(cluster) == finalized(cluster) == ({}, 0)
+
+
+UNREADABLE = (
+    b"",
+    b"nonsense",
+    b'{"version":3,"status":1,"features":{}}',
+    b'{"version":2,"status":7,"features":{}}',
+    b'{"version":2,"status":1}',
+    b'{"version":2,"status":1,"features":{"f":{"max_version_level":0}}}',
+)
+
+
+class TestUnreadableZnode:
+    @pytest.mark.parametrize("data", UNREADABLE)
+    async def test_it_is_left_as_it_is_and_everything_else_is_served(self, cluster: Cluster, data: bytes) -> None:
+        cluster.put(paths.FEATURE, data)
+        cluster.support(1, f=(1, 5))
+        cluster.start_brokers(1)
+        cluster.create_topic("orders", [1])
+        await cluster.serve()
+        response = await cluster.request(upgrade(f=2))
+        assert errors(response) == {"f": ErrorCode.feature_update_failed}
+        assert "repair the data of /feature" in message(response, "f")
+        assert cluster.data(paths.FEATURE) == data
+        assert [log["event"] for log in cluster.logs if log["log_level"] == "error"].count(
+            "unreadable finalized features: no feature can be changed"
+        ) >= 1
+        assert cluster.broker(1).leads((*cluster.broker(1).replicas,)[0])
+
+    async def test_features_can_be_changed_again_once_it_is_repaired(self, cluster: Cluster) -> None:
+        cluster.put(paths.FEATURE, b"nonsense")
+        cluster.support(1, f=(1, 5))
+        cluster.start_brokers(1)
+        await cluster.serve()
+        cluster.put(paths.FEATURE, NO_FEATURES)
+        await cluster.settle()
+        assert errors(await cluster.request(upgrade(f=2))) == {"f": ErrorCode.none}
+        assert finalized(cluster) == ({"f": 2}, 2)
+
+
+class TestUpdates:
+    async def test_what_every_live_broker_supports_is_finalized(self, served: Cluster) -> None:
+        assert errors(await served.request(upgrade(f=4, g=1))) == {"f": ErrorCode.none, "g": ErrorCode.none}
+        assert finalized(served) == known(served) == ({"f": 4, "g": 1}, 1)
+        assert errors(await served.request(upgrade(g=2))) == {"g": ErrorCode.none}
+        assert finalized(served) == known(served) == ({"f": 4, "g": 2}, 2)
+
+    async def test_a_broker_in_the_way_is_named_and_the_other_updates_are_applied(self, served: Cluster) -> None:
+        response = await served.request(upgrade(f=5, g=1, h=1))
+        assert errors(response) == {
+            "f": ErrorCode.invalid_request, "g": ErrorCode.none, "h": ErrorCode.invalid_request,
+        }  # fmt: skip
+        assert "broker 2 supports 1 to 4" in message(response, "f")
+        assert "broker 1" not in message(response, "f")
+        assert "is not supported" in message(response, "h")
+        assert finalized(served) == ({"g": 1}, 1)
+
+    async def test_a_broker_that_does_not_know_the_feature_is_in_the_way(self, served: Cluster) -> None:
+        served.start_broker(3)
+        await served.settle()
+        response = await served.request(upgrade(f=2))
+        assert errors(response) == {"f": ErrorCode.invalid_request}
+        assert "broker 3 supports none" in message(response, "f")
+
+    async def test_a_broker_that_registered_this_moment_counts(self, served: Cluster) -> None:
+        served.support(3, f=(1, 1))
+        served.start_broker(3)
+        assert errors(await served.request(upgrade(f=2))) == {"f": ErrorCode.invalid_request}
+
+    async def test_a_broker_that_rewrote_its_registration_counts_as_it_is_now(self, served: Cluster) -> None:
+        served.support(2, f=(1, 9), g=(1, 2))
+        await served.settle()
+        assert served.active.term.state.brokers[BrokerId(2)].features["f"].max_version == 9
+        assert errors(await served.request(upgrade(f=5))) == {"f": ErrorCode.none}
+
+    async def test_a_dead_broker_does_not_count(self, served: Cluster) -> None:
+        served.kill_broker(2)
+        await served.settle()
+        assert errors(await served.request(upgrade(f=5))) == {"f": ErrorCode.none}
+
+    async def test_a_validation_answers_the_same_and_writes_nothing(self, served: Cluster) -> None:
+        response = await served.request(upgrade(validate_only=True, f=4, h=1))
+        assert errors(response) == {"f": ErrorCode.none, "h": ErrorCode.invalid_request}
+        assert finalized(served) == known(served) == ({}, 0)
+
+    async def test_updates_that_are_all_refused_write_nothing(self, served: Cluster) -> None:
+        assert errors(await served.request(upgrade(h=1))) == {"h": ErrorCode.invalid_request}
+        assert finalized(served) == ({}, 0)
+
+    async def test_a_downgrade_is_done_where_it_is_asked_for(self, served: Cluster) -> None:
+        await served.request(upgrade(f=4))
+        assert errors(await served.request(upgrade(f=2))) == {"f": ErrorCode.invalid_request}
+        assert errors(await served.request(downgrade(f=2))) == {"f": ErrorCode.none}
+        assert finalized(served) == ({"f": 2}, 2)
+
+    async def test_level_0_deletes_even_what_no_broker_supports_any_more(self, served: Cluster) -> None:
+        await served.request(upgrade(f=4, g=1))
+        served.support(1)
+        served.support(2)
+        await served.settle()
+        assert errors(await served.request(downgrade(f=0))) == {"f": ErrorCode.none}
+        assert finalized(served) == ({"g": 1}, 2)
+
+    async def test_a_feature_that_is_named_twice_has_one_answer_and_the_first_level(self, served: Cluster) -> None:
+        twice = request(("f", 2, UpgradeType.UPGRADE), ("f", 3, UpgradeType.UPGRADE))
+        assert errors(await served.request(twice)) == {"f": ErrorCode.none}
+        assert finalized(served) == ({"f": 2}, 1)
+
+
+class TestVersion0:
+    @pytest.mark.parametrize(
+        ("level", "allow_downgrade", "error"),
+        [
+            (1, False, ErrorCode.invalid_request),
+            (1, True, ErrorCode.none),
+            (0, True, ErrorCode.none),
+            (0, False, ErrorCode.invalid_request),
+            (4, False, ErrorCode.none),
+            (4, True, ErrorCode.invalid_request),
+        ],
+    )
+    async def test_its_only_flag_is_whether_a_downgrade_is_allowed(
+        self, served: Cluster, level: int, allow_downgrade: bool, error: ErrorCode
+    ) -> None:
+        await served.request(upgrade(f=3))
+        key = FeatureUpdateKey0(feature="f", max_version_level=i16(level), allow_downgrade=allow_downgrade)
+        old = UpdateFeaturesRequest0(timeout=A_MINUTE, feature_updates=(key,))
+        assert errors(await served.request(update_features.API.versions.lifted(old))) == {"f": error}
+
+
+class TestWritesThatFail:
+    async def test_what_somebody_else_finalized_is_not_written_over(self, served: Cluster) -> None:
+        served.put(paths.FEATURE, b'{"version":2,"status":1,"features":{"g":{"max_version_level":2}}}')
+        assert errors(await served.request(upgrade(f=4, g=1))) == {"f": ErrorCode.none, "g": ErrorCode.invalid_request}
+        assert finalized(served) == known(served) == ({"f": 4, "g": 2}, 2)
+
+    async def test_an_answer_that_is_lost_is_found_again(self, served: Cluster) -> None:
+        served.zk.lose_next_response(served.active.session)
+        assert errors(await served.request(upgrade(f=4))) == {"f": ErrorCode.none}
+        assert finalized(served) == known(served) == ({"f": 4}, 1)
+
+    @pytest.mark.parametrize("writes", [0, 1], ids=["before the write", "after the write"])
+    async def test_a_controller_that_dies_over_it_leaves_nothing_or_all_of_it(
+        self, served: Cluster, writes: int
+    ) -> None:
+        first = served.active
+        first.life.last_write = first.life.writes + writes
+        answer = asyncio.create_task(first.answer(upgrade(f=4, g=1)))
+        await served.settle()
+        assert not answer.done()
+        await first.kill()
+        answer.cancel()
+        await served.serve(1001)
+        levels = {"f": 4, "g": 1} if writes else {}
+        assert finalized(served) == known(served) == (levels, writes)
+
+    async def test_the_next_controller_knows_what_its_predecessor_answered(self, served: Cluster) -> None:
+        await served.request(upgrade(f=4))
+        await served.active.kill()
+        await served.serve(1001)
+        assert known(served) == ({"f": 4}, 1)
+
+    async def test_a_controller_that_is_deposed_before_it_writes_changes_nothing(self, served: Cluster) -> None:
+        first = served.active
+
+        def depose(ops: Sequence[WriteOp]) -> None:
+            if writes_features(ops):
+                served.zk.interventions.clear()
+                served.write(Delete(path=paths.CONTROLLER))
+                served.make_kafka_controller(1)
+
+        served.zk.interventions.append(depose)
+        answer = asyncio.create_task(first.answer(upgrade(f=4)))
+        await served.settle()
+        assert answer.result().error_code is ErrorCode.not_controller
+        assert finalized(served) == ({}, 0)
+
+    async def test_a_write_that_zookeeper_refuses_fails_the_valid_updates_and_nothing_else(
+        self, served: Cluster
+    ) -> None:
+        def refuse(ops: Sequence[WriteOp]) -> None:
+            if writes_features(ops):
+                raise AccessRefused("no access")
+
+        served.zk.interventions.append(refuse)
+        response = await served.request(upgrade(f=4, h=1))
+        assert errors(response) == {"f": ErrorCode.feature_update_failed, "h": ErrorCode.invalid_request}
+        assert "/feature could not be written and is unchanged: no access" in message(response, "f")
+        assert finalized(served) == known(served) == ({}, 0)
+        assert served.active.terms == 1
+
+    async def test_updates_are_judged_anew_when_somebody_else_is_faster(self, served: Cluster) -> None:
+        interfere(served, times=1)
+        response = await served.request(upgrade(f=4, g=1))
+        assert errors(response) == {"f": ErrorCode.none, "g": ErrorCode.invalid_request}
+        assert finalized(served) == known(served) == ({"f": 4, "g": 2}, 2)
+
+    async def test_updates_fail_when_somebody_else_is_always_faster(self, served: Cluster) -> None:
+        interfere(served, times=99)
+        response = await served.request(upgrade(f=4))
+        assert errors(response) == {"f": ErrorCode.feature_update_failed}
+        assert finalized(served)[0] == known(served)[0] == {"g": 2}
+
+
+class TestBrokersThatDoNotSupportWhatIsFinalized:
+    @pytest.fixture
+    async def finalized_at_4(self, served: Cluster) -> Cluster:
+        await served.request(upgrade(f=4))
+        return served
+
+    async def test_one_that_starts_is_not_alive_to_the_controller(self, finalized_at_4: Cluster) -> None:
+        cluster = finalized_at_4
+        cluster.support(3, f=(1, 3))
+        cluster.start_broker(3)
+        await cluster.settle()
+        assert set(cluster.active.term.state.brokers) == {1, 2}
+        assert ["f is finalized at 4, the broker supports 1 to 3"] in [log.get("reasons") for log in cluster.logs]
+
+    async def test_one_that_is_there_is_not_alive_to_a_new_controller(self, finalized_at_4: Cluster) -> None:
+        cluster = finalized_at_4
+        cluster.start_broker(3)
+        await cluster.active.kill()
+        await cluster.serve(1001)
+        assert set(cluster.active.term.state.brokers) == {1, 2}
+
+    async def test_one_that_comes_back_with_less_is_dead(self, finalized_at_4: Cluster) -> None:
+        cluster = finalized_at_4
+        cluster.create_topic("orders", [2, 1])
+        await cluster.settle()
+        cluster.kill_broker(2)
+        cluster.support(2, f=(1, 3))
+        cluster.start_broker(2)
+        await cluster.settle()
+        assert set(cluster.active.term.state.brokers) == {1}
+        assert cluster.leadership(tp("orders")) == (1, [1])
+
+    async def test_one_that_rewrites_its_registration_with_less_is_served_on(self, finalized_at_4: Cluster) -> None:
+        cluster = finalized_at_4
+        cluster.support(2, f=(1, 3))
+        cluster.start_broker(3)
+        await cluster.settle()
+        assert set(cluster.active.term.state.brokers) == {1, 2}
+
+    async def test_one_that_registers_again_with_more_is_alive(self, finalized_at_4: Cluster) -> None:
+        cluster = finalized_at_4
+        cluster.start_broker(3)
+        await cluster.settle()
+        cluster.support(3, f=(1, 4))
+        await cluster.settle()
+        assert set(cluster.active.term.state.brokers) == {1, 2, 3}
+
+    async def test_one_is_alive_once_the_feature_is_deleted(self, finalized_at_4: Cluster) -> None:
+        cluster = finalized_at_4
+        cluster.start_broker(3)
+        await cluster.settle()
+        assert errors(await cluster.request(downgrade(f=0))) == {"f": ErrorCode.none}
+        assert set(cluster.active.term.state.brokers) == {1, 2, 3}
+
+
+def writes_features(ops: Sequence[WriteOp]) -> bool:
+    return any(isinstance(op, SetData) and op.path == paths.FEATURE for op in ops)
+
+
+def interfere(cluster: Cluster, *, times: int) -> None:
+    """Somebody writes `/feature` just before the controller does, so often."""
+    left = [times]
+
+    def write(ops: Sequence[WriteOp]) -> None:
+        if writes_features(ops) and any(isinstance(op, Check) for op in ops) and left[0]:
+            left[0] -= 1
+            cluster.put(paths.FEATURE, b'{"version":2,"status":1,"features":{"g":{"max_version_level":2}}}')
+
+    cluster.zk.interventions.append(write)
