@@ -8,7 +8,7 @@ import struct
 from typing import Any, cast
 
 from kio.index import load_response_schema
-from kio.static.protocol import RequestPayload
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.frames import decode_response, encode_request
 
@@ -19,9 +19,18 @@ class ConnectionClosed(Exception):
     """The server closed the connection instead of answering, which is how Kafka refuses what it cannot read."""
 
 
-def send_request(address: tuple[str, int], request: RequestPayload, *, timeout_s: float = 60) -> Any:
-    """The answer to one request, on a connection of its own. Raises `ConnectionClosed`, `TimeoutError`."""
-    response_type = load_response_schema(int(request.__api_key__), int(request.__version__))
+def send_request(
+    address: tuple[str, int],
+    request: RequestPayload,
+    *,
+    response_type: type[ResponsePayload] | None = None,
+    timeout_s: float = 60,
+) -> Any:
+    """The answer to one request, on a connection of its own; messages that kio does not have need their `response_type`.
+
+    Raises `ConnectionClosed`, `TimeoutError`."""
+    if response_type is None:
+        response_type = load_response_schema(int(request.__api_key__), int(request.__version__))
     return decode_response(
         response_type, send_frame(address, encode_request(request, 1, CLIENT_ID), timeout_s=timeout_s)
     )

@@ -20,7 +20,7 @@ BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
     ServedApi(
         versions=Versions(ControlledShutdownRequest),
         answer=shutdown.on_controlled_shutdown,
-        refuse=lambda _, error_code: shutdown.refusal(error_code),
+        refuse=lambda _, error_code: shutdown.refuse(error_code),
     ),
     ServedApi(
         versions=Versions(AllocateProducerIdsRequest),

@@ -59,3 +59,9 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
 def refusal(error_code: ErrorCode) -> ControlledShutdownResponse:
     """The answer that something else than leaderships stands in the way."""
     return ControlledShutdownResponse(error_code=error_code, remaining_partitions=())
+
+
+def refuse(error_code: ErrorCode) -> ControlledShutdownResponse:
+    """The answer of a process that is not the controller: Kafka's says so with an error of its own for this request."""
+    is_elsewhere = error_code is ErrorCode.not_controller
+    return refusal(ErrorCode.stale_controller_epoch if is_elsewhere else error_code)

@@ -1,11 +1,12 @@
 """Two equal clusters, one led by Kafka's own controller and one by ours: what holds for both is what Kafka does.
 
-A test that takes `cluster` runs on each of them. What only ours can show (its logs, its listener) belongs to
-`tests/real/controller`.
+A test that takes `cluster` runs on each of them, first all tests on one and then all on the other. A test that is
+marked `ours_only` names something that we do otherwise than Kafka's controller, or that only we promise; what only our
+process can show (its logs, its settings) belongs to `tests/real/controller`.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -15,73 +16,47 @@ from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.conformance.clusters import ConformanceCluster
 
-BROKERS = 3
+__all__ = ["ConformanceCluster", "cluster", "started_cluster"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConformanceCluster:
-    """Three unmodified brokers and whoever is their controller."""
-
-    kafka: KafkaCluster
-    znodes: ClusterZnodes
-    own_controller: ControllerProcess | None
-    """Our controller; None where Kafka's own leads."""
-
-    @property
-    def is_kafkas_own(self) -> bool:
-        return self.own_controller is None
-
-    @property
-    def controller_address(self) -> tuple[str, int]:
-        """Where requests to the controller go: the broker that is it, or our process."""
-        if self.own_controller is not None:
-            return "127.0.0.1", self.own_controller.port
-        controller = self.znodes.controller()
-        assert controller is not None, "there is no controller"
-        return "127.0.0.1", self.kafka.broker(controller).port
-
-    @property
-    def bootstrap(self) -> str:
-        """The address of the controller, for clients that bootstrap there."""
-        host, port = self.controller_address
-        return f"{host}:{port}"
-
-    def wait(self, condition: Callable[[], bool], what: str, deadline_s: float = 60) -> None:
-        wait_until(condition, what, deadline_s=deadline_s)
-
-    def serve_topic(self, topic: str, replicas: list[list[int]], config: dict[str, str] | None = None) -> None:
-        """Creates a topic through ZooKeeper and waits until every replica is in sync."""
-        self.znodes.create_topic(topic, replicas, config)
-        self.wait(lambda: self.znodes.is_served(topic, range(len(replicas))), f"every replica of {topic} is in sync")
+_BROKERS = 3
+_PROPERTIES = {
+    # A broker that cannot hand over everything gives up soon; nothing moves but what a test asks for.
+    "controlled.shutdown.retry.backoff.ms": 100,
+    "auto.leader.rebalance.enable": "false",
+}
 
 
-@pytest.fixture(scope="session")
-def kafkas_own(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
-    with KafkaCluster(servers_folder, zookeeper, brokers=BROKERS, chroot="/kafkas-own") as kafka:
-        yield kafka
-
-
-@pytest.fixture(scope="session")
-def ours(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[tuple[KafkaCluster, ControllerProcess]]:
+@pytest.fixture(scope="session", params=["kafka", "kontroller"])
+def started_cluster(
+    request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
+) -> Iterator[ConformanceCluster]:
+    """The cluster of one of the two controllers, as long as tests ask for it."""
+    chroot = f"/conformance-{request.param}"
     with (
-        KafkaCluster(servers_folder, zookeeper, brokers=BROKERS, chroot="/ours") as kafka,
-        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="conforming-controller") as controller,
+        KafkaCluster(servers_folder, zookeeper, brokers=_BROKERS, properties=_PROPERTIES, chroot=chroot) as kafka,
+        connected_client(kafka.zookeeper_connect) as client,
+        ExitStack() as started,
     ):
-        yield kafka, controller
+        own: ControllerProcess | None = None
+        if request.param == "kontroller":
+            own = ControllerProcess(servers_folder, kafka.zookeeper_connect, name="conforming-controller")
+            started.enter_context(own)
+        yield ConformanceCluster(kafka=kafka, znodes=ClusterZnodes(client), own_controller=own)
 
 
-@pytest.fixture(params=["kafka", "kontroller"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[ConformanceCluster]:
-    """The cluster of one of the two controllers, all brokers alive and the controller in its role."""
-    controller: ControllerProcess | None = None
-    if request.param == "kafka":
-        kafka = request.getfixturevalue("kafkas_own")
-    else:
-        kafka, controller = request.getfixturevalue("ours")
-    kafka.start()
-    with connected_client(kafka.zookeeper_connect) as client:
-        znodes = ClusterZnodes(client)
-        wanted = {controller.controller_id} if controller else set(kafka.brokers)
-        wait_until(lambda: znodes.controller() in wanted, "the cluster has its controller", deadline_s=60)
-        yield ConformanceCluster(kafka=kafka, znodes=znodes, own_controller=controller)
+@pytest.fixture
+def cluster(started_cluster: ConformanceCluster) -> ConformanceCluster:
+    """The cluster, all brokers alive and the controller in its role, whatever the last test left."""
+    make_whole(started_cluster)
+    return started_cluster
+
+
+def make_whole(cluster: ConformanceCluster) -> None:
+    """Starts what does not run, and waits for the controller."""
+    cluster.kafka.start()
+    own = cluster.own_controller
+    if own is not None and not own.process.is_running:
+        own.restart_whole()
+    wait_until(lambda: cluster.znodes.controller() in cluster.controller_ids, "the controller", deadline_s=60)

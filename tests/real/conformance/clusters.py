@@ -1,0 +1,286 @@
+"""A cluster as its controller's clients, tools and brokers see it, whoever the controller is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i8, i32, i64
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.wire.messages import (
+    AlterPartitionIsrMember,
+    AlterPartitionRequest,
+    AlterPartitionResult,
+    AlterPartitionState,
+    AlterPartitionTopic,
+    ErrorCode,
+)
+from controller_core.zk.codecs.topics import decode_topic_id
+from devcluster.kafka import KafkaCluster
+from devcluster.kontroller import ControllerProcess
+from devcluster.processes import wait_until
+from devcluster.requests import send_request
+from devcluster.znodes import REASSIGN_PARTITIONS, ClusterZnodes
+
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What ZooKeeper has of one partition."""
+
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int
+    controller_epoch: int
+    partition_epoch: int
+    recovering: bool = False
+
+    @property
+    def leadership(self) -> tuple[int, list[int]]:
+        return self.leader, sorted(self.isr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConformanceCluster:
+    """Three unmodified brokers and whoever is their controller."""
+
+    kafka: KafkaCluster
+    znodes: ClusterZnodes
+    own_controller: ControllerProcess | None
+    """Our controller; None where Kafka's own leads."""
+
+    # Who is who
+
+    @property
+    def is_kafkas_own(self) -> bool:
+        return self.own_controller is None
+
+    @property
+    def controller_address(self) -> tuple[str, int]:
+        """Where requests to the controller go: the broker that is it, or our process."""
+        if self.own_controller is not None:
+            return "127.0.0.1", self.own_controller.port
+        controller = self.znodes.controller()
+        assert controller is not None, "there is no controller"
+        return self.address(controller)
+
+    @property
+    def bootstrap(self) -> str:
+        """The address of the controller, for clients that bootstrap there."""
+        host, port = self.controller_address
+        return f"{host}:{port}"
+
+    @property
+    def controller_ids(self) -> set[int]:
+        """Who may be the controller when all is well."""
+        return {self.own_controller.controller_id} if self.own_controller else set(self.kafka.brokers)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """The three brokers. The first one is never stopped: where Kafka's own controller leads, it is that one."""
+        controller = self.znodes.controller()
+        first, second, third = sorted(self.kafka.brokers, key=lambda broker: (broker != controller, broker))
+        return first, second, third
+
+    def address(self, broker: int) -> tuple[str, int]:
+        return "127.0.0.1", self.kafka.broker(broker).port
+
+    def live_brokers(self) -> set[int]:
+        return {int(broker) for broker in self.znodes.client.get_children("/brokers/ids")}
+
+    def broker_epoch(self, broker: int) -> int:
+        """The czxid of the broker's registration."""
+        return int(self.znodes.client.get(f"/brokers/ids/{broker}")[1].czxid)
+
+    def controller_epoch(self) -> int:
+        return int(self.znodes.client.get("/controller_epoch")[0])
+
+    # Waiting
+
+    def wait(self, condition: Callable[[], bool], what: str, deadline_s: float = 60) -> None:
+        wait_until(condition, what, deadline_s=deadline_s)
+
+    def wait_until_served(self, topic: str, partitions: int = 1) -> None:
+        self.wait(lambda: self.znodes.is_served(topic, range(partitions)), f"every replica of {topic} is in sync")
+
+    def wait_until_led(self, topic: str, leader: int, partition: int = 0) -> None:
+        self.wait(lambda: self.znodes.leader(topic, partition) == leader, f"{leader} leads {topic}-{partition}")
+
+    def wait_until_moved(self, topic: str, target: list[int], partition: int = 0) -> None:
+        self.wait(
+            lambda: (
+                not self.is_reassigning(topic, partition)
+                and not self.exists(REASSIGN_PARTITIONS)
+                and self.znodes.assigned(topic, partition) == target
+            ),
+            f"{topic}-{partition} is moved to {target}",
+        )
+
+    def wait_until_gone(self, *paths: str) -> None:
+        for path in paths:
+            self.wait(lambda path=path: not self.exists(path), f"{path} is gone")  # type: ignore[misc]  # a lambda with a default
+
+    def wait_until_everybody_knows(self, topic: str, partition: int = 0) -> None:
+        """Waits until every live broker tells clients of the partition what ZooKeeper has."""
+
+        def agree() -> bool:
+            seen = self.seen(topic, partition)
+            wanted = (seen.leader, list(seen.isr), seen.leader_epoch, self.znodes.assigned(topic, partition))
+            return all(self._told(broker, topic, partition) == wanted for broker in self.live_brokers())
+
+        self.wait(agree, f"every broker knows the state of {topic}-{partition}")
+
+    # ZooKeeper
+
+    def exists(self, path: str) -> bool:
+        return self.znodes.client.exists(path) is not None
+
+    def is_reassigning(self, topic: str, partition: int = 0) -> bool:
+        znode = self.znodes.read(f"/brokers/topics/{topic}") or {}
+        return any(str(partition) in znode.get(field, {}) for field in ("adding_replicas", "removing_replicas"))
+
+    def seen(self, topic: str, partition: int = 0) -> Seen:
+        """The state of a partition that has one."""
+        path = f"/brokers/topics/{topic}/partitions/{partition}/state"
+        content = self.znodes.state(topic, partition)
+        return Seen(
+            leader=content["leader"],
+            isr=tuple(content["isr"]),
+            leader_epoch=content["leader_epoch"],
+            controller_epoch=content["controller_epoch"],
+            partition_epoch=self.znodes.client.get(path)[1].version,
+            recovering=content.get("leader_recovery_state", 0) == 1,
+        )
+
+    def topic_id(self, topic: str) -> UUID:
+        path = f"/brokers/topics/{topic}"
+        topic_id = decode_topic_id(path, self.znodes.read(path)["topic_id"])
+        assert topic_id is not None
+        return topic_id
+
+    def serve_topic(self, topic: str, replicas: list[list[int]], config: dict[str, str] | None = None) -> None:
+        """Creates a topic through ZooKeeper and waits until every replica is in sync."""
+        self.znodes.create_topic(topic, replicas, config)
+        self.wait_until_served(topic, len(replicas))
+
+    def begin_a_new_term(self) -> None:
+        """Takes the role away from the controller, as an expired session does, and waits for the next one."""
+        before = self.controller_epoch()
+        self.znodes.client.delete("/controller")
+        self.wait(
+            lambda: self.controller_epoch() > before and self.znodes.controller() in self.controller_ids,
+            "a controller has a new term",
+        )
+
+    # Requests
+
+    def ask_controller(self, request: RequestPayload, response_type: type[ResponsePayload] | None = None) -> Any:
+        return send_request(self.controller_address, request, response_type=response_type)
+
+    def ask_broker(
+        self, broker: int, request: RequestPayload, response_type: type[ResponsePayload] | None = None
+    ) -> Any:
+        return send_request(self.address(broker), request, response_type=response_type)
+
+    def metadata(self, broker: int, *topics: str) -> MetadataResponse:
+        """What a broker tells clients of the cluster and of some topics."""
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(topic)) for topic in topics),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        response = self.ask_broker(broker, request)
+        assert isinstance(response, MetadataResponse)
+        return response
+
+    def told_topic(self, broker: int, topic: str) -> MetadataResponseTopic:
+        return self.metadata(broker, topic).topics[0]
+
+    def told_partition(self, broker: int, topic: str, partition: int = 0) -> MetadataResponsePartition | None:
+        """What a broker tells clients of a partition; None where it does not know it."""
+        found = [p for p in self.told_topic(broker, topic).partitions if p.partition_index == partition]
+        return found[0] if found else None
+
+    def _told(self, broker: int, topic: str, partition: int) -> tuple[int, list[int], int, list[int]] | None:
+        told = self.told_partition(broker, topic, partition)
+        if told is None:
+            return None
+        return told.leader_id, [*told.isr_nodes], told.leader_epoch, [*told.replica_nodes]
+
+    def alter_isr(
+        self, topic: str, isr: list[int], *, partition: int = 0, sender: int | None = None, **claimed: int
+    ) -> AlterPartitionResult:
+        """Asks the controller for another ISR in the leader's name; `claimed` overrides what the leader would know."""
+        response = self.ask_controller(self.alter_partition(topic, isr, partition=partition, sender=sender, **claimed))
+        assert response.error_code is ErrorCode.none, response
+        result = response.topics[0].partitions[0]
+        assert isinstance(result, AlterPartitionResult)
+        return result
+
+    def alter_partition(
+        self,
+        topic: str,
+        isr: list[int],
+        *,
+        partition: int = 0,
+        sender: int | None = None,
+        leader_epoch: int | None = None,
+        partition_epoch: int | None = None,
+        recovery_state: int = 0,
+    ) -> AlterPartitionRequest:
+        """The request that the leader, or `sender`, would send now; every `None` is taken from ZooKeeper."""
+        seen = self.seen(topic, partition)
+        broker = seen.leader if sender is None else sender
+        state = AlterPartitionState(
+            partition_index=i32(partition),
+            leader_epoch=i32(seen.leader_epoch if leader_epoch is None else leader_epoch),
+            new_isr_with_epochs=tuple(AlterPartitionIsrMember(broker_id=WireBrokerId(member)) for member in isr),
+            leader_recovery_state=i8(recovery_state),
+            partition_epoch=i32(seen.partition_epoch if partition_epoch is None else partition_epoch),
+        )
+        return AlterPartitionRequest(
+            broker_id=WireBrokerId(broker),
+            broker_epoch=i64(self.broker_epoch(broker)),
+            topics=(AlterPartitionTopic(topic_id=self.topic_id(topic), partitions=(state,)),),
+        )
+
+    def leave_in_isr(self, topic: str, isr: list[int], partition: int = 0) -> None:
+        """Shrinks an ISR in the leader's name; the leader itself does not hear of it before its next epoch."""
+        result = self.alter_isr(topic, isr, partition=partition)
+        assert result.error_code is ErrorCode.none, result
+
+    # Brokers
+
+    def log_folder(self, broker: int, topic: str, partition: int = 0) -> Path:
+        return self.kafka.broker(broker).log_folder / f"{topic}-{partition}"
+
+    def brokers_with_a_log(self, topic: str, partition: int = 0) -> set[int]:
+        return {broker for broker in self.kafka.brokers if self.log_folder(broker, topic, partition).exists()}
+
+    def broker_log(self, broker: int) -> str:
+        """All that a broker has logged."""
+        return self.kafka.broker(broker).process.log_path.read_text(errors="replace")
+
+
+def of_partition(request: AlterPartitionRequest, partition: int) -> AlterPartitionRequest:
+    """The same request for another partition of its topic."""
+    topic = request.topics[0]
+    return replace(
+        request, topics=(replace(topic, partitions=(replace(topic.partitions[0], partition_index=i32(partition)),)),)
+    )
+
+
+def of_topic(request: AlterPartitionRequest, topic_id: UUID) -> AlterPartitionRequest:
+    """The same request for another topic."""
+    return replace(request, topics=(replace(request.topics[0], topic_id=topic_id),))
