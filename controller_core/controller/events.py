@@ -59,6 +59,11 @@ class ReassignmentsRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignmentsEnded:
+    """Reassignments were completed or taken back, or their topics vanished."""
+
+
+@dataclass(frozen=True, slots=True)
 class PreferredElectionRequested:
     """`/admin/preferred_replica_election` was created or written."""
 
@@ -120,6 +125,7 @@ Event: TypeAlias = (
     | TopicModified
     | TopicDeletionsRequested
     | ReassignmentsRequested
+    | ReassignmentsEnded
     | PreferredElectionRequested
     | IsrChangesNotified
     | LogDirsFailed

@@ -18,6 +18,7 @@ from controller_core.controller import (
     reassignment,
     reassignment_requests,
     startup,
+    throttles,
 )
 from controller_core.controller.events import IsrChangesNotified
 from controller_core.controller.partition_states import read_states
@@ -47,6 +48,8 @@ async def on_controller_failover(term: Term) -> None:
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)
     await reassignment_requests.on_reassignments_requested(term)
+    await throttles.note_begun(term, term.state.reassignments)
+    await throttles.sweep(term)
     await deletion.resume(term)
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)

@@ -18,6 +18,7 @@ from controller_core.controller import (
     log_dirs,
     reassignment,
     reassignment_requests,
+    throttles,
     topics,
 )
 from controller_core.controller.events import (
@@ -33,6 +34,7 @@ from controller_core.controller.events import (
     IsrChangesNotified,
     LogDirsFailed,
     PreferredElectionRequested,
+    ReassignmentsEnded,
     ReassignmentsRequested,
     RequestReceived,
     SessionEnded,
@@ -70,6 +72,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await deletion.on_topic_deletions_requested(term)
         case ReassignmentsRequested():
             await reassignment_requests.on_reassignments_requested(term)
+        case ReassignmentsEnded():
+            await throttles.sweep(term)
         case PreferredElectionRequested():
             await elections.on_preferred_election_requested(term)
         case IsrChangesNotified():

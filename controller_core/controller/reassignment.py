@@ -12,9 +12,9 @@ Who asks for a reassignment is no matter here: see `controller_core.controller.r
 
 from collections.abc import Collection, Iterable, Mapping
 
-from controller_core.controller import partition_machine, replica_machine, topic_znodes
+from controller_core.controller import partition_machine, replica_machine, throttles, topic_znodes
 from controller_core.controller.cluster_state import RunningReassignment
-from controller_core.controller.events import TopicDeletionsRequested
+from controller_core.controller.events import ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.partition_states import StateWrite, read_states, write_states
 from controller_core.controller.reassignment_znode import Targets, remove_requests
@@ -38,6 +38,7 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
     Returns the partitions that were begun: without those of topics that have vanished."""
     # A batch tells to stop replicas last: a broker that has to, and is given the replica again, must hear of that first.
     term.send_requests()
+    await throttles.note_begun(term, targets)
     # 1. update assigned replica list with OAR + RAR replicas
     before = {partition: full_assignment(term, partition) for partition in targets}
     full = {partition: begin_reassignment(before[partition], target) for partition, target in targets.items()}
@@ -139,6 +140,7 @@ async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     await remove_requests(term, {partition: assignment.replicas for partition, assignment in written.items()})
     # 12. resend the update metadata request to every broker
     term.batch.update_metadata(written)
+    term.enqueue(ReassignmentsEnded())
     if any(partition.topic in term.state.deletions for partition in written):
         term.enqueue(TopicDeletionsRequested())
 

@@ -12,7 +12,12 @@ from dataclasses import replace
 import structlog
 
 from controller_core.controller import partition_machine, reassignment, replica_machine, startup
-from controller_core.controller.events import ReassignmentsRequested, TopicDeletionsRequested, TopicsChanged
+from controller_core.controller.events import (
+    ReassignmentsEnded,
+    ReassignmentsRequested,
+    TopicDeletionsRequested,
+    TopicsChanged,
+)
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
@@ -56,6 +61,7 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
         log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
         term.batch.forget_metadata(partitions, topic_id)
         term.enqueue(ReassignmentsRequested())
+        term.enqueue(ReassignmentsEnded())
 
 
 async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None:

@@ -5,6 +5,7 @@ All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.z
 """
 
 from typing import Final
+from urllib.parse import quote, unquote
 
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
 
@@ -36,6 +37,7 @@ PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 KONTROLLER: Final = "/kontroller"
 """What Kontroller itself must remember."""
 REMOVED_REPLICAS: Final = f"{KONTROLLER}/removed_replicas"
+THROTTLES: Final = f"{KONTROLLER}/throttles"
 
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 """The path given to a sequential create; ZooKeeper appends the number."""
@@ -118,6 +120,16 @@ def replica_of_removed(name: str) -> PartitionReplica:
 def user_config(sanitized_name: str) -> str:
     """The quotas and SCRAM credentials of a user, by the name as Kafka encodes it in paths."""
     return f"{USER_CONFIGS}/{sanitized_name}"
+
+
+def throttle(owner: str) -> str:
+    """What an owner wants throttled; the owner may have any name."""
+    return f"{THROTTLES}/{quote(owner, safe='')}"
+
+
+def owner_of_throttle(name: str) -> str:
+    """The owner, by the name of the znode among the children of `THROTTLES`."""
+    return unquote(name)
 
 
 def topic_partition_of_state(path: str) -> TopicPartition:

@@ -38,6 +38,7 @@ from controller_core.zk.codecs.notifications import (
     encode_log_dir_event,
 )
 from controller_core.zk.codecs.removed_replicas import decode_removed_replica, encode_removed_replica
+from controller_core.zk.codecs.throttles import decode_claims, decode_throttle, encode_claims, encode_throttle
 from controller_core.zk.codecs.topics import (
     decode_partition_state,
     decode_topic,
@@ -52,6 +53,7 @@ __all__ = [
     "ProducerIdBlock",
     "ReassignmentPlan",
     "decode_broker",
+    "decode_claims",
     "decode_config",
     "decode_config_change",
     "decode_controller",
@@ -64,8 +66,10 @@ __all__ = [
     "decode_producer_id_block",
     "decode_reassignment",
     "decode_removed_replica",
+    "decode_throttle",
     "decode_topic",
     "encode_broker",
+    "encode_claims",
     "encode_config",
     "encode_config_change",
     "encode_controller",
@@ -78,5 +82,6 @@ __all__ = [
     "encode_producer_id_block",
     "encode_reassignment",
     "encode_removed_replica",
+    "encode_throttle",
     "encode_topic",
 ]

@@ -1,0 +1,233 @@
+"""Replication throttles of reassignments, set and removed by whoever speaks to ZooKeeper: the operator, the controller.
+
+What an owner wants is written first, to a znode of its own below `/kontroller/throttles`; what the configurations must say
+follows from all of these (`controller_core.model.throttles`). The configurations are then brought to that, some of them at
+a time: one transaction writes them, their notifications for the brokers, and, in the data of `/kontroller/throttles`, what
+of them is ours now. It is conditional on everything that it was decided from. So whoever dies, at any write, leaves a state
+from which anybody may go on, and two who do it at once agree.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.throttles import Claim, Claims, EntityPath, Move, Throttle, Values, adjusted, wanted_by
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import (
+    BadVersion,
+    Check,
+    Create,
+    CreateMode,
+    Delete,
+    NodeExists,
+    NoNode,
+    SetData,
+    WriteOp,
+    ZkNode,
+    ZkSession,
+)
+
+log = structlog.get_logger()
+
+CONFIGS_PER_WRITE: Final = 50
+"""How many configurations one transaction writes, far below what ZooKeeper takes."""
+ATTEMPTS: Final = 100
+"""How often in a row somebody else may come in between."""
+
+_PARENTS: Final = (
+    paths.KONTROLLER, paths.THROTTLES, paths.CONFIG, paths.BROKER_CONFIGS, paths.TOPIC_CONFIGS, paths.CONFIG_CHANGES,
+)  # fmt: skip
+
+Write = Callable[[Sequence[WriteOp]], Awaitable[bool]]
+"""Applies operations as a whole; False where they cannot be, because something has changed since it was read."""
+
+
+class ThrottlesBusy(Exception):
+    """Others write the same configurations again and again. Retriable."""
+
+
+async def set_throttle(
+    zk: ZkSession,
+    owner: str,
+    moves: Mapping[TopicPartition, Move],
+    bytes_per_second: int,
+    *,
+    write: Write | None = None,
+) -> None:
+    """Limits what the moves take, from now on or with another limit than before; to be called before they are asked for.
+
+    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `ThrottlesBusy` and what `ZkSession` raises."""
+    if bytes_per_second <= 0:
+        raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
+    write = write or writing_to(zk)
+    await _ensure_parents(zk, write)
+    path = paths.throttle(owner)
+    for _ in range(ATTEMPTS):
+        (node,) = await zk.read_many([path])
+        is_begun = node is not None and codecs.decode_throttle(path, node.data).is_begun
+        throttle = Throttle(bytes_per_second=bytes_per_second, moves=moves, is_begun=is_begun)
+        if await write([_put(path, node, codecs.encode_throttle(throttle))]):
+            await settle(zk, write=write)
+            return
+    raise ThrottlesBusy(f"the throttle of {owner} is written by somebody else again and again")
+
+
+async def remove_throttle(zk: ZkSession, owner: str, *, write: Write | None = None) -> None:
+    """Ends an owner's throttle; also where it has none, which may be the rest of an interrupted removal."""
+    write = write or writing_to(zk)
+    path = paths.throttle(owner)
+    if (await zk.read_many([path]))[0] is not None:
+        await write([Delete(path=path)])
+    await settle(zk, write=write)
+
+
+async def throttles(zk: ZkSession) -> dict[str, Throttle]:
+    """What the owners want at present; an unreadable one is left out, with an error in the log."""
+    names = (await zk.children_many([paths.THROTTLES]))[0] or ()
+    nodes = await zk.read_many([f"{paths.THROTTLES}/{name}" for name in names])
+    found = {}
+    for name, node in zip(names, nodes, strict=True):
+        owner = paths.owner_of_throttle(name)
+        try:
+            if node is not None:
+                found[owner] = codecs.decode_throttle(paths.throttle(owner), node.data)
+        except MalformedZnode as error:
+            log.error("unreadable throttle, ignored: delete it or set it again", owner=owner, error=str(error))
+    return found
+
+
+async def note_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: Write) -> None:
+    """Remembers that moves of the partitions have begun, so that their throttles end with them."""
+    for owner, throttle in (await throttles(zk)).items():
+        if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):
+            path = paths.throttle(owner)
+            is_noted = False
+            while not is_noted and (node := (await zk.read_many([path]))[0]) is not None:
+                begun = replace(codecs.decode_throttle(path, node.data), is_begun=True)
+                is_noted = await write([_put(path, node, codecs.encode_throttle(begun))])
+
+
+async def settle(zk: ZkSession, *, write: Write | None = None) -> None:
+    """Brings the configurations to what the owners want, in as many transactions as it takes.
+
+    An unreadable configuration is left alone, with an error in the log. Raises `MalformedZnode` where what was set cannot
+    be read, and `ThrottlesBusy`."""
+    write = write or writing_to(zk)
+    fruitless = 0
+    while fruitless < ATTEMPTS:
+        found = await _read(zk)
+        if found is None:
+            return
+        operations = _operations(found)
+        if not operations:
+            return
+        fruitless = 0 if await write(operations) else fruitless + 1
+    raise ThrottlesBusy("the configurations that a throttle needs are written by somebody else again and again")
+
+
+def writing_to(zk: ZkSession) -> Write:
+    """Writes for whoever is not the controller: conditional on what was read, and on nothing else."""
+
+    async def write(operations: Sequence[WriteOp]) -> bool:
+        try:
+            await zk.transact(operations)
+        except (BadVersion, NodeExists, NoNode):
+            return False
+        return True
+
+    return write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entity:
+    """One configuration as read."""
+
+    path: EntityPath
+    node: ZkNode | None
+    topic: ZkNode | None
+    """The topic that it is of; a configuration is not created for one that is gone."""
+    claims: Mapping[str, Claim]
+    wanted: Mapping[str, Values]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    node: ZkNode
+    claims: Claims
+    entities: tuple[_Entity, ...]
+
+
+async def _read(zk: ZkSession) -> _Found | None:
+    """All that the next transaction is decided from; the claims are read first, so that a later change of them shows."""
+    (node,) = await zk.read_many([paths.THROTTLES])
+    if node is None:
+        return None
+    claims = codecs.decode_claims(paths.THROTTLES, node.data)
+    wanted = wanted_by((await throttles(zk)).values())
+    names = sorted({*claims, *wanted})
+    configs = await zk.read_many([f"{paths.CONFIG}/{name}" for name in names])
+    topics = await zk.read_many([paths.topic(TopicName(name.partition("/")[2])) for name in names])
+    entities = tuple(
+        _Entity(path=name, node=config, topic=topic, claims=claims.get(name, {}), wanted=wanted.get(name, {}))
+        for name, config, topic in zip(names, configs, topics, strict=True)
+    )
+    return _Found(node=node, claims=claims, entities=entities)
+
+
+def _operations(found: _Found) -> list[WriteOp]:
+    """The next transaction; empty where everything is as it should be."""
+    claims: dict[EntityPath, Mapping[str, Claim]] = dict(found.claims)
+    writes: list[WriteOp] = []
+    changed = 0
+    for entity in found.entities:
+        operations, claimed = _changes(entity)
+        if changed == CONFIGS_PER_WRITE:
+            break
+        if operations or claimed != entity.claims:
+            changed += 1
+            writes += operations
+            claims[entity.path] = claimed
+    if not changed:
+        return []
+    return [SetData(path=paths.THROTTLES, data=codecs.encode_claims(claims), version=found.node.version), *writes]
+
+
+def _changes(entity: _Entity) -> tuple[list[WriteOp], Mapping[str, Claim]]:
+    path = f"{paths.CONFIG}/{entity.path}"
+    is_topic = entity.path.startswith("topics/")
+    wanted = {} if is_topic and entity.topic is None else entity.wanted
+    try:
+        config = codecs.decode_config(entity.node.data, path) if entity.node else {}
+    except MalformedZnode as error:
+        log.error("unreadable configuration, its throttle is left alone", error=str(error))
+        return [], entity.claims
+    after, claimed = adjusted(config, entity.claims, wanted)
+    if after == config:
+        return [], claimed
+    operations: list[WriteOp] = [
+        _put(path, entity.node, codecs.encode_config(after)),
+        Create(
+            path=paths.CONFIG_CHANGE_PREFIX,
+            data=codecs.encode_config_change(entity.path),
+            mode=CreateMode.PERSISTENT_SEQUENTIAL,
+        ),
+    ]
+    if is_topic and entity.node is None and entity.topic is not None:
+        name = TopicName(entity.path.partition("/")[2])
+        operations.append(Check(path=paths.topic(name), version=entity.topic.version))
+    return operations, claimed
+
+
+def _put(path: str, node: ZkNode | None, data: bytes) -> WriteOp:
+    return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
+
+
+async def _ensure_parents(zk: ZkSession, write: Write) -> None:
+    nodes = await zk.read_many(_PARENTS)
+    for path, node in zip(_PARENTS, nodes, strict=True):
+        if node is None:
+            await write([Create(path=path)])
