@@ -10,10 +10,12 @@ from collections.abc import Callable
 import pytest
 
 from controller_core.model.ids import TopicName
+from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode
-from controller_core.zk import paths
-from tests.unit.controller.checks import assert_sound, simulated_cluster
-from tests.unit.controller.harness import CONTROLLER, Cluster, tp
+from controller_core.zk import codecs, paths
+from controller_core.zk.throttles import set_throttle
+from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
+from tests.unit.controller.harness import CONTROLLER, Cluster, ids, tp
 from tests.unit.controller.process import Life, Process
 
 ORDERS = tp("orders")
@@ -65,6 +67,78 @@ class Reassignment(Procedure):
             assert ORDERS not in cluster.broker(number).logs, f"{number} keeps a log that nobody owns"
         assert self.stages == sorted(self.stages), "no row of the specification's table comes twice"
         assert {0, 5} <= set(self.stages)
+
+
+class ThrottledReassignment(Reassignment):
+    """Its throttle is set before, and gone with it, whoever is the controller then."""
+
+    async def prepare(self, cluster: Cluster) -> None:
+        await super().prepare(cluster)
+        moves = {ORDERS: Move(origin=ids([1, 2, 3]), target=ids([4, 5, 6]))}
+        await set_throttle(cluster.zk.session(), "somebody", moves, 1000)
+
+    def check(self, cluster: Cluster) -> None:
+        super().check(cluster)
+        assert not cluster.zk.tree.children(paths.THROTTLES)
+        for path in (paths.topic_config(ORDERS.topic), *(paths.broker_config(broker) for broker in cluster.live)):
+            assert codecs.decode_config(cluster.data(path) or b"") == {}, path
+
+
+class TakingBack(Procedure):
+    """A reassignment that is under way, with a new replica in sync, is taken back."""
+
+    brokers = (1, 2, 3, 4, 5, 6)
+    steps_at_least = 4
+
+    async def prepare(self, cluster: Cluster) -> None:
+        await super().prepare(cluster)
+        cluster.request_reassignment({ORDERS: [4, 5, 6]})
+        await cluster.settle()
+        await cluster.join_isr(ORDERS, 4)
+
+    async def act(self, cluster: Cluster) -> None:
+        if cluster.assignment(ORDERS).is_being_reassigned:
+            cluster.request_reassignment({ORDERS: [1, 2, 3]})
+        await cluster.settle()
+        if not cluster.processes[-1].life.is_over:
+            await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert cluster.assigned(ORDERS) == [1, 2, 3]
+        assert not cluster.exists(paths.REASSIGN_PARTITIONS)
+        assert set(cluster.leadership(ORDERS)[1]) == OLD
+        assert not cluster.zk.tree.children(paths.REMOVED_REPLICAS)
+        assert_no_log_is_nobodys(cluster)
+
+
+class AwayFromTheDead(Procedure):
+    """A replica is moved away from a broker that is down, and returns when the topic is another one of that name."""
+
+    brokers = (1, 2, 3, 4)
+    steps_at_least = 8
+
+    async def act(self, cluster: Cluster) -> None:
+        if 3 in cluster.live and cluster.assigned(ORDERS) == [1, 2, 3]:
+            self.former = cluster.topic("orders").topic_id
+            cluster.kill_broker(3)
+            cluster.request_reassignment({tp("orders", number): [1, 2, 4] for number in (0, 1)})
+        await cluster.replicate()
+        if self._is_former(cluster) and not cluster.exists(paths.REASSIGN_PARTITIONS):
+            cluster.put(paths.delete_topic(ORDERS.topic), b"")
+        await cluster.settle()
+        if not cluster.exists(paths.topic(ORDERS.topic)):
+            cluster.create_topic("orders", [3, 4], [1, 2])
+        if 3 not in cluster.live and not self._is_former(cluster):
+            cluster.start_broker(3)
+        await cluster.replicate()
+
+    def _is_former(self, cluster: Cluster) -> bool:
+        return cluster.exists(paths.topic(ORDERS.topic)) and cluster.topic("orders").topic_id == self.former
+
+    def check(self, cluster: Cluster) -> None:
+        assert set(cluster.leadership(ORDERS)[1]) == {3, 4}
+        assert not cluster.zk.tree.children(paths.REMOVED_REPLICAS)
+        assert_no_log_is_nobodys(cluster)
 
 
 def observe_stages(cluster: Cluster) -> list[int]:
@@ -285,7 +359,8 @@ async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: in
 @pytest.mark.parametrize(
     "procedure",
     [
-        Reassignment, TopicCreation, TopicDeletion, BrokerFailure, RollingRestart, PreferredElection, TakeOver,
+        Reassignment, ThrottledReassignment, TakingBack, AwayFromTheDead,
+        TopicCreation, TopicDeletion, BrokerFailure, RollingRestart, PreferredElection, TakeOver,
     ],
     ids=lambda procedure: procedure.__name__,
 )  # fmt: skip
