@@ -16,6 +16,7 @@ from devcluster.kafka import KafkaCluster
 from devcluster.load import AckedProducer
 from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder, run_folder
+from devcluster.servers import Server
 from devcluster.soak.checks import Expected
 from devcluster.soak.operations import (
     CrashZooKeeper,
@@ -29,7 +30,7 @@ from devcluster.soak.operations import (
 )
 from devcluster.soak.people import People
 from devcluster.soak.schedule import BROKER_SESSION_S, BROKERS, CONTROLLERS, LOADED_PARTITIONS, LOADED_TOPICS
-from devcluster.soak.servers import Impossible, Server, SoakServer, StandbyController
+from devcluster.soak.servers import Impossible, SoakServer, StandbyController
 from devcluster.soak.snapshot import Snapshot, take_snapshot
 from devcluster.soak.tally import Tally
 from devcluster.znodes import ClusterZnodes

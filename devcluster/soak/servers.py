@@ -5,34 +5,18 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final
 
 from devcluster.kontroller import ControllerProcess
 from devcluster.ports import accepts
-from devcluster.processes import ManagedProcess, wait_until
+from devcluster.processes import wait_until
+from devcluster.servers import Server
 
 _START_DEADLINE_S: Final = 150.0
 
 
 class Impossible(Exception):
     """The cluster's present state does not allow an operation; the message says why."""
-
-
-class Server(Protocol):
-    """A broker or a controller."""
-
-    @property
-    def process(self) -> ManagedProcess: ...
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
 
 
 class Wanted(Enum):
