@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from controller_core.controller import deletion, ledger, partition_machine, reassignment, replica_machine
+from controller_core.controller import (
+    deleted_topics,
+    deletion,
+    ledger,
+    partition_machine,
+    reassignment,
+    replica_machine,
+)
 from controller_core.controller.cluster_state import bounced
 from controller_core.controller.events import BrokerModified, BrokersChanged
 from controller_core.controller.term import Term
@@ -76,6 +83,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
     ledger.clean_up(term, brokers.keys())
+    deleted_topics.make_forgotten(term, brokers.keys())
     # A broker follows only leaders that it knows to be alive, so it is told of them before anything else.
     term.send_requests()
     # 2. replicas on the newly started broker -> OnlineReplica

@@ -89,6 +89,8 @@ class ClusterState:
         self.finalized_features: FinalizedFeatures | None = None
         """None where `/feature` says nothing that could be understood."""
         self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
+        self.deleted_topics: dict[TopicName, int] = {}
+        """Topics that were deleted of late, the oldest first, and how many partitions they had."""
         self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
 

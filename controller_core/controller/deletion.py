@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 import structlog
 
-from controller_core.controller import partition_machine, replica_machine
+from controller_core.controller import deleted_topics, partition_machine, replica_machine
 from controller_core.controller.cluster_state import TopicDeletion
 from controller_core.controller.events import TopicDeletionsRequested
 from controller_core.controller.term import Term
@@ -51,10 +51,16 @@ async def load_deletions(term: Term) -> None:
 
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
     """Begins the deletions that nothing stands in the way of, and tells newly started brokers what they missed."""
+    beginning = {
+        name: term.state.partitions_of(name)
+        for name, deletion in term.state.deletions.items()
+        if not deletion.started and term.state.is_being_deleted(name)
+    }
+    if beginning:
+        await deleted_topics.note(term, {name: len(partitions) for name, partitions in beginning.items()})
     for name, deletion in list(term.state.deletions.items()):
-        partitions = term.state.partitions_of(name)
-        if not deletion.started and not any(partition in term.state.reassignments for partition in partitions):
-            await _begin(term, deletion, partitions)
+        if name in beginning:
+            await _begin(term, deletion, beginning[name])
         elif deletion.started:
             for replica in deletion.awaiting_deletion:
                 if replica.broker in started:

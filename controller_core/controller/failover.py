@@ -10,6 +10,7 @@ from controller_core.controller import (
     balance,
     brokers,
     config_changes,
+    deleted_topics,
     deletion,
     elections,
     features,
@@ -37,6 +38,7 @@ async def on_controller_failover(term: Term) -> None:
     # Brokers take LeaderAndIsr only for brokers that they know to be alive.
     term.batch.update_metadata(())
     ledger.clean_up(term, term.state.brokers)
+    deleted_topics.make_forgotten(term, term.state.brokers)
     term.send_requests()
     partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
@@ -69,6 +71,7 @@ async def _load(term: Term) -> list[TopicPartition]:
     term.state.states.update(await read_states(term.zk, term.state.all_partitions()))
     await deletion.load_deletions(term)
     await ledger.load(term)
+    await deleted_topics.load(term)
     log.info(
         "cluster loaded",
         brokers=sorted(term.state.brokers),

@@ -99,11 +99,16 @@ class RequestBatch:
             for_broker = self._brokers[broker]
             for_broker.metadata = {**(for_broker.metadata or {}), **partitions}
 
-    def forget_metadata(self, partitions: Iterable[TopicPartition], topic_id: TopicId | None) -> None:
-        """Makes all brokers drop partitions from their metadata caches: their topic is being deleted, or is gone."""
+    def forget_metadata(
+        self,
+        partitions: Iterable[TopicPartition],
+        topic_id: TopicId | None,
+        brokers: Iterable[BrokerId] | None = None,
+    ) -> None:
+        """Makes brokers, by default all, drop partitions from their metadata caches: they are being deleted or gone."""
         partitions = list(partitions)
         self._deleted.update(dict.fromkeys(partitions, topic_id))
-        self.update_metadata(partitions)
+        self.update_metadata(partitions, brokers)
 
     def stop_replica(self, topic_partition: TopicPartition, broker: BrokerId, *, delete: bool) -> None:
         """Makes a broker stop its replica, and delete its log if told so."""

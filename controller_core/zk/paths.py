@@ -38,6 +38,7 @@ KONTROLLER: Final = "/kontroller"
 """What Kontroller itself must remember."""
 REMOVED_REPLICAS: Final = f"{KONTROLLER}/removed_replicas"
 THROTTLES: Final = f"{KONTROLLER}/throttles"
+DELETED_TOPICS: Final = f"{KONTROLLER}/deleted_topics"
 
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 """The path given to a sequential create; ZooKeeper appends the number."""

@@ -22,7 +22,7 @@ from devcluster.soak.schedule import Step, schedule
 from devcluster.soak.tally import read_controller_logs
 from devcluster.toolchain import BuildError, MissingToolError
 
-_REST_DEADLINE_S: Final = 240.0
+_REST_DEADLINE_S: Final = 150.0
 _READ_DEADLINE_S: Final = 300.0
 _MOST_SHOWN: Final = 40
 

@@ -29,6 +29,7 @@ from controller_core.zk.codecs.controllers import (
     encode_controller_epoch,
     encode_producer_id_block,
 )
+from controller_core.zk.codecs.deleted_topics import decode_deleted_topics, encode_deleted_topics
 from controller_core.zk.codecs.features import FeatureZnode, decode_features, encode_features
 from controller_core.zk.codecs.json_fields import MalformedZnode
 from controller_core.zk.codecs.notifications import (
@@ -58,6 +59,7 @@ __all__ = [
     "decode_config_change",
     "decode_controller",
     "decode_controller_epoch",
+    "decode_deleted_topics",
     "decode_features",
     "decode_isr_change",
     "decode_log_dir_event",
@@ -74,6 +76,7 @@ __all__ = [
     "encode_config_change",
     "encode_controller",
     "encode_controller_epoch",
+    "encode_deleted_topics",
     "encode_features",
     "encode_isr_change",
     "encode_log_dir_event",

@@ -242,6 +242,14 @@ class Cluster:
         self.kill_broker(number)
         self.start_broker(number)
 
+    def expire_broker(self, number: int) -> None:
+        """ZooKeeper ends a broker's session; the broker itself lives on with all that it has in memory."""
+        self.zk.end(self._sessions.pop(BrokerId(number)))
+
+    def register_again(self, number: int) -> None:
+        """A broker whose session had ended notices, and registers without having been restarted."""
+        self.broker(number).epoch = self._register(BrokerId(number))
+
     def move_broker(self, number: int, port: int) -> None:
         """A live broker rewrites its registration with another port."""
         self.write(SetData(path=paths.broker(BrokerId(number)), data=self._registration(BrokerId(number), port)))

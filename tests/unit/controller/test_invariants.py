@@ -90,8 +90,9 @@ class ClusterMachine(RuleBasedStateMachine):
         self.writes = Writes(self.cluster)
         self.stopping: set[int] = set()
         """Brokers that asked to be relieved: they stop before long, whatever they were answered."""
-        self.hung: set[int] = set()
         self.asked: list[asyncio.Task[Any]] = []
+        self.expired: set[int] = set()
+        """Brokers whose processes live on without a session."""
         self.is_broken = False
 
     def run(self, act: Coroutine[Any, Any, object]) -> None:
@@ -125,6 +126,7 @@ class ClusterMachine(RuleBasedStateMachine):
                 self.cluster.kill_broker(number)
             else:
                 self.cluster.start_broker(number)
+                self.expired.discard(number)
 
         self.run(act())
         self.do(rest=rest)
@@ -139,9 +141,24 @@ class ClusterMachine(RuleBasedStateMachine):
         self.run(act())
         self.do(rest=rest)
 
+    @rule(number=brokers, rest=st.booleans())
+    def expire_or_register_again(self, number: int, rest: bool) -> None:
+        """A broker's session ends while its process lives on, and then it is back with all that it had in memory."""
+
+        async def act() -> None:
+            self.stopping.discard(number)
+            if number in self.cluster.live:
+                self.cluster.expire_broker(number)
+                self.expired.add(number)
+            elif number in self.expired:
+                self.cluster.register_again(number)
+                self.expired.discard(number)
+
+        self.run(act())
+        self.do(rest=rest)
+
     @rule(number=brokers)
     def hang(self, number: int) -> None:
-        self.hung.add(number)
         self.cluster.broker(number).hang()
 
     @rule(number=brokers)
@@ -257,10 +274,6 @@ class ClusterMachine(RuleBasedStateMachine):
     async def _come_to_rest(self) -> None:
         for broker in self.cluster.brokers.values():
             broker.resume()
-        for number in self.hung & self.cluster.live - self.stopping:
-            # Nobody tells it again of a topic that was gone before the next controller came.
-            self.cluster.bounce_broker(number)
-        self.hung.clear()
         while self.stopping:
             self.cluster.kill_broker(self.stopping.pop())
         process = self.cluster.processes[-1]
@@ -297,6 +310,7 @@ class ClusterMachine(RuleBasedStateMachine):
         for number in BROKERS:
             if BrokerId(number) not in self.cluster.live:
                 self.cluster.start_broker(number)
+                self.expired.discard(number)
             else:
                 self.cluster.bounce_broker(number)
         await self._come_to_rest()

@@ -135,6 +135,12 @@ def test_finalized_features_come_back(is_enabled: bool, features: dict[str, int]
     assert codecs.decode_features(codecs.encode_features(znode)) == znode
 
 
+@given(st.dictionaries(st.text(min_size=1).map(TopicName), st.integers(0, 100_000)))
+def test_a_list_of_deleted_topics_comes_back_in_its_order(topics: dict[TopicName, int]) -> None:
+    decoded = codecs.decode_deleted_topics(codecs.encode_deleted_topics(topics))
+    assert list(decoded.items()) == list(topics.items())
+
+
 _KEYS = """
 version partitions brokerid leader isr leader_epoch controller_epoch leader_recovery_state topic partition replicas
 topic_id adding_replicas removing_replicas host port endpoints listener_security_protocol_map rack features
@@ -162,6 +168,7 @@ _documents = st.dictionaries(_keys, _values, max_size=8).map(orjson.dumps) | _va
         codecs.decode_controller,
         codecs.decode_controller_epoch,
         codecs.decode_features,
+        codecs.decode_deleted_topics,
         codecs.decode_isr_change,
         codecs.decode_log_dir_event,
         codecs.decode_preferred_election,

@@ -1,0 +1,31 @@
+"""`/kontroller/deleted_topics`: topics that were deleted of late, the oldest first, with how many partitions they had."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+
+from controller_core.model.ids import TopicName
+from controller_core.zk import paths
+from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object
+
+_VERSION: Final = 1
+
+
+def decode_deleted_topics(data: bytes) -> dict[TopicName, int]:
+    """Each topic's number of partitions, in the order of the deletions. Raises `MalformedZnode`."""
+    path = paths.DELETED_TOPICS
+    topics: dict[TopicName, int] = {}
+    for entry in field(path, json_object(path, data), "topics", list, []):
+        if type(entry) is not dict:
+            raise MalformedZnode(path, f'"topics" must be a list of objects, found {described(entry)}')
+        count = field(path, entry, "partitions", int)
+        if not 0 <= count < 1_000_000:
+            raise MalformedZnode(path, f'"partitions" is no number of partitions: {count}')
+        topics[TopicName(field(path, entry, "name", str))] = count
+    return topics
+
+
+def encode_deleted_topics(topics: Mapping[TopicName, int]) -> bytes:
+    entries = [{"name": topic, "partitions": count} for topic, count in topics.items()]
+    return orjson.dumps({"version": _VERSION, "topics": entries})
