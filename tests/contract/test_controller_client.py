@@ -1,0 +1,209 @@
+"""What may be relied on when a cluster's controller is asked, held by the simulation and by the client over TCP alike.
+
+The controllers here only say who they are; that Kafka's own and ours are found is shown in `tests/real`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+import pytest
+from kio.index import load_request_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v12.response import MetadataResponseBroker
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.controller.isr import NO_THROTTLE
+from controller_core.wire.frames import decode_request, encode_response, read_frame, read_request_head
+from controller_core.wire.request_client import (
+    Address,
+    AnswerLost,
+    ControllerClient,
+    ControllerUnreachable,
+    RequestClient,
+)
+from devcluster.ports import release_port, reserve_port
+from simulation.controller_client import Answer, SimulatedControllerClient
+
+QUESTION = ListPartitionReassignmentsRequest(topics=None)
+
+
+def says(text: str, error_code: ErrorCode = ErrorCode.none) -> Answer:
+    async def answer(_: RequestPayload) -> ResponsePayload:
+        return ListPartitionReassignmentsResponse(
+            throttle_time=NO_THROTTLE, error_code=error_code, error_message=text, topics=()
+        )
+
+    return answer
+
+
+class Subject(Protocol):
+    """A cluster of two members, 1 and 2, and the way to its controller."""
+
+    requests: ControllerClient
+    asked: list[str]
+    """What the members were asked, without what is only asked to find the controller."""
+
+    async def set_controller(self, member: int | None, answer: Answer | None = None) -> None:
+        """Who is the controller, and what it answers; a member without an answer cannot be reached."""
+        ...
+
+    def lose_answer(self) -> None:
+        """The next answer of the controller gets lost."""
+        ...
+
+
+class SimulatedSubject:
+    def __init__(self) -> None:
+        self._answer: Answer | None = None
+        self.asked: list[str] = []
+        self.simulated = SimulatedControllerClient(lambda: self._answer)
+        self.requests: ControllerClient = self.simulated
+
+    async def set_controller(self, member: int | None, answer: Answer | None = None) -> None:
+        async def noted(request: RequestPayload) -> ResponsePayload:
+            assert answer is not None
+            self.asked.append(type(request).__name__)
+            return await answer(request)
+
+        self._answer = noted if answer else None
+
+    def lose_answer(self) -> None:
+        self.simulated.answers_to_lose = 1
+
+
+class TcpSubject:
+    """Two servers that know each other, and a client that knows one which is down and both of these."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.controller: int | None = None
+        self._answers: dict[int, Answer] = {}
+        self._loses_answer = False
+        self._ports: dict[int, int] = {}
+
+    async def start(self, cleanup: AsyncExitStack) -> None:
+        for member in (1, 2):
+            server = await asyncio.start_server(self._serving(member), "127.0.0.1", 0)
+            cleanup.callback(server.close)
+            self._ports[member] = server.sockets[0].getsockname()[1]
+        down = reserve_port()
+        cleanup.callback(release_port, down)
+        self.requests: ControllerClient = RequestClient(
+            [Address("127.0.0.1", port) for port in (down, *self._ports.values())], timeout_ms=1_000
+        )
+        self._down = down
+
+    async def set_controller(self, member: int | None, answer: Answer | None = None) -> None:
+        self.controller, self._answers = member, {member: answer} if member and answer else {}
+
+    def lose_answer(self) -> None:
+        self._loses_answer = True
+
+    def _serving(self, member: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                while (frame := await read_frame(reader)) is not None:
+                    head = read_request_head(frame)
+                    request = decode_request(load_request_schema(head.api_key, head.api_version), frame)
+                    response = await self._answered(member, request)
+                    if response is None:
+                        return
+                    writer.write(encode_response(response, head.correlation_id))
+            finally:
+                writer.close()
+
+        return serve
+
+    async def _answered(self, member: int, request: RequestPayload) -> ResponsePayload | None:
+        if isinstance(request, MetadataRequest):
+            return self._metadata()
+        self.asked.append(type(request).__name__)
+        answer = self._answers.get(member, says("I am not", ErrorCode.not_controller))
+        if self._loses_answer:
+            self._loses_answer = False
+            return None
+        return await answer(request)
+
+    def _metadata(self) -> MetadataResponse:
+        is_reachable = self.controller in self._answers
+        return MetadataResponse(
+            throttle_time=NO_THROTTLE,
+            brokers=tuple(
+                MetadataResponseBroker(
+                    node_id=BrokerId(member),
+                    host="127.0.0.1",
+                    port=i32(port if is_reachable or member != self.controller else self._down),
+                    rack=None,
+                )
+                for member, port in self._ports.items()
+            ),
+            cluster_id="test",
+            controller_id=BrokerId(self.controller or -1),
+            topics=(),
+        )
+
+
+@pytest.fixture(params=["simulated", "tcp"])
+async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    if request.param == "simulated":
+        yield SimulatedSubject()
+        return
+    async with AsyncExitStack() as cleanup:
+        tcp = TcpSubject()
+        await tcp.start(cleanup)
+        yield tcp
+
+
+async def answered(subject: Subject) -> str | None:
+    return (await subject.requests.ask(QUESTION, ListPartitionReassignmentsResponse)).error_message
+
+
+async def test_the_controller_answers(subject: Subject) -> None:
+    await subject.set_controller(2, says("I am 2"))
+    assert await answered(subject) == "I am 2"
+    assert subject.asked == ["ListPartitionReassignmentsRequest"]
+
+
+async def test_the_next_controller_answers_the_next_request(subject: Subject) -> None:
+    await subject.set_controller(1, says("I am 1"))
+    assert await answered(subject) == "I am 1"
+    await subject.set_controller(2, says("I am 2"))
+    assert await answered(subject) == "I am 2"
+
+
+async def test_an_error_code_is_an_answer(subject: Subject) -> None:
+    await subject.set_controller(1, says("no", ErrorCode.cluster_authorization_failed))
+    response = await subject.requests.ask(QUESTION, ListPartitionReassignmentsResponse)
+    assert response.error_code is ErrorCode.cluster_authorization_failed
+
+
+@pytest.mark.parametrize("member", [None, 1], ids=["there is none", "it does not listen"])
+async def test_without_a_controller_nothing_is_done_and_the_error_says_so(subject: Subject, member: int | None) -> None:
+    await subject.set_controller(member)
+    with pytest.raises(ControllerUnreachable):
+        await answered(subject)
+    assert subject.asked == []
+
+
+async def test_who_is_not_the_controller_any_more_is_not_taken_for_it(subject: Subject) -> None:
+    await subject.set_controller(1, says("not me", ErrorCode.not_controller))
+    with pytest.raises(ControllerUnreachable, match="not the controller"):
+        await answered(subject)
+
+
+async def test_a_request_whose_answer_is_lost_is_not_sent_again(subject: Subject) -> None:
+    await subject.set_controller(1, says("I am 1"))
+    subject.lose_answer()
+    with pytest.raises(AnswerLost):
+        await answered(subject)
+    assert subject.asked == ["ListPartitionReassignmentsRequest"]
+    assert await answered(subject) == "I am 1"
