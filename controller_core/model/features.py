@@ -136,16 +136,17 @@ def _refusal(update: FeatureUpdate, existing: int | None) -> str | None:
 
 
 def _illegal_change(existing: int, level: int, upgrade_type: UpgradeType) -> str | None:
+    # In ZooKeeper mode an UNSAFE_DOWNGRADE can delete a feature, and neither lower nor raise a level.
     is_safe_downgrade = upgrade_type is UpgradeType.SAFE_DOWNGRADE
     if level == existing:
         verb = "downgrade" if is_safe_downgrade else "upgrade"
         return f"Can not {verb} a finalized feature from existing versionLevel:{existing} to the same value."
-    if level < existing and upgrade_type is UpgradeType.UPGRADE:
+    if level < existing and not is_safe_downgrade:
         return (
             f"Can not downgrade finalized feature from existing versionLevel:{existing} to provided versionLevel:{level}"
             " without setting the downgradeType to SAFE in the request."
         )
-    if level > existing and is_safe_downgrade:
+    if level > existing and upgrade_type is not UpgradeType.UPGRADE:
         return (
             f"When the downgradeType is set to SAFE in the request, the provided versionLevel:{level} can not be greater"
             f" than existing versionLevel:{existing}."
