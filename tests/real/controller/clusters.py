@@ -26,10 +26,18 @@ class OurCluster:
         self.wait_until_served(topic, range(len(replicas)))
 
     def wait_until_served(self, topic: str, partitions: range) -> None:
+        """Waits until every replica is in sync and its broker has a log: a new ISR is written before there are logs."""
         wait_until(
-            lambda: self.znodes.is_served(topic, list(partitions)),
+            lambda: self.znodes.is_served(topic, list(partitions)) and self._has_logs(topic, partitions),
             f"every replica of {topic} is in sync",
             deadline_s=60,
+        )
+
+    def _has_logs(self, topic: str, partitions: range) -> bool:
+        return all(
+            (self.kafka.broker(broker_id).log_folder / f"{topic}-{partition}").exists()
+            for partition in partitions
+            for broker_id in self.znodes.assigned(topic, partition)
         )
 
     def wait_until_moved(self, topic: str, partition: int, target: list[int]) -> None:
