@@ -23,7 +23,7 @@ def run(
     zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
     log_format: Annotated[str, typer.Option(help="json or console.", envvar="KONTROLLER_LOG_FORMAT")] = "json",
 ) -> None:
-    """Turns KafkaCluster, KafkaTopic, PartitionReassignment and PreferredElection into what a controller acts on.
+    """Turns the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) into what a controller acts on.
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment. The API server is that of the pod, or of
     KUBECONFIG."""

@@ -10,8 +10,9 @@ from controller_operator.objects import AnyResource, Key, ObjectStore, cluster_k
 from controller_operator.observation.observer import ClusterObserver, Observation
 from controller_operator.observation.pool import Connect, ObserverPool
 from controller_operator.plans.cluster import is_other_cluster
+from controller_operator.plans.feature_set import Claims
 from controller_operator.plans.outcome import Verdict
-from controller_operator.resources import KafkaCluster, KafkaTopic
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic
 from controller_operator.resources.conditions import Reason
 
 _POLL_S: Final = 1.0
@@ -86,7 +87,23 @@ class ClusterAccess:
         claims = (each for each in self._store.claims(resource.topic_name) if self._connect_of(each) == connect)
         return next(claims, resource)
 
-    def _connect_of(self, resource: KafkaTopic) -> str | None:
+    def feature_claims(self, resource: FeatureSet) -> Claims:
+        """Which features of a set other sets of the same cluster have as well, and which of those sets are older."""
+        connect, own = self._connect_of(resource), {each.name for each in resource.spec.features}
+        winners: dict[str, str] = {}
+        shared: set[str] = set()
+        is_older = True
+        for each in self._store.feature_sets():
+            if each.metadata.uid == resource.metadata.uid:
+                is_older = False
+            elif self._connect_of(each) == connect:
+                common = own & {feature.name for feature in each.spec.features}
+                shared |= common if each.metadata.deletion_timestamp is None else set()
+                name = f"{each.metadata.namespace}/{each.metadata.name}"
+                winners = {**dict.fromkeys(common, name), **winners} if is_older else winners
+        return Claims(winners=winners, shared=frozenset(shared))
+
+    def _connect_of(self, resource: KafkaTopic | FeatureSet) -> str | None:
         """Where the object's cluster is; None where there is none that it may use."""
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None
@@ -130,6 +147,7 @@ def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] |
             "reassignment",
             "preferred_election",
             "deleting",
+            "features",
             "malformed",
             "cluster_id",
         )
@@ -140,13 +158,17 @@ def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] |
 
 
 def is_about(key: Key, store: ObjectStore, topics: set[str] | None) -> bool:
-    """Whether an object may have to say something about changed topics; only a KafkaTopic is about a single one."""
+    """Whether an object may have to say something about changed topics; a KafkaTopic is about a single one,
+    a FeatureSet about none."""
     if topics is None:
         return True
     stored = store.get(key)
-    if stored is None or not isinstance(stored.resource, KafkaTopic):
+    resource = stored.resource if stored else None
+    if isinstance(resource, FeatureSet):
+        return False
+    if not isinstance(resource, KafkaTopic):
         return True
-    return stored.resource.topic_name in topics
+    return resource.topic_name in topics
 
 
 def _refusal(resource: AnyResource, cluster: KafkaCluster) -> Verdict | None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
+from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import NO_LEADER, BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
@@ -97,6 +98,8 @@ class ClusterView:
     """What `/admin/preferred_replica_election` asks for; None where there is no such znode."""
     deleting: frozenset[TopicName] = frozenset()
     """The topics that are marked for deletion."""
+    features: FinalizedFeatures | None = None
+    """The finalized features; None where no controller has set them up, or nobody can understand them."""
     malformed: Mapping[str, str] = field(default_factory=dict)
     """Znodes that make no sense, by path, with what is wrong; what they would say is missing in this view."""
 

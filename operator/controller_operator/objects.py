@@ -9,12 +9,19 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from controller_operator.resources import KINDS, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import (
+    KINDS,
+    FeatureSet,
+    KafkaCluster,
+    KafkaTopic,
+    PartitionReassignment,
+    PreferredElection,
+)
 from controller_operator.resources.common import API_VERSION, ClusterRef
 
 Raw = dict[str, Any]
 """An object as JSON."""
-AnyResource = KafkaCluster | KafkaTopic | PartitionReassignment | PreferredElection
+AnyResource = KafkaCluster | KafkaTopic | PartitionReassignment | PreferredElection | FeatureSet
 
 KIND_CLASSES: Final[dict[str, type[AnyResource]]] = {kind.definition.kind: kind for kind in KINDS}  # type: ignore[misc]  # KINDS is typed by their common base
 
@@ -126,6 +133,12 @@ class ObjectStore:
         found = [self._objects[key].resource for key in self._topic_claims.get(topic, ())]
         claims = [each for each in found if isinstance(each, KafkaTopic)]
         return sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
+
+    def feature_sets(self) -> list[FeatureSet]:
+        """The FeatureSets of all clusters, the oldest first."""
+        found = [self._objects[key].resource for key in self.keys(FeatureSet.definition.kind)]
+        sets = [each for each in found if isinstance(each, FeatureSet)]
+        return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
     def moves_of(self, uid: str) -> dict[str, PartitionReassignment]:
         """The PartitionReassignments that an object owns, by name."""

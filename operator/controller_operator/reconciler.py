@@ -12,14 +12,25 @@ from typing import Final
 
 import structlog
 
+from controller_core.zk import paths
 from controller_operator.access import ClusterAccess, Granted, Withheld
-from controller_operator.actions import Outcome, execute, touched_paths
+from controller_operator.actions import Action, Outcome, execute, touched_paths
 from controller_operator.event_recorder import EventRecorder
+from controller_operator.feature_requests import (
+    FeatureReply,
+    NoBootstrapServerError,
+    OpenClient,
+    UpdateFeatures,
+    bootstrap_addresses,
+    update_features,
+)
 from controller_operator.kubernetes_objects import ObjectApi, ObjectChanged, ObjectGone, merge_patch
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.objects import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
+from controller_operator.plans import feature_deletion, topic_deletion
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.election import plan_election
+from controller_operator.plans.feature_set import plan_feature_set
 from controller_operator.plans.outcome import (
     Context,
     DeleteObject,
@@ -34,11 +45,11 @@ from controller_operator.plans.outcome import (
 )
 from controller_operator.plans.reassignment import plan_reassignment
 from controller_operator.plans.topic import Surroundings, plan_topic
-from controller_operator.plans.topic_deletion import release
-from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.common import API_VERSION, FINALIZER, Status
 from controller_operator.resources.conditions import ConditionType
 
+ZooKeeperOrObjectStep = Action | StartMove | ForgetMove | DeleteObject
 _ROUNDS: Final = 6
 _AGAIN_S: Final = 0.5
 _log = structlog.get_logger(__name__)
@@ -63,10 +74,12 @@ class Reconciler:
         recorder: EventRecorder,
         metrics: OperatorMetrics,
         tell: Callable[[Iterable[Key]], None],
+        open_client: OpenClient,
         *,
         missing_cluster_grace_s: float,
     ) -> None:
-        """`tell` has other objects looked at that this one's change concerns."""
+        """`tell` has other objects looked at that this one's change concerns; `open_client` makes a client of a cluster."""
+        self._open_client = open_client
         self._store = store
         self._tell = tell
         self._api = api
@@ -104,8 +117,8 @@ class Reconciler:
         return await self._with_cluster(stored, grant)
 
     async def _without_cluster(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> Result:
-        if isinstance(resource, KafkaTopic) and self._may_go(resource, grant):
-            plan = release(resource, "ClusterGone", "the KafkaCluster is gone: the topic, if there is one, stays")
+        if isinstance(resource, KafkaTopic | FeatureSet) and self._may_go(resource, grant):
+            plan = _release_without_cluster(resource)
             await self._settle_finalizer(stored, plan)
             return Result(word="released")
         verdict = Verdict.paused(resource.status) if resource.is_paused else grant.verdict
@@ -113,7 +126,7 @@ class Reconciler:
             await self._write_status(stored, self._refused_status(resource, verdict))
         return Result(word="withheld", look_again_in_s=grant.retry_s)
 
-    def _may_go(self, resource: KafkaTopic, grant: Withheld) -> bool:
+    def _may_go(self, resource: KafkaTopic | FeatureSet, grant: Withheld) -> bool:
         """Whether an object that is being deleted has waited long enough for its cluster, or has lost it for good."""
         deleted_at = resource.metadata.deletion_timestamp
         if deleted_at is None or FINALIZER not in resource.metadata.finalizers:
@@ -139,16 +152,23 @@ class Reconciler:
             stored = settled
             if not plan.steps:
                 return Result(word="settled", look_again_in_s=plan.look_again_in_s)
-            done = await self._carry_out(stored, plan.steps, grant)
+            done, replies = await self._carry_out(stored, plan.steps, grant)
             if DeleteObject() in done:
                 return Result(word="deleted")
             view = await grant.observer.refresh(self._touched(plan.steps))
-            context = replace(context, done=(*context.done, *done), is_view_fresh=False)
+            context = replace(
+                context,
+                done=(*context.done, *done),
+                replies=(*context.replies, *replies),
+                is_view_fresh=False,
+            )
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
 
     def _plan(self, resource: AnyResource, grant: Granted, context: Context) -> Plan[Status]:
         if isinstance(resource, KafkaTopic):
             return plan_topic(resource, grant.view, self._surroundings(resource), context)
+        if isinstance(resource, FeatureSet):
+            return plan_feature_set(resource, grant.view, self._access.feature_claims(resource), context)
         if resource.is_paused:
             return Plan(status=self._refused_status(resource, Verdict.paused(resource.status)))
         if isinstance(resource, KafkaCluster):
@@ -202,17 +222,32 @@ class Reconciler:
         self._tell(kept.owner_keys)
         return kept
 
-    async def _carry_out(self, stored: StoredObject, steps: Sequence[Step], grant: Granted) -> tuple[Step, ...]:
-        done = []
+    async def _carry_out(
+        self, stored: StoredObject, steps: Sequence[Step], grant: Granted
+    ) -> tuple[list[Step], list[FeatureReply]]:
+        """Does the steps; returns those that are done, and what the controller answered."""
+        done: list[Step] = []
+        replies: list[FeatureReply] = []
         for step in steps:
-            outcome = await self._carry_out_one(stored, step, grant)
+            if isinstance(step, UpdateFeatures):
+                replies.append(await self._ask(step, grant))
+                outcome = Outcome.LOOK_AGAIN if replies[-1].trouble else Outcome.DONE
+            else:
+                outcome = await self._carry_out_one(stored, step, grant)
             self._metrics.actions.labels(type(step).__name__, outcome.value).inc()
             _log.info("done", object=str(stored.key), step=type(step).__name__, outcome=outcome.value)
             if outcome is Outcome.DONE:
                 done.append(step)
-        return tuple(done)
+        return done, replies
 
-    async def _carry_out_one(self, stored: StoredObject, step: Step, grant: Granted) -> Outcome:
+    async def _ask(self, step: UpdateFeatures, grant: Granted) -> FeatureReply:
+        try:
+            bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view)
+        except NoBootstrapServerError as error:
+            return FeatureReply(step=step, trouble=str(error))
+        return await update_features(step, self._open_client(bootstrap))
+
+    async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
         match step:
             case StartMove():
                 return await self._start_move(stored, step)
@@ -237,13 +272,23 @@ class Reconciler:
         return Outcome.DONE
 
     def _touched(self, steps: Sequence[Step]) -> list[str]:
-        own = (StartMove, ForgetMove, DeleteObject)
-        return [path for step in steps if not isinstance(step, own) for path in touched_paths(step)]
+        own = (StartMove, ForgetMove, DeleteObject, UpdateFeatures)
+        touched = [path for step in steps if not isinstance(step, own) for path in touched_paths(step)]
+        return [*touched, paths.FEATURE] if any(isinstance(step, UpdateFeatures) for step in steps) else touched
 
     def _refused_status(self, resource: AnyResource, verdict: Verdict) -> Status:
         said = conditions(verdict, resource.status, resource.metadata, datetime.now(UTC).replace(microsecond=0))
         update = {"observed_generation": resource.metadata.generation, "conditions": said}
         return resource.status.model_copy(update=update)
+
+
+def _release_without_cluster(resource: KafkaTopic | FeatureSet) -> Plan[Status]:
+    if isinstance(resource, FeatureSet):
+        message = "the KafkaCluster is gone: the finalized levels, if there are any, stay"
+        return feature_deletion.release(resource, "ClusterGone", message)
+    return topic_deletion.release(
+        resource, "ClusterGone", "the KafkaCluster is gone: the topic, if there is one, stays"
+    )
 
 
 def _move(stored: StoredObject, step: StartMove) -> Raw:

@@ -16,11 +16,13 @@ from typing import Final
 
 import structlog
 
+from controller_core.wire.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.access import ClusterAccess, is_about, topics_changed
 from controller_operator.cluster_view import ClusterView
 from controller_operator.event_recorder import EventRecorder
+from controller_operator.feature_requests import OpenClient
 from controller_operator.kubernetes_objects import ApiError, ApiRefused, ObjectApi, ObjectGone
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.objects import KIND_CLASSES, Key, ObjectStore, Raw, StoredObject
@@ -28,7 +30,7 @@ from controller_operator.observation.observer import Observation
 from controller_operator.observation.pool import Connect
 from controller_operator.plans.outcome import Notice
 from controller_operator.reconciler import Reconciler, Result
-from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.reassignment import ReassignmentPhase
 from controller_operator.settings import OperatorSettings
 from controller_operator.work_queue import WorkQueue
@@ -42,7 +44,9 @@ _log = structlog.get_logger(__name__)
 class OperatorRuntime:
     """One operator. `start` it, tell it what the watches see, `stop` it."""
 
-    def __init__(self, settings: OperatorSettings, api: ObjectApi, connect: Connect) -> None:
+    def __init__(
+        self, settings: OperatorSettings, api: ObjectApi, connect: Connect, open_client: OpenClient = RequestClient
+    ) -> None:
         self._settings = settings
         self._api = api
         self._store = ObjectStore()
@@ -58,6 +62,7 @@ class OperatorRuntime:
             self._recorder,
             self.metrics,
             self._queue.add,
+            open_client,
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
         )
         self._last_views: dict[str, ClusterView] = {}
@@ -118,6 +123,8 @@ class OperatorRuntime:
         if isinstance(stored.resource, KafkaTopic):
             claims = self._store.claims(stored.resource.topic_name)
             keys |= {Key(claim.kind, claim.metadata.namespace, claim.metadata.name) for claim in claims}
+        if isinstance(stored.resource, FeatureSet):
+            keys.update(self._store.keys(stored.key.kind))  # a feature that one gives up is another one's
         return keys
 
     def _on_observation(self, connect: str, observation: Observation) -> None:

@@ -230,7 +230,7 @@ def test_the_operator_may_do_its_work(api: KubernetesApi, release: str, verb: st
         *((verb, plural) for plural in PLURALS for verb in ("update", "deletecollection")),
         *(
             (verb, f"{kind}.kontroller.dev")
-            for kind in ("kafkaclusters", "kafkatopics")
+            for kind in ("kafkaclusters", "kafkatopics", "featuresets")
             for verb in ("create", "delete")
         ),
         ("create", "preferredelections.kontroller.dev"),

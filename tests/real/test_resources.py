@@ -27,6 +27,7 @@ VALID: dict[str, dict[str, Any]] = {
         "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 5, 6]}],
     },
     "PreferredElection": {"clusterRef": CLUSTER_REF, "topics": ["orders"]},
+    "FeatureSet": {"clusterRef": CLUSTER_REF, "features": [{"name": "group.version", "maxVersionLevel": 1}]},
 }
 ASSIGNED = {"clusterRef": CLUSTER_REF, "replicaAssignment": [[1, 2], [2, 1]]}
 TOPIC_NAME_MESSAGE = "a topic name has only the characters"
@@ -35,6 +36,10 @@ SCOPE_MESSAGE = "give exactly one of partitions, topics and allPartitions: true"
 
 def move(topic: str = "orders", partition: int = 0, replicas: tuple[int, ...] = (1, 2)) -> dict[str, Any]:
     return {"topic": topic, "partition": partition, "replicas": list(replicas)}
+
+
+def feature(name: str, level: int = 1) -> dict[str, Any]:
+    return {"name": name, "maxVersionLevel": level}
 
 
 def manifest(kind: str, spec: dict[str, Any], name: str = "example") -> str:
@@ -96,6 +101,8 @@ def refusal(api: KubernetesCluster, *arguments: str, stdin: str) -> str:
         ("PreferredElection", {"topics": None, "allPartitions": True}),
         ("PreferredElection", {"allPartitions": False}),
         ("PreferredElection", {"topics": None, "partitions": [{"topic": "orders", "partition": 0}]}),
+        ("FeatureSet", {"features": [feature("a_b-C.1", 32767), feature("b")], "dryRun": True}),
+        ("FeatureSet", {"allowDowngrade": True, "deletionPolicy": "Delete"}),
     ],
 )
 def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind: str, spec: dict[str, Any]) -> None:
@@ -170,6 +177,15 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("PreferredElection", {"topics": ["orders/eu"]}, TOPIC_NAME_MESSAGE),
         ("PreferredElection", {"topics": None, "partitions": [{"topic": "a", "partition": 0}] * 2}, "Duplicate value"),
         ("PreferredElection", {"electionType": "Unclean"}, 'supported values: "Preferred"'),
+        ("FeatureSet", {"features": None}, "spec.features: Required value"),
+        ("FeatureSet", {"features": []}, "should have at least 1 items"),
+        ("FeatureSet", {"features": [feature("f"), feature("f", 2)]}, "Duplicate value"),
+        ("FeatureSet", {"features": [feature("f", 0)]}, "should be greater than or equal to 1"),
+        ("FeatureSet", {"features": [feature("f", 32768)]}, "should be less than or equal to 32767"),
+        ("FeatureSet", {"features": [feature("a b")]}, "a feature name has only the characters"),
+        ("FeatureSet", {"features": [feature("")]}, "should be at least 1 chars long"),
+        ("FeatureSet", {"features": [{"name": "f"}]}, "maxVersionLevel: Required value"),
+        ("FeatureSet", {"deletionPolicy": "Maybe"}, 'supported values: "Retain", "Delete"'),
     ],
 )
 def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
@@ -186,6 +202,7 @@ def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
         ("PartitionReassignment", "throttle"),
         ("PartitionReassignment", "drainBrokers"),
         ("PreferredElection", "schedule"),
+        ("FeatureSet", "minVersionLevel"),
     ],
 )
 def test_a_field_that_nothing_implements_is_refused(api: KubernetesCluster, kind: str, field: str) -> None:
@@ -214,6 +231,7 @@ def test_a_field_that_nothing_implements_is_refused(api: KubernetesCluster, kind
         ("PreferredElection", {}, {"topics": ["audit"]}, "create a new PreferredElection"),
         ("PreferredElection", {}, {"topics": None, "allPartitions": True}, "create a new PreferredElection"),
         ("PreferredElection", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
+        ("FeatureSet", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
     ],
 )
 def test_what_cannot_change_is_refused(
@@ -232,6 +250,7 @@ def test_what_cannot_change_is_refused(
         ("KafkaTopic", {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2]] * 3}),
         ("PartitionReassignment", {"ttlSecondsAfterFinished": 60}),
         ("PreferredElection", {"ttlSecondsAfterFinished": 60}),
+        ("FeatureSet", {"features": [{"name": "f", "maxVersionLevel": 2}], "allowDowngrade": True, "dryRun": True}),
     ],
 )
 def test_what_may_change_is_taken(api: KubernetesCluster, kind: str, after: dict[str, Any]) -> None:

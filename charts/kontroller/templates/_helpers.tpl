@@ -77,10 +77,15 @@ priorityClassName: {{ . }}
 {{- /* What the operator may do in a namespace that it watches. It never writes a spec; a patch is for finalizers. */ -}}
 {{- define "kontroller.operatorRules" -}}
 - apiGroups: [kontroller.dev]
-  resources: [kafkaclusters, kafkatopics, partitionreassignments, preferredelections]
+  resources: [kafkaclusters, kafkatopics, partitionreassignments, preferredelections, featuresets]
   verbs: [get, list, watch, patch]
 - apiGroups: [kontroller.dev]
-  resources: [kafkaclusters/status, kafkatopics/status, partitionreassignments/status, preferredelections/status]
+  resources:
+    - kafkaclusters/status
+    - kafkatopics/status
+    - partitionreassignments/status
+    - preferredelections/status
+    - featuresets/status
   verbs: [get, patch]
 # A topic owns the reassignments that it makes, and the admission of owner references asks for this.
 - apiGroups: [kontroller.dev]

@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, TopicAssignment
 from controller_core.zk import codecs, paths
@@ -27,6 +28,7 @@ SINGLES: Final = (
     paths.CONTROLLER_EPOCH,
     paths.REASSIGN_PARTITIONS,
     paths.PREFERRED_REPLICA_ELECTION,
+    paths.FEATURE,
     paths.broker_config(None),
 )
 """The znodes that are always watched themselves."""
@@ -45,6 +47,7 @@ class KnownZnodes:
         self._controller_epoch = ControllerEpoch(0)
         self._reassignment: ReassignmentPlan | None = None
         self._preferred_election: PreferredElectionPlan | None = None
+        self._features: FinalizedFeatures | None = None
         self._default_min_isr = 1
         self._brokers: dict[BrokerId, Broker | None] = {}
         self._deleting: frozenset[TopicName] = frozenset()
@@ -99,6 +102,7 @@ class KnownZnodes:
             reassignment=self._reassignment,
             preferred_election=self._preferred_election,
             deleting=self._deleting,
+            features=self._features,
             malformed=dict(self._malformed),
         )
 
@@ -128,7 +132,10 @@ class KnownZnodes:
             if broker_id in self._brokers:
                 self._brokers[broker_id] = codecs.decode_broker(broker_id, node) if node else None
             return []
-        self._take_single(path, node.data if node else None)
+        if path == paths.FEATURE:
+            self._take_features(node)
+        else:
+            self._take_single(path, node.data if node else None)
         return []
 
     def _take_single(self, path: str, data: bytes | None) -> None:
@@ -144,6 +151,12 @@ class KnownZnodes:
             self._cluster_id = field(path, json_object(path, data), "id", str) if data else None
         else:
             self._take_broker_defaults(codecs.decode_config(data, path) if data else {})
+
+    def _take_features(self, node: ZkNode | None) -> None:
+        self._features = None
+        if node is not None:
+            znode = codecs.decode_features(node.data)
+            self._features = FinalizedFeatures(features=znode.features if znode.is_enabled else {}, epoch=node.version)
 
     def _take_reassignment(self, data: bytes | None) -> None:
         self._reassignment = None

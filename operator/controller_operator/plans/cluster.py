@@ -1,5 +1,6 @@
 """KafkaCluster: nothing to do, only to show how the cluster is doing."""
 
+from controller_core.model.features import FinalizedFeatures
 from controller_core.model.metadata import Broker
 from controller_operator.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
@@ -9,6 +10,8 @@ from controller_operator.resources.cluster import (
     ClusterCounts,
     ControllerKind,
     ControllerStatus,
+    FeaturesStatus,
+    FinalizedFeature,
     KafkaCluster,
     KafkaClusterStatus,
 )
@@ -30,6 +33,7 @@ def plan_cluster(cluster: KafkaCluster, view: ClusterView, context: Context) -> 
             if controller
             else None,
             brokers=tuple(_broker(broker) for broker in view.brokers.values())[:MAX_STATUS_ENTRIES],
+            features=_features(view.features) if view.features else None,
             counts=ClusterCounts(brokers=len(view.brokers), topics=len(view.topics), **count_fields(view.counts)),
         )
     )
@@ -58,6 +62,12 @@ def _verdict(cluster: KafkaCluster, view: ClusterView) -> Verdict:
         Reason.RECONCILED,
         f"controller {view.controller.id}, {len(view.brokers)} brokers, {view.counts.partitions} partitions",
     )
+
+
+def _features(features: FinalizedFeatures) -> FeaturesStatus:
+    levels = sorted(features.features.items())[:MAX_STATUS_ENTRIES]
+    finalized = tuple(FinalizedFeature(name=name, max_version_level=level) for name, level in levels)
+    return FeaturesStatus(epoch=features.epoch, finalized=finalized)
 
 
 def _broker(broker: Broker) -> BrokerStatus:

@@ -12,7 +12,8 @@ from typing import Final, Generic, TypeVar
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.actions import Action
-from controller_operator.resources.common import PAUSE_ANNOTATION, ObjectMeta, Status
+from controller_operator.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION, DeletionPolicy, ObjectMeta, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
 _MESSAGE_LIMIT: Final = 8_000
@@ -39,7 +40,7 @@ class DeleteObject:
     """Deletes the object itself, as its time is over."""
 
 
-Step = Action | StartMove | ForgetMove | DeleteObject
+Step = Action | UpdateFeatures | StartMove | ForgetMove | DeleteObject
 """What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
 
 
@@ -80,6 +81,8 @@ class Context:
     now: datetime
     done: tuple[Step, ...] = ()
     """The steps that were carried out since this reconciliation began."""
+    replies: tuple[FeatureReply, ...] = ()
+    """What the controller answered since this reconciliation began."""
     is_view_fresh: bool = False
     """Whether the view was read in whole since this reconciliation began."""
 
@@ -167,6 +170,14 @@ def ready_reason(status: Status) -> Reason | None:
     """Why the object was ready, or not, when it was last looked at."""
     ready = status.condition(ConditionType.READY)
     return ready.reason if ready else None
+
+
+def wanted_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerWish:
+    """The finalizer of an object that is not being deleted: only one with something to undo has it."""
+    holds = FINALIZER in metadata.finalizers
+    if policy is DeletionPolicy.DELETE:
+        return FinalizerWish.KEEP_AS_IS if holds else FinalizerWish.HOLD
+    return FinalizerWish.RELEASE if holds else FinalizerWish.KEEP_AS_IS
 
 
 def seconds_left(since: datetime | None, ttl_s: int | None, now: datetime) -> float | None:

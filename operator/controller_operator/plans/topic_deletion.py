@@ -10,17 +10,9 @@ from controller_operator.actions import MarkTopicForDeletion
 from controller_operator.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions, ready_reason
 from controller_operator.plans.topic_ids import shown_id
-from controller_operator.resources.common import FINALIZER
+from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import Reason
-from controller_operator.resources.topic import DeletionPolicy, KafkaTopic, KafkaTopicStatus
-
-
-def wanted_finalizer(resource: KafkaTopic) -> FinalizerWish:
-    """The finalizer of an object that is not being deleted."""
-    holds = FINALIZER in resource.metadata.finalizers
-    if resource.spec.deletion_policy is DeletionPolicy.DELETE:
-        return FinalizerWish.KEEP_AS_IS if holds else FinalizerWish.HOLD
-    return FinalizerWish.RELEASE if holds else FinalizerWish.KEEP_AS_IS
+from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
 
 
 def release(resource: KafkaTopic, reason: str, message: str, *, is_warning: bool = False) -> Plan[KafkaTopicStatus]:

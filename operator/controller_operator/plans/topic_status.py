@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller_operator.cluster_view import ClusterView, TopicView
-from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions, wanted_finalizer
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
-from controller_operator.plans.topic_deletion import wanted_finalizer
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicStatus
 from controller_operator.resources.topic import Plan as PlannedChanges
@@ -47,7 +46,7 @@ def topic_plan(
     return Plan(
         status=status,
         steps=finding.steps,
-        finalizer=wanted_finalizer(resource),
+        finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
         notices=finding.notices,
         look_again_in_s=LOOK_AGAIN_S if finding.verdict.is_reconciling else None,
         needs_fresh_view=finding.needs_fresh_view,

@@ -9,9 +9,16 @@ from typing import Any
 from controller_operator.resources.cluster import KafkaCluster
 from controller_operator.resources.common import Resource
 from controller_operator.resources.election import PreferredElection
+from controller_operator.resources.feature_set import FeatureSet
 from controller_operator.resources.reassignment import PartitionReassignment
 from controller_operator.resources.topic import KafkaTopic
 
-KINDS: tuple[type[Resource[Any, Any]], ...] = (KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection)
+KINDS: tuple[type[Resource[Any, Any]], ...] = (
+    KafkaCluster,
+    KafkaTopic,
+    PartitionReassignment,
+    PreferredElection,
+    FeatureSet,
+)
 
-__all__ = ["KINDS", "KafkaCluster", "KafkaTopic", "PartitionReassignment", "PreferredElection"]
+__all__ = ["KINDS", "FeatureSet", "KafkaCluster", "KafkaTopic", "PartitionReassignment", "PreferredElection"]

@@ -158,6 +158,28 @@ class ClusterCounts(PartitionCounts):
     """Topics, those being deleted included."""
 
 
+class FinalizedFeature(Observed):
+    """A version of a feature that the whole cluster may use."""
+
+    name: str
+    """Name of the feature."""
+
+    max_version_level: int
+    """The finalized level."""
+
+
+class FeaturesStatus(Observed):
+    """The finalized features (KIP-584)."""
+
+    epoch: int
+    """Rises with every change of any of them."""
+
+    finalized: Annotated[
+        tuple[FinalizedFeature, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=keyed_by("name"))
+    ] = ()
+    """The features that are finalized; the first 500 by name."""
+
+
 class KafkaClusterStatus(Status):
     """How the cluster is doing."""
 
@@ -169,6 +191,9 @@ class KafkaClusterStatus(Status):
 
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """The brokers that are registered now; the first 500 by id."""
+
+    features: FeaturesStatus | None = None
+    """The finalized features; missing where no controller has set them up, or nobody can understand them."""
 
     counts: ClusterCounts | None = None
     """Brokers, topics and partitions, and how many need attention."""

@@ -6,6 +6,7 @@ beside the schema: names, printer columns, and rules over the whole object.
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -139,6 +140,13 @@ class Resource(BaseModel, Generic[SpecT, StatusT]):
     @property
     def is_paused(self) -> bool:
         return self.metadata.annotations.get(PAUSE_ANNOTATION) == "true"
+
+
+class DeletionPolicy(StrEnum):
+    """What becomes of what an object stands for when the object is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
 
 
 class ClusterRef(Model):

@@ -67,7 +67,7 @@ class Reason(StrEnum):
     )
     PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
 
-    RESOURCE_CONFLICT = "ResourceConflict", "An older resource claims the same topic or partition; it wins."
+    RESOURCE_CONFLICT = "ResourceConflict", "An older resource claims the same topic, partition or feature; it wins."
     NOT_ADOPTED = "NotAdopted", "The topic exists already and spec.adoptionPolicy does not take it over as it is."
     DRIFTED = "Drifted", "The topic was changed elsewhere, and spec.driftPolicy does not put it right."
     IN_SYNC = "InSync", "The topic is as the spec says."
@@ -89,6 +89,17 @@ class Reason(StrEnum):
     TOPIC_BEING_DELETED = "TopicBeingDeleted", "The topic is being deleted; retried when it is gone."
     TOPIC_DELETED = "TopicDeleted", "The topic that this object stood for was deleted elsewhere."
     TOPIC_DELETED_DURING_MOVE = "TopicDeletedDuringMove", "The topic was deleted while its replicas moved."
+    FEATURE_UNSUPPORTED = (
+        "FeatureUnsupported",
+        "A live broker does not support the level that the spec asks for: see the status of each feature.",
+    )
+    DOWNGRADE_NOT_ALLOWED = (
+        "DowngradeNotAllowed",
+        "A feature is finalized above the level of the spec, and spec.allowDowngrade does not let it be lowered.",
+    )
+    FEATURES_UNREADABLE = "FeaturesUnreadable", "The cluster's finalized features make no sense; a person repairs them."
+    REQUEST_REFUSED = "RequestRefused", "The controller refused the request; the message is its own."
+    DRY_RUN = "DryRun", "The spec says to show what would be changed, and to change nothing."
     DELETION_FORBIDDEN = "DeletionForbidden", "The cluster does not allow topics to be deleted."
     WAITING_FOR_OTHER_REASSIGNMENT = (
         "WaitingForOtherReassignment",

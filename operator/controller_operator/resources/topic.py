@@ -13,6 +13,7 @@ from controller_operator.resources.common import (
     REASON,
     Column,
     Definition,
+    DeletionPolicy,
     OwnCluster,
     PartitionCounts,
     PartitionStatus,
@@ -38,13 +39,6 @@ _PARTITIONS: Final = (
     "(has({0}.partitions) ? {0}.partitions : has({0}.replicaAssignment) ? size({0}.replicaAssignment) : 0)"
 )
 _TOPIC_NAME: Final = "(has({0}.spec.topicName) ? {0}.spec.topicName : {0}.metadata.name)"
-
-
-class DeletionPolicy(StrEnum):
-    """What becomes of the topic when the object is deleted."""
-
-    RETAIN = "Retain"
-    DELETE = "Delete"
 
 
 class AdoptionPolicy(StrEnum):

@@ -17,6 +17,7 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import (
     Broker,
+    FeatureRange,
     LeaderAndIsr,
     PartitionState,
     ReplicaAssignment,
@@ -26,7 +27,7 @@ from controller_core.zk.session import ZkVersion
 from controller_operator.cluster_view import ClusterView, Controller, ControllerKind, TopicView
 from controller_operator.plans.outcome import Plan
 from controller_operator.plans.topic_ids import shown_id
-from controller_operator.resources import KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import FeatureSet, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import Status
 from controller_operator.resources.conditions import Condition, ConditionType
 
@@ -36,8 +37,9 @@ ORDERS_ID = TopicId(UUID(int=7))
 ORDERS_SHOWN = shown_id(ORDERS_ID) or ""
 
 
-def broker(number: int, rack: str | None = None) -> Broker:
-    return Broker(id=BrokerId(number), epoch=BrokerEpoch(number), endpoints=(), rack=rack)
+def broker(number: int, rack: str | None = None, **features: tuple[int, int]) -> Broker:
+    ranges = {name: FeatureRange(min_version=low, max_version=high) for name, (low, high) in features.items()}
+    return Broker(id=BrokerId(number), epoch=BrokerEpoch(number), endpoints=(), rack=rack, features=ranges)
 
 
 def assigned(replicas: Sequence[int], adding: Sequence[int] = (), removing: Sequence[int] = ()) -> ReplicaAssignment:
@@ -132,6 +134,11 @@ def reassignment(targets: Mapping[int, Sequence[int]], **about: Any) -> Partitio
 
 def election(spec: Mapping[str, Any], **about: Any) -> PreferredElection:
     return PreferredElection.model_validate(raw("PreferredElection", spec, **about))
+
+
+def feature_set(levels: Mapping[str, int], spec: Mapping[str, Any] | None = None, **about: Any) -> FeatureSet:
+    features = [{"name": name, "maxVersionLevel": level} for name, level in levels.items()]
+    return FeatureSet.model_validate(raw("FeatureSet", {"features": features, **(spec or {})}, **about))
 
 
 def status_of(plan: Plan[Any]) -> dict[str, Any]:

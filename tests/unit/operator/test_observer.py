@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import orjson
 import pytest
 
+from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ANY_VERSION, Create, Delete, SetData, ZkError, ZkSession
@@ -288,3 +289,26 @@ async def test_the_clusters_id_is_read_when_it_comes(world: World) -> None:
     await world.write(Create(path="/cluster/id", data=orjson.dumps({"version": "1", "id": "abc"})))
     async with asyncio.timeout(DEADLINE_S):
         await world.observer.wait_for(lambda each: each.view is not None and each.view.cluster_id == "abc")
+
+
+async def test_finalized_features_are_seen_with_their_epoch(world: World) -> None:
+    async def seen(wanted: FinalizedFeatures | None) -> ClusterView:
+        async with asyncio.timeout(DEADLINE_S):
+            observation = await world.observer.wait_for(
+                lambda seen: seen.view is not None and seen.trouble is None and seen.view.features == wanted
+            )
+        assert observation.view is not None
+        return observation.view
+
+    await seen(None)
+    znode = codecs.encode_features(codecs.FeatureZnode(features={"f": 3}))
+    await world.write(Create(path=paths.FEATURE, data=znode))
+    await seen(FinalizedFeatures(features={"f": 3}, epoch=0))
+    disabled = codecs.encode_features(codecs.FeatureZnode(is_enabled=False, features={"f": 3}))
+    await world.write(SetData(path=paths.FEATURE, data=disabled, version=ANY_VERSION))
+    await seen(FinalizedFeatures(features={}, epoch=1))
+    await world.write(SetData(path=paths.FEATURE, data=b"nonsense", version=ANY_VERSION))
+    assert paths.FEATURE in (await seen(None)).malformed
+    await world.write(Delete(path=paths.FEATURE, version=ANY_VERSION))
+    async with asyncio.timeout(DEADLINE_S):
+        await world.observer.wait_for(lambda seen: seen.view is not None and not seen.view.malformed)

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from controller_operator.resources import KINDS, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.cluster import AllowedNamespace, KafkaClusterSpec, ZooKeeper
-from controller_operator.resources.common import PAUSE_ANNOTATION
+from controller_operator.resources.common import PAUSE_ANNOTATION, DeletionPolicy
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignmentStatus, ReassignmentPhase
-from controller_operator.resources.topic import AdoptionPolicy, DeletionPolicy, DriftPolicy, KafkaTopicStatus
+from controller_operator.resources.topic import AdoptionPolicy, DriftPolicy, KafkaTopicStatus
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
