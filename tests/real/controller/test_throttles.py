@@ -1,0 +1,118 @@
+"""A throttle slows a reassignment on real brokers, can be raised while it runs, and is gone however it ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from confluent_kafka import Producer
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.throttles import Move
+from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.session import ZkSession
+from controller_core.zk.throttles import set_throttle
+from devcluster.processes import wait_until
+from tests.real.controller.clusters import OurCluster
+
+pytestmark = pytest.mark.timeout(400)
+
+RECORD_BYTES, RECORDS = 100_000, 200
+A_LITTLE, SLOW, FAST = 5 * RECORD_BYTES, RECORD_BYTES, 100 * RECORD_BYTES * RECORDS
+"""Bytes on the way, when a move certainly runs and is far from its end; and limits, per second."""
+
+
+def over_zookeeper(cluster: OurCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
+    """What the operator does with a session of its own."""
+
+    async def run() -> None:
+        zk = await KazooSession.connect(
+            cluster.kafka.zookeeper_connect, session_timeout_ms=10_000, connect_timeout_ms=30_000
+        )
+        try:
+            await act(zk)
+        finally:
+            await zk.close()
+
+    asyncio.run(run())
+
+
+def throttle(cluster: OurCluster, topic: str, source: int, target: int, bytes_per_second: int) -> None:
+    move = Move(origin=(BrokerId(source),), target=(BrokerId(target),))
+    moves = {TopicPartition(TopicName(topic), PartitionId(0)): move}
+    over_zookeeper(cluster, lambda zk: set_throttle(zk, f"test of {topic}", moves, bytes_per_second))
+
+
+def fill(cluster: OurCluster, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    for number in range(RECORDS):
+        producer.produce(topic, number.to_bytes(4, "big") * (RECORD_BYTES // 4), partition=0)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+def bytes_on(cluster: OurCluster, topic: str, broker: int) -> int:
+    return sum(path.stat().st_size for path in (cluster.kafka.broker(broker).log_folder / f"{topic}-0").glob("*.log"))
+
+
+def begin_slowly(cluster: OurCluster, topic: str, source: int, target: int) -> None:
+    """A move that has taken a little of its way, and has most of it before it."""
+    cluster.serve_topic(topic, [[source]])
+    fill(cluster, topic)
+    throttle(cluster, topic, source, target, SLOW)
+    cluster.znodes.reassign({(topic, 0): [target]})
+    wait_until(lambda: bytes_on(cluster, topic, target) >= A_LITTLE, "the move has begun", deadline_s=120)
+    assert bytes_on(cluster, topic, target) < RECORD_BYTES * RECORDS / 2, "it was not slowed"
+    assert cluster.znodes.assigned(topic, 0) == [target, source], "it should still run"
+
+
+def set_configs(cluster: OurCluster, topic: str) -> dict[str, dict[str, str]]:
+    """The configurations that say anything."""
+    paths = [f"/config/topics/{topic}", *(f"/config/brokers/{broker}" for broker in cluster.kafka.brokers)]
+    configs = {path: (cluster.znodes.read(path) or {"config": {}})["config"] for path in paths}
+    return {path: config for path, config in configs.items() if config}
+
+
+def wait_until_nothing_is_left(cluster: OurCluster, topic: str) -> None:
+    wait_until(lambda: not set_configs(cluster, topic), "no throttle is configured", deadline_s=60)
+    wait_until(
+        lambda: not cluster.znodes.client.get_children("/kontroller/throttles"), "nobody wants one", deadline_s=60
+    )
+
+
+def test_a_throttled_move_is_slow_until_the_limit_is_raised_and_leaves_nothing(our_cluster: OurCluster) -> None:
+    begin_slowly(our_cluster, "narrow", 1, 2)
+    throttle(our_cluster, "narrow", 1, 2, FAST)
+    our_cluster.wait_until_moved("narrow", 0, [2])
+    wait_until_nothing_is_left(our_cluster, "narrow")
+    assert our_cluster.znodes.is_served("narrow", [0])
+
+
+def test_a_throttle_ends_with_a_move_that_is_taken_back(our_cluster: OurCluster) -> None:
+    begin_slowly(our_cluster, "returned", 3, 4)
+    our_cluster.znodes.rewrite_reassignment({("returned", 0): [3]})
+    our_cluster.wait_until_moved("returned", 0, [3])
+    wait_until_nothing_is_left(our_cluster, "returned")
+    our_cluster.wait_until_no_stray_replicas("returned", 0)
+
+
+def test_a_throttle_outlives_a_killed_controller_and_not_its_move(our_cluster: OurCluster) -> None:
+    begin_slowly(our_cluster, "bereaved", 5, 6)
+    our_cluster.controller.kill()
+    our_cluster.controller.restart_whole()
+    assert set_configs(our_cluster, "bereaved")["/config/topics/bereaved"] == {
+        "leader.replication.throttled.replicas": "0:5",
+        "follower.replication.throttled.replicas": "0:6",
+    }
+    throttle(our_cluster, "bereaved", 5, 6, FAST)
+    our_cluster.wait_until_moved("bereaved", 0, [6])
+    wait_until_nothing_is_left(our_cluster, "bereaved")
+
+
+def test_a_throttle_ends_with_its_topic(our_cluster: OurCluster) -> None:
+    begin_slowly(our_cluster, "doomed-move", 1, 2)
+    our_cluster.znodes.mark_for_deletion("doomed-move")
+    throttle(our_cluster, "doomed-move", 1, 2, FAST)
+    wait_until(
+        lambda: our_cluster.znodes.read("/brokers/topics/doomed-move") is None, "the topic is gone", deadline_s=120
+    )
+    wait_until_nothing_is_left(our_cluster, "doomed-move")
