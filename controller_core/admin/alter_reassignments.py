@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
-from controller_core.controller import reassignment, topics
+from controller_core.controller import reassignment, reassignment_completion, topics
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.reassignment_requests import is_done, not_live, why_it_would_lose_messages
 from controller_core.controller.reassignment_znode import supplant_requests
@@ -41,7 +41,7 @@ async def on_alter_reassignments(
     """Begins what can be begun; of several entries for one partition the last counts, as with Kafka."""
     asked = _asked(request)
     await _learn_of_new(term, asked)
-    await reassignment.finish_early(term, {partition: target or () for partition, target in asked.items()})
+    await reassignment_completion.finish_early(term, {partition: target or () for partition, target in asked.items()})
     refused: dict[TopicPartition, Refusal] = {}
     accepted: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for partition, wanted in asked.items():

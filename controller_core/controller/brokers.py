@@ -14,6 +14,7 @@ from controller_core.controller import (
     ledger,
     partition_machine,
     reassignment,
+    reassignment_completion,
     replica_machine,
 )
 from controller_core.controller.cluster_state import bounced
@@ -71,7 +72,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     ]
     await replica_machine.to_offline(term, replica_machine.not_offline(term, kept))
     term.batch.update_metadata(affected)
-    await reassignment.on_replicas_gone(term, dead)
+    await reassignment_completion.on_replicas_gone(term, dead)
 
 
 async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:

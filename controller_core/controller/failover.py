@@ -17,6 +17,7 @@ from controller_core.controller import (
     ledger,
     log_dirs,
     reassignment,
+    reassignment_drop,
     reassignment_requests,
     startup,
     throttles,
@@ -45,7 +46,7 @@ async def on_controller_failover(term: Term) -> None:
     startup.replica_startup(term, partitions)
     # 2. partitionStateMachine.startup()
     await startup.partition_startup(term, partitions)
-    await reassignment.expel_dropped(term)
+    await reassignment_drop.expel_dropped(term)
     await reassignment.announce(term, repaired)
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)

@@ -16,7 +16,7 @@ from controller_core.controller import (
     isr,
     ledger,
     log_dirs,
-    reassignment,
+    reassignment_completion,
     reassignment_requests,
     throttles,
     topics,
@@ -163,8 +163,8 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     ledger.on_replicas_not_deleted(term, answered.broker, failed)
     await ledger.on_replicas_deleted(term, answered.broker, deleted)
     # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
-    await reassignment.on_replicas_deleted(term, answered.broker, deleted)
-    await reassignment.on_replicas_not_deleted(term, answered.broker, failed)
+    await reassignment_completion.on_replicas_deleted(term, answered.broker, deleted)
+    await reassignment_completion.on_replicas_not_deleted(term, answered.broker, failed)
     await deletion.on_replicas_deleted(term, answered.broker, deleted)
 
 

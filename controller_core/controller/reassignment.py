@@ -2,9 +2,10 @@
 
 The steps do not run in one go. Steps 1 to 3 begin a reassignment; step 4 waits for the ISR, which changes by AlterPartition
 requests of the leader; steps 5 to 9 move the leader and remove the old replicas; steps 10 to 12 follow when the brokers
-have answered whether the old replicas are deleted. AR is written last: until then the topic's znode holds OAR and RAR,
-and a new controller goes on from there. A replica that is not deleted by then, because its broker is down, is entered in
-the ledger (`controller_core.controller.ledger`), as is one that is dropped on the way.
+have answered whether the old replicas are deleted (`controller_core.controller.reassignment_completion`). AR is written
+last: until then the topic's znode holds OAR and RAR, and a new controller goes on from there. A replica that is not
+deleted by then, because its broker is down, is entered in the ledger (`controller_core.controller.ledger`), as is one that
+is dropped on the way.
 
 Who asks for a reassignment is no matter here: see `controller_core.controller.reassignment_requests` and
 `controller_core.admin.alter_reassignments`.
@@ -12,23 +13,23 @@ Who asks for a reassignment is no matter here: see `controller_core.controller.r
 
 from collections.abc import Collection, Iterable, Mapping
 
-from controller_core.controller import partition_machine, replica_machine, throttles, topic_znodes
+from controller_core.controller import (
+    partition_machine,
+    reassignment_completion,
+    reassignment_drop,
+    replica_machine,
+    throttles,
+    topic_znodes,
+)
 from controller_core.controller.cluster_state import RunningReassignment
-from controller_core.controller.events import ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.partition_states import StateWrite, read_states, write_states
-from controller_core.controller.reassignment_znode import Targets, remove_requests
+from controller_core.controller.reassignment_znode import Targets
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.leader_selectors import raised
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
-from controller_core.model.reassignment import (
-    all_in_sync,
-    begin_reassignment,
-    complete_reassignment,
-    dropped_replicas,
-)
-from controller_core.model.transitions import PartitionStatus
+from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
 from controller_core.zk.session import BadVersion
 
 
@@ -48,24 +49,13 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
         term.state.set_assignment(partition, assignment)
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
     term.batch.update_metadata(written)
-    await _drop(term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written})
-    await _elect_leaderless(term, written)
+    await reassignment_drop.drop(
+        term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written}
+    )
+    await reassignment_drop.elect_leaderless(term, written)
     await catch_up(term, written)
     await advance(term, written)
     return set(written)
-
-
-async def finish_early(term: Term, targets: Targets) -> None:
-    """Another target for what is in its last steps: the former one is reached, and the ledger remembers the rest."""
-    running = term.state.reassignments
-    ending = [
-        partition
-        for partition, target in targets.items()
-        if (run := running.get(partition)) and run.awaiting_deletion is not None and run.target != target
-    ]
-    for partition in ending:
-        term.state.reassignments[partition].awaiting_deletion = set()
-    await finish(term, ending)
 
 
 async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
@@ -116,61 +106,7 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
     led = await _move_leaders(term, in_sync, states)
     # 8. and 9. replicas in OAR - RAR -> OfflineReplica -> NonExistentReplica
     await _remove_old_replicas(term, led)
-    await finish(term, led)
-
-
-async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Steps 10 to 12 for the partitions whose old replicas are gone."""
-    done = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion == set()]
-    if not done:
-        return
-    # 10. update assigned replica list to RAR in ZK
-    final = {partition: complete_reassignment(term.state.reassignments[partition].full) for partition in done}
-    deleted = {
-        PartitionReplica(partition, broker)
-        for partition in done
-        for broker in term.state.reassignments[partition].deleted
-    }
-    written = await topic_znodes.write_assignments(term, final, deleted)
-    for partition, assignment in written.items():
-        full = term.state.reassignments.pop(partition).full
-        term.state.set_assignment(partition, assignment)
-        term.changes.assignment(partition, full, assignment)
-    # 11. update the /admin/reassign_partitions path in ZK to remove this partition
-    await remove_requests(term, {partition: assignment.replicas for partition, assignment in written.items()})
-    # 12. resend the update metadata request to every broker
-    term.batch.update_metadata(written)
-    term.enqueue(ReassignmentsEnded())
-    if any(partition.topic in term.state.deletions for partition in written):
-        term.enqueue(TopicDeletionsRequested())
-
-
-async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it deleted replicas: reassignments that waited for the last of theirs are finished."""
-    affected = [partition for partition in partitions if partition in term.state.reassignments]
-    for partition in affected:
-        run = term.state.reassignments[partition]
-        if run.awaiting_deletion is not None:
-            run.awaiting_deletion.discard(broker)
-            run.deleted.add(broker)
-    await finish(term, affected)
-
-
-async def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it cannot delete replicas: nobody waits any longer, the ledger remembers them."""
-    affected = [partition for partition in partitions if partition in term.state.reassignments]
-    for partition in affected:
-        if (awaiting := term.state.reassignments[partition].awaiting_deletion) is not None:
-            awaiting.discard(broker)
-    await finish(term, affected)
-
-
-async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
-    """Brokers died: nobody waits for their answers, the ledger remembers what they have to delete."""
-    for run in term.state.reassignments.values():
-        if run.awaiting_deletion:
-            run.awaiting_deletion.difference_update(dead)
-    await finish(term, list(term.state.reassignments))
+    await reassignment_completion.finish(term, led)
 
 
 async def resume(term: Term, started: Collection[BrokerId] | None = None) -> None:
@@ -259,60 +195,6 @@ async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> 
     for partition in partitions:
         run = term.state.reassignments[partition]
         run.awaiting_deletion = set(run.full.removing) & term.state.live_or_shutting_down
-
-
-async def _drop(term: Term, dropped: Mapping[TopicPartition, Collection[BrokerId]]) -> None:
-    """A replaced target: replicas that were being added for the former one are stopped and deleted.
-
-    Where one of them leads, the leader moves first, so that no partition is without one for longer than that takes."""
-    states = term.state.states
-    led = [p for p, brokers in dropped.items() if (state := states.get(p)) and state.leader_and_isr.leader in brokers]
-    await partition_machine.to_online(term, [p for p in led if _has_electable(term, p)])
-    replicas = [PartitionReplica(partition, broker) for partition, brokers in dropped.items() for broker in brokers]
-    await replica_machine.delete(term, [replica for replica in replicas if replica in term.state.replica_status])
-
-
-def _has_electable(term: Term, partition: TopicPartition) -> bool:
-    isr = term.state.states[partition].leader_and_isr.isr
-    return not term.state.live_replicas(partition).isdisjoint(isr)
-
-
-async def expel_dropped(term: Term) -> None:
-    """A former controller died after it dropped replicas from AR and before it took them out of the ISR: that is done now.
-
-    Where only foreign replicas are in sync, other hands wrote AR, and these stay: they have what the others lack."""
-    foreign = {
-        partition: brokers
-        for partition, state in term.state.states.items()
-        if term.state.has(partition)
-        and not term.state.is_being_deleted(partition.topic)
-        and (brokers := set(state.leader_and_isr.isr).difference(term.state.assignment(partition).replicas))
-        and brokers != set(state.leader_and_isr.isr)
-    }
-    led = [p for p in foreign if term.state.states[p].leader_and_isr.leader in foreign[p] and _has_electable(term, p)]
-    await partition_machine.to_online(term, led)
-    await replica_machine.leave_isr(term, [PartitionReplica(p, broker) for p in foreign for broker in foreign[p]])
-    await _elect_leaderless(term, foreign)
-
-
-async def _elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Partitions that never had a leader, which the new replicas may give them, and those whose leader was dropped."""
-    status, states = term.state.partition_status, term.state.states
-    never_led = [p for p in partitions if status.get(p) is PartitionStatus.NEW]
-    dropped = [
-        p for p in partitions if status.get(p) is PartitionStatus.ONLINE and not states[p].leader_and_isr.has_leader
-    ]
-    replica_machine.to_new(
-        term,
-        [
-            replica
-            for partition in never_led
-            for broker in term.state.assignment(partition).adding
-            if (replica := PartitionReplica(partition, broker)) not in term.state.replica_status
-        ],
-    )
-    partition_machine.to_offline(term, dropped)
-    await partition_machine.to_online(term, never_led + dropped)
 
 
 def full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:

@@ -2,7 +2,7 @@
 
 import structlog
 
-from controller_core.controller import reassignment
+from controller_core.controller import reassignment, reassignment_completion
 from controller_core.controller.reassignment_znode import Targets, read_requests, remove_requests
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import read_topics
@@ -17,7 +17,7 @@ async def on_reassignments_requested(term: Term) -> None:
     targets = await read_requests(term)
     unheard_of = await _unheard_of(term, targets)
     known = {partition: target for partition, target in targets.items() if partition not in unheard_of}
-    await reassignment.finish_early(term, known)
+    await reassignment_completion.finish_early(term, known)
     idle = {
         partition: target
         for partition, target in known.items()

@@ -1,0 +1,81 @@
+"""The last steps of a reassignment, 10 to 12: AR becomes RAR when the brokers have answered about the old replicas.
+
+Until then a new controller finds in the topic's znode what is to be deleted. Nobody is waited for who is down, who cannot
+delete, or when another target is asked for: the ledger remembers what may still have its log.
+"""
+
+from collections.abc import Collection, Iterable
+
+from controller_core.controller import topic_znodes
+from controller_core.controller.events import ReassignmentsEnded, TopicDeletionsRequested
+from controller_core.controller.reassignment_znode import Targets, remove_requests
+from controller_core.controller.term import Term
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.reassignment import complete_reassignment
+
+
+async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Steps 10 to 12 for the partitions whose old replicas are gone."""
+    done = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion == set()]
+    if not done:
+        return
+    # 10. update assigned replica list to RAR in ZK
+    final = {partition: complete_reassignment(term.state.reassignments[partition].full) for partition in done}
+    deleted = {
+        PartitionReplica(partition, broker)
+        for partition in done
+        for broker in term.state.reassignments[partition].deleted
+    }
+    written = await topic_znodes.write_assignments(term, final, deleted)
+    for partition, assignment in written.items():
+        full = term.state.reassignments.pop(partition).full
+        term.state.set_assignment(partition, assignment)
+        term.changes.assignment(partition, full, assignment)
+    # 11. update the /admin/reassign_partitions path in ZK to remove this partition
+    await remove_requests(term, {partition: assignment.replicas for partition, assignment in written.items()})
+    # 12. resend the update metadata request to every broker
+    term.batch.update_metadata(written)
+    term.enqueue(ReassignmentsEnded())
+    if any(partition.topic in term.state.deletions for partition in written):
+        term.enqueue(TopicDeletionsRequested())
+
+
+async def finish_early(term: Term, targets: Targets) -> None:
+    """Another target for what is in its last steps: the former one is reached, and the ledger remembers the rest."""
+    running = term.state.reassignments
+    ending = [
+        partition
+        for partition, target in targets.items()
+        if (run := running.get(partition)) and run.awaiting_deletion is not None and run.target != target
+    ]
+    for partition in ending:
+        term.state.reassignments[partition].awaiting_deletion = set()
+    await finish(term, ending)
+
+
+async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it deleted replicas: reassignments that waited for the last of theirs are finished."""
+    affected = [partition for partition in partitions if partition in term.state.reassignments]
+    for partition in affected:
+        run = term.state.reassignments[partition]
+        if run.awaiting_deletion is not None:
+            run.awaiting_deletion.discard(broker)
+            run.deleted.add(broker)
+    await finish(term, affected)
+
+
+async def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it cannot delete replicas: nobody waits any longer, the ledger remembers them."""
+    affected = [partition for partition in partitions if partition in term.state.reassignments]
+    for partition in affected:
+        if (awaiting := term.state.reassignments[partition].awaiting_deletion) is not None:
+            awaiting.discard(broker)
+    await finish(term, affected)
+
+
+async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
+    """Brokers died: nobody waits for their answers, the ledger remembers what they have to delete."""
+    for run in term.state.reassignments.values():
+        if run.awaiting_deletion:
+            run.awaiting_deletion.difference_update(dead)
+    await finish(term, list(term.state.reassignments))
