@@ -124,6 +124,8 @@ async def _on_replicas_told(term: Term, answered: BrokerAnswered, topics: Iterab
     """What the broker's answer says about the logs it has: of the present topics, or of former ones of their names."""
     if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term, answered):
         return
+    if not term.state.removed_replicas:
+        return
     present, other = [], []
     for topic in topics:
         name = term.state.topic_named(topic.topic_id) if topic.topic_id else None

@@ -156,9 +156,8 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
 
 async def on_replicas_accepted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """A broker serves replicas of the present topics: there is no log of a former topic of that name any more."""
-    if term.state.removed_replicas:
-        replicas = [PartitionReplica(partition, broker) for partition in partitions]
-        await _strike(term, [r for r in replicas if r in term.state.removed_replicas and term.state.is_assigned(r)])
+    replicas = [PartitionReplica(partition, broker) for partition in partitions]
+    await _strike(term, [r for r in replicas if r in term.state.removed_replicas and term.state.is_assigned(r)])
 
 
 def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:

@@ -22,8 +22,11 @@ log = structlog.get_logger()
 
 async def note_begun(term: Term, partitions: Collection[TopicPartition]) -> None:
     """Moves of the partitions begin, or were found to be under way."""
-    if partitions:
-        await zk_throttles.note_begun(term.zk, set(partitions), write=_fenced(term))
+    try:
+        if partitions:
+            await zk_throttles.note_begun(term.zk, set(partitions), write=_fenced(term))
+    except MalformedZnode as error:
+        log.error("throttle is left to its owner", error=str(error))
 
 
 async def sweep(term: Term) -> None:
@@ -34,7 +37,7 @@ async def sweep(term: Term) -> None:
     try:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
-            await zk_throttles.remove_throttle(term.zk, owner, write=_fenced(term))
+            await zk_throttles.remove_throttle(term.zk, owner, expected=wanted[owner], write=_fenced(term))
         await zk_throttles.settle(term.zk, write=_fenced(term))
     except (MalformedZnode, ThrottlesBusy) as error:
         log.error("throttles of ended reassignments are not removed yet", error=str(error))

@@ -60,6 +60,7 @@ async def set_throttle(
 ) -> None:
     """Limits what the moves take, from now on or with another limit than before; to be called before they are asked for.
 
+    An owner stands for one reassignment: the controller ends its throttle when moves of it have begun and all have ended.
     Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `ThrottlesBusy` and what `ZkSession` raises."""
     if bytes_per_second <= 0:
         raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
@@ -76,12 +77,19 @@ async def set_throttle(
     raise ThrottlesBusy(f"the throttle of {owner} is written by somebody else again and again")
 
 
-async def remove_throttle(zk: ZkSession, owner: str, *, write: Write | None = None) -> None:
-    """Ends an owner's throttle; also where it has none, which may be the rest of an interrupted removal."""
+async def remove_throttle(
+    zk: ZkSession, owner: str, *, expected: Throttle | None = None, write: Write | None = None
+) -> None:
+    """Ends an owner's throttle; also where it has none, which may be the rest of an interrupted removal.
+
+    With `expected`, only while it is that one. Raises as `set_throttle`."""
     write = write or writing_to(zk)
     path = paths.throttle(owner)
-    if (await zk.read_many([path]))[0] is not None:
-        await write([Delete(path=path)])
+    while (node := (await zk.read_many([path]))[0]) is not None:
+        if expected is not None and codecs.decode_throttle(path, node.data) != expected:
+            break
+        if await write([Delete(path=path, version=node.version)]):
+            break
     await settle(zk, write=write)
 
 
