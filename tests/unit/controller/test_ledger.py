@@ -1,14 +1,18 @@
 """The ledger of removed replicas: no log is left that nobody owns, and none is deleted that somebody does."""
 
+from collections.abc import Callable
+
 import pytest
 
-from controller_core.controller.ledger import CHANGES_PER_WRITE
-from controller_core.model.ids import BrokerId, PartitionReplica
-from controller_core.wire.messages import LeaderAndIsrRequest, StopReplicaRequest
+from controller_core.controller import ledger
+from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.wire.messages import ControlRequest, ErrorCode, StopReplicaRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, Delete
+from simulation.brokers import SimulatedBroker
 from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_sound
-from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.harness import Cluster, ids, tp
 
 ORDERS = tp("orders")
 
@@ -25,6 +29,24 @@ async def served(cluster: Cluster) -> Cluster:
 
 def entries(cluster: Cluster) -> list[str]:
     return list(cluster.zk.tree.children(paths.REMOVED_REPLICAS) or ())
+
+
+class Requests(list[ControlRequest]):
+    """Acts when the first StopReplica arrives, before the broker looks at it."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._act: Callable[[], None] | None = act
+
+    def append(self, request: ControlRequest) -> None:
+        super().append(request)
+        if isinstance(request, StopReplicaRequest) and self._act is not None:
+            self._act()
+            self._act = None
+
+
+def at_its_first_stop(broker: SimulatedBroker, act: Callable[[], None]) -> None:
+    broker.requests = Requests(act)
 
 
 async def move_away_from_dead_3(cluster: Cluster) -> None:
@@ -174,20 +196,13 @@ async def test_an_answer_about_a_former_removal_does_not_strike_out_a_later_one(
         served.request_reassignment({ORDERS: target})
         await served.settle()
     assert entries(served) == ["6,orders,0"]
-    removed = served.active.term.state.removed_replicas[PartitionReplica(ORDERS, BrokerId(6))]
-    deletions: list[int] = []
-
-    def note() -> None:
-        if not entries(served):
-            stops = served.broker(6).requests_of(StopReplicaRequest)
-            deletions.append(stops[-1].topic_states[0].partition_states[0].leader_epoch)
-
-    served.zk.observers.append(note)
+    at_its_first_stop(served.broker(6), served.broker(6).hang)
+    served.broker(6).resume()
+    await served.settle()
+    assert entries(served) == ["6,orders,0"], "the answer is about the first time, and the second is still to come"
     served.broker(6).resume()
     await served.settle()
     assert len(served.broker(6).requests_of(StopReplicaRequest)) == 2
-    assert deletions
-    assert deletions[0] >= removed.leader_epoch
     assert_clean(served)
 
 
@@ -211,12 +226,11 @@ async def test_a_broker_that_refuses_the_deletion_for_the_next_topic_is_not_aske
     await delete_orders(served)
     served.create_topic("orders", [3, 1])
     await served.settle()
-    served.broker(3).offline.add(ORDERS)
+    at_its_first_stop(served.broker(3), lambda: served.broker(3).answer_next_with(ErrorCode.unknown_server_error))
     served.start_broker(3)
     await served.settle()
-    assert len(served.broker(3).requests_of(LeaderAndIsrRequest)) < 5
+    assert len(served.broker(3).requests_of(StopReplicaRequest)) == 1
     assert entries(served) == ["3,orders,0"]
-    served.broker(3).offline.clear()
     served.bounce_broker(3)
     await served.replicate()
     assert sorted(served.leadership(ORDERS)[1]) == [1, 3]
@@ -287,8 +301,43 @@ async def test_entries_that_a_person_removed_or_scribbled_on_block_nothing(serve
     assert_sound(served)
 
 
+async def test_a_broker_hears_that_it_must_delete_before_it_is_given_the_replica_again(served: Cluster) -> None:
+    """Both are decided by a new controller at once: it finds 1 to be removed, and a request that brings 1 back."""
+    life = served.active.life
+    life.last_write = life.writes + 1
+    served.request_reassignment({ORDERS: [2, 3]})
+    await served.settle()
+    assert served.assignment(ORDERS).removing == (1,)
+    await served.processes[-1].kill()
+    served.request_reassignment({ORDERS: [1, 2]})
+    await served.serve()
+    await served.replicate()
+    assert served.assigned(ORDERS) == [1, 2]
+    assert_clean(served)
+
+
+@pytest.mark.parametrize("count", [1, 100, 1000])
+def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count: int) -> None:
+    def moved(*replicas: int) -> TopicAssignment:
+        assignment = ReplicaAssignment(replicas=ids(replicas))
+        return TopicAssignment(topic_id=None, partitions={PartitionId(number): assignment for number in range(count)})
+
+    content, after, rounds = moved(1, 2, 3), moved(3, 4, 5), 0
+    while content != after:
+        content, before = ledger.bounded(content, after), content
+        changed = [
+            number
+            for number in range(count)
+            if content.partitions[PartitionId(number)] != before.partitions[PartitionId(number)]
+        ]
+        assert 0 < 4 * len(changed) <= ledger.CHANGES_PER_WRITE
+        rounds += 1
+    assert rounds == -(-4 * count // ledger.CHANGES_PER_WRITE)
+    assert ledger.bounded(content, after) is after
+
+
 async def test_more_replicas_than_fit_one_write_are_dropped_together(served: Cluster) -> None:
-    count = CHANGES_PER_WRITE // 4 + 5
+    count = ledger.CHANGES_PER_WRITE // 4 + 5
     served.create_topic("many", *([1, 2, 3] for _ in range(count)))
     await served.settle()
     served.request_reassignment({tp("many", number): [4, 5, 6, 7] for number in range(count)})
