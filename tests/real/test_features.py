@@ -1,0 +1,262 @@
+"""Finalized features on a real ZooKeeper, by our controller's own process, and what a real broker makes of them.
+
+Kafka 3.9 brokers in ZooKeeper mode advertise no features. So the updates are shown with registrations that the test makes,
+of brokers that nobody answers for, and the refusals and the end of an incompatible broker with real ones.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from kazoo.client import KazooClient
+from kio.schema.errors import ErrorCode
+from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kio.schema.update_features.v1.request import FeatureUpdateKey
+from kio.static.primitive import i8, i16
+
+from controller_core.model.features import UpgradeType
+from devcluster.kontroller import ControllerProcess
+from devcluster.ports import release_port, reserve_port
+from devcluster.processes import StartError, wait_until
+from devcluster.requests import ConnectionClosed, send_request
+from devcluster.run_folder import RunFolder
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import connected_client
+from tests.real.conftest import StartKafka
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+UPGRADE, SAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE
+SUPPORTS: Final = {"f": (1, 5), "g": (1, 2)}
+IS_OLD: Final = {"f": (1, 2), "g": (1, 2)}
+Update = tuple[str, int, UpgradeType]
+
+
+@dataclass(slots=True, kw_only=True)
+class FeatureCluster:
+    """Registrations that the test makes, and our controller, which takes them for brokers."""
+
+    client: KazooClient
+    znodes: ClusterZnodes
+    controller: ControllerProcess
+    port: int
+    """Reserved, and nobody listens there: requests to these brokers are tried for ever."""
+
+    def register(self, broker: int, features: Mapping[str, tuple[int, int]]) -> None:
+        content = {
+            "version": 5,
+            "host": "127.0.0.1",
+            "port": self.port,
+            "endpoints": [f"PLAINTEXT://127.0.0.1:{self.port}"],
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+            "jmx_port": -1,
+            "timestamp": "0",
+            "features": {name: {"min_version": low, "max_version": high} for name, (low, high) in features.items()},
+        }
+        self.client.create(f"/brokers/ids/{broker}", json.dumps(content).encode(), ephemeral=True, makepath=True)
+
+    def unregister(self, broker: int) -> None:
+        self.client.delete(f"/brokers/ids/{broker}")
+
+    def finalized(self) -> tuple[dict[str, int], int]:
+        """The levels in `/feature`, and the znode's version."""
+        data, stat = self.client.get("/feature")
+        content = json.loads(data)
+        assert (content["version"], content["status"]) == (2, 1)
+        return {name: level["max_version_level"] for name, level in content["features"].items()}, stat.version
+
+    def ask(self, *updates: Update, validate_only: bool = False) -> UpdateFeaturesResponse:
+        keys = (FeatureUpdateKey(feature=f, max_version_level=i16(v), upgrade_type=i8(t)) for f, v, t in updates)
+        request = UpdateFeaturesRequest(feature_updates=tuple(keys), validate_only=validate_only)
+        response = send_request(("127.0.0.1", self.controller.port), request)
+        assert isinstance(response, UpdateFeaturesResponse)
+        return response
+
+    def update(self, *updates: Update, validate_only: bool = False) -> dict[str, tuple[ErrorCode, str | None]]:
+        """The outcome for each feature, once the process is the controller: it listens before that."""
+        responses: list[UpdateFeaturesResponse] = []
+
+        def is_answered() -> bool:
+            responses.append(self.ask(*updates, validate_only=validate_only))
+            return responses[-1].error_code is not ErrorCode.not_controller
+
+        wait_until(is_answered, "the controller answers", deadline_s=30)
+        assert responses[-1].error_code is ErrorCode.none, responses[-1]
+        return outcome(responses[-1])
+
+    def finalize(self, feature: str, level: int, upgrade_type: UpgradeType = UPGRADE) -> None:
+        assert self.update((feature, level, upgrade_type)) == {feature: (ErrorCode.none, None)}
+
+    def replicas_in_charge(self, topic: str, replicas: list[int]) -> tuple[int, list[int]]:
+        """Leader and ISR of a new topic's only partition, once it has them: brokers that count as alive."""
+        self.znodes.create_topic(topic, [replicas])
+        wait_until(lambda: self.znodes.leader(topic, 0) >= 0, f"{topic} has a leader", deadline_s=30)
+        return self.znodes.leader(topic, 0), self.znodes.isr(topic, 0)
+
+
+def outcome(response: UpdateFeaturesResponse) -> dict[str, tuple[ErrorCode, str | None]]:
+    return {result.feature: (result.error_code, result.error_message) for result in response.results}
+
+
+def messages(response: UpdateFeaturesResponse) -> str:
+    return " ".join(filter(None, (response.error_message, *(message for _, message in outcome(response).values()))))
+
+
+@pytest.fixture
+def feature_cluster(servers_folder: RunFolder, zookeeper_connect: str) -> Iterator[FeatureCluster]:
+    """Brokers 1 and 2, which support levels of f and g; nothing is finalized."""
+    port = reserve_port()
+    name = f"controller-of-features-{port}"
+    with (
+        connected_client(zookeeper_connect) as client,
+        ControllerProcess(servers_folder, zookeeper_connect, name=name) as controller,
+    ):
+        cluster = FeatureCluster(client=client, znodes=ClusterZnodes(client), controller=controller, port=port)
+        for broker in (1, 2):
+            cluster.register(broker, SUPPORTS)
+        yield cluster
+        assert "unexpected error" not in controller.process.log_path.read_text(errors="replace")
+    release_port(port)
+
+
+def test_features_are_finalized_lowered_and_deleted_and_their_epoch_rises(feature_cluster: FeatureCluster) -> None:
+    assert feature_cluster.finalized() == ({}, 0), "the new controller set it up"
+    answers = feature_cluster.update(("f", 3, UPGRADE), ("g", 2, UPGRADE))
+    assert {code for code, _ in answers.values()} == {ErrorCode.none}
+    assert feature_cluster.finalized() == ({"f": 3, "g": 2}, 1)
+    feature_cluster.finalize("f", 2, SAFE)
+    feature_cluster.finalize("g", 0, SAFE)
+    assert feature_cluster.finalized() == ({"f": 2}, 3)
+
+
+def test_what_cannot_be_is_refused_with_who_stands_in_the_way_and_the_rest_is_done(
+    feature_cluster: FeatureCluster,
+) -> None:
+    feature_cluster.register(3, IS_OLD)
+    answers = feature_cluster.update(("f", 3, UPGRADE), ("g", 1, UPGRADE), ("h", 1, UPGRADE))
+    assert answers["g"] == (ErrorCode.none, None)
+    assert answers["f"][0] is answers["h"][0] is ErrorCode.invalid_request
+    assert "broker 3 supports 1 to 2" in str(answers["f"][1])
+    assert feature_cluster.finalized() == ({"g": 1}, 1)
+    assert feature_cluster.update(("f", 2, UPGRADE), validate_only=True) == {"f": (ErrorCode.none, None)}
+    assert feature_cluster.finalized() == ({"g": 1}, 1), "only to be validated"
+
+
+def test_a_broker_that_does_not_support_what_is_finalized_gets_no_replicas(feature_cluster: FeatureCluster) -> None:
+    feature_cluster.finalize("f", 3)
+    feature_cluster.register(3, IS_OLD)
+    assert feature_cluster.replicas_in_charge("guarded", [3, 1, 2]) == (1, [1, 2])
+    feature_cluster.finalize("f", 2, SAFE)
+    assert feature_cluster.replicas_in_charge("open", [3, 1, 2]) == (3, [1, 2, 3])
+
+
+def test_a_broker_that_registers_during_an_update_stops_it_or_stays_outside(feature_cluster: FeatureCluster) -> None:
+    """Both at the same moment, many times: never is a level finalized with a broker in charge that does not support it."""
+    ends = set()
+    with ThreadPoolExecutor(max_workers=1) as other:
+        for number in range(12):
+            registering = other.submit(feature_cluster.register, 3, IS_OLD)
+            if number % 2:
+                registering.result()
+            code, message = feature_cluster.update(("f", 3, UPGRADE))["f"]
+            registering.result()
+            ends.add(code)
+            leader, isr = feature_cluster.replicas_in_charge(f"round-{number}", [3, 1])
+            if code is ErrorCode.none:
+                assert feature_cluster.finalized()[0] == {"f": 3}
+                assert (leader, isr) == (1, [1])
+                feature_cluster.finalize("f", 0, SAFE)
+            else:
+                assert (code, "broker 3 supports 1 to 2" in str(message)) == (ErrorCode.invalid_request, True)
+                assert feature_cluster.finalized()[0] == {}
+                assert (leader, isr) == (3, [1, 3])
+            feature_cluster.unregister(3)
+    assert ErrorCode.invalid_request in ends
+
+
+@pytest.mark.parametrize(
+    "content", [b"garbled", b'{"version":3,"status":1,"features":{}}'], ids=["garbled", "of a newer Kafka"]
+)
+def test_what_nobody_understands_stays_and_fails_updates_only(feature_cluster: FeatureCluster, content: bytes) -> None:
+    feature_cluster.client.set("/feature", content)
+    response = feature_cluster.ask(("f", 1, UPGRADE))
+    codes = {response.error_code, *(code for code, _ in outcome(response).values())} - {ErrorCode.none}
+    assert codes == {ErrorCode.feature_update_failed}
+    assert "cannot be read" in messages(response)
+    assert feature_cluster.client.get("/feature")[0] == content
+    assert feature_cluster.replicas_in_charge("served", [2, 1]) == (2, [1, 2])
+
+
+def test_a_controller_killed_at_any_write_leaves_the_old_features_or_the_new_ones(
+    feature_cluster: FeatureCluster,
+) -> None:
+    """Before and after each ZooKeeper write: SIGKILL, restart, and the next controller finishes what was asked."""
+    controller = feature_cluster.controller
+    feature_cluster.finalize("f", 2)
+    before: tuple[dict[str, int], ...] = ({"f": 2},)
+    after = {"f": 3, "g": 1}
+    write, applied = 1, False
+    died_between: list[bool] = []
+    while True:
+        controller.kill()
+        controller.start_to_die(write, applied=applied)
+        answered = _asked_until_dead_or_answered(feature_cluster)
+        found = feature_cluster.finalized()[0]
+        assert found in (*before, after)
+        if answered:
+            assert found == after, "what was answered is written"
+            break
+        died_between.append(found == after)
+        controller.restart_whole()
+        if found != after:
+            feature_cluster.update(("f", 3, UPGRADE), ("g", 1, UPGRADE))
+        assert feature_cluster.finalized()[0] == after
+        feature_cluster.update(("f", 2, SAFE), ("g", 0, SAFE))
+        write, applied = (write, True) if not applied else (write + 1, False)
+    controller.restart_whole()
+    assert {True, False} <= set(died_between), "it died before the features were written, and right after"
+
+
+def _asked_until_dead_or_answered(cluster: FeatureCluster) -> bool:
+    """Asks for the update until the controller answers it as done, which it does not when it dies over it."""
+    answers: set[ErrorCode] = set()
+
+    def is_over() -> bool:
+        try:
+            response = cluster.ask(("f", 3, UPGRADE), ("g", 1, UPGRADE))
+        except (OSError, ConnectionClosed):  # it does not listen yet, or is dead
+            return not cluster.controller.process.is_running
+        answers.update(code for code, _ in outcome(response).values())
+        return bool(answers)
+
+    wait_until(is_over, "the controller answers or dies", deadline_s=60)
+    assert answers <= {ErrorCode.none}
+    return bool(answers)
+
+
+def test_a_real_broker_ends_when_a_feature_is_finalized_that_it_does_not_support(
+    start_kafka: StartKafka, servers_folder: RunFolder
+) -> None:
+    kafka = start_kafka(brokers=2)
+    with (
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="controller-of-the-strict") as controller,
+        connected_client(kafka.zookeeper_connect) as client,
+    ):
+        process = kafka.broker(1).process
+        content = {"version": 2, "status": 1, "features": {"f": {"max_version_level": 3}}}
+        client.set("/feature", json.dumps(content).encode())
+        wait_until(
+            lambda: not any(broker.process.is_running for broker in kafka.brokers.values()),
+            "the brokers have ended by themselves",
+            deadline_s=90,
+        )
+        assert "feature compatibility checks failed" in process.log_path.read_text(errors="replace")
+        with pytest.raises(StartError):
+            kafka.broker(1).start()
+        cluster = FeatureCluster(client=client, znodes=ClusterZnodes(client), controller=controller, port=0)
+        cluster.finalize("f", 0, SAFE)
+        kafka.broker(1).start()
+        assert cluster.replicas_in_charge("back", [1]) == (1, [1])
