@@ -39,11 +39,11 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
     Returns the partitions that were begun: without those of topics that have vanished."""
     # A batch tells to stop replicas last: a broker that has to, and is given the replica again, must hear of that first.
     term.send_requests()
-    await throttles.note_begun(term, targets)
     # 1. update assigned replica list with OAR + RAR replicas
     before = {partition: full_assignment(term, partition) for partition in targets}
     full = {partition: begin_reassignment(before[partition], target) for partition, target in targets.items()}
     written = await topic_znodes.write_assignments(term, full)
+    await throttles.note_begun(term, written)
     for partition, assignment in written.items():
         term.changes.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)

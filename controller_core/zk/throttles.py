@@ -7,7 +7,7 @@ of them is ours now. It is conditional on everything that it was decided from. S
 from which anybody may go on, and two who do it at once agree.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -72,6 +72,8 @@ async def set_throttle(
         is_begun = node is not None and codecs.decode_throttle(path, node.data).is_begun
         throttle = Throttle(bytes_per_second=bytes_per_second, moves=moves, is_begun=is_begun)
         if await write([_put(path, node, codecs.encode_throttle(throttle))]):
+            # The controller notes what begins from now on; what it began before is seen here.
+            await note_begun(zk, await _running(zk, moves), write=write)
             await settle(zk, write=write)
             return
     raise ThrottlesBusy(f"the throttle of {owner} is written by somebody else again and again")
@@ -117,6 +119,18 @@ async def note_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: W
             while not is_noted and (node := (await zk.read_many([path]))[0]) is not None:
                 begun = replace(codecs.decode_throttle(path, node.data), is_begun=True)
                 is_noted = await write([_put(path, node, codecs.encode_throttle(begun))])
+
+
+async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+    """Those of the partitions that are being reassigned."""
+    by_topic = {topic: paths.topic(topic) for topic in dict.fromkeys(partition.topic for partition in partitions)}
+    nodes = dict(zip(by_topic, await zk.read_many(list(by_topic.values())), strict=True))
+    contents = {topic: codecs.decode_topic(topic, node.data).partitions for topic, node in nodes.items() if node}
+    return {
+        partition
+        for partition in partitions
+        if (found := contents.get(partition.topic, {}).get(partition.partition)) and found.is_being_reassigned
+    }
 
 
 async def settle(zk: ZkSession, *, write: Write | None = None) -> None:

@@ -188,6 +188,31 @@ async def test_a_request_for_what_is_so_already_is_simply_removed(served: Cluste
     assert served.state(ORDERS) == before
 
 
+async def test_a_request_for_a_topic_that_is_created_at_the_same_moment_is_served(served: Cluster) -> None:
+    """The request is looked at first."""
+    served.request_reassignment({tp("fresh"): [4], tp("orders", 1): [5]})
+    served.create_topic("fresh", [1, 2])
+    served.add_partitions("orders", [1, 2])
+    await served.replicate()
+    assert (served.assigned(tp("fresh")), served.assigned(tp("orders", 1))) == ([4], [5])
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+    assert_sound(served)
+
+
+async def test_a_reassignment_that_nobody_can_lead_is_known_to_all_brokers(served: Cluster) -> None:
+    """All replicas are in sync and none is live: nothing changes but AR."""
+    for number in (1, 2, 3):
+        served.kill_broker(number)
+    await served.settle()
+    served.request_reassignment({ORDERS: [3, 2]})
+    await served.settle()
+    assert served.assigned(ORDERS) == [3, 2, 1]
+    assert_sound(served)
+    served.start_brokers(1, 2, 3)
+    await served.replicate()
+    assert_moved(served, [3, 2], gone=[1])
+
+
 # Another target on the way
 
 

@@ -203,6 +203,27 @@ def end_with_the_reassignment(cluster: Cluster, life: Life) -> None:
         life.is_over = True
 
 
+async def test_one_that_is_set_when_the_reassignment_runs_already_ends_with_it(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    await throttled(served)
+    await served.replicate()
+    assert_removed(served)
+
+
+async def test_one_whose_reassignment_a_controller_began_and_died_is_ended_by_the_next(served: Cluster) -> None:
+    await throttled(served)
+    life = served.active.life
+    life.last_write = life.writes + 1
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    assert served.assignment(ORDERS).is_being_reassigned
+    await served.processes[-1].kill()
+    await served.serve()
+    await served.replicate()
+    assert_removed(served)
+
+
 async def test_one_whose_moves_are_not_asked_for_yet_is_left_alone(served: Cluster) -> None:
     await throttled(served)
     served.request_reassignment({tp("other"): [3]})
