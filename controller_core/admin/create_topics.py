@@ -25,7 +25,7 @@ from controller_core.model import topic_names
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.placement import place_partitions
-from controller_core.model.topic_configs import TOPIC_CONFIGS, complaints
+from controller_core.model.topic_configs import complaints, effective
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, NodeExists
@@ -259,10 +259,10 @@ def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: b
 
 
 def _effective(config: Mapping[str, str]) -> Iterable[CreatableTopicConfigs]:
-    for name, known in TOPIC_CONFIGS.items():
+    for name, value in effective(config).items():
         yield CreatableTopicConfigs(
             name=name,
-            value=config.get(name, known.default),
+            value=value,
             read_only=False,
             config_source=_TOPIC_SOURCE if name in config else _DEFAULT_SOURCE,
             is_sensitive=False,

@@ -1,127 +1,226 @@
-"""The configuration that a topic can have in Kafka 3.9, and the values that brokers accept.
+"""The configuration that a topic can have in Kafka 3.9, its defaults, and the values that brokers accept.
 
 ZooKeeper takes anything, and a broker that meets an impossible value there refuses to load the topic's logs when it
-starts. Brokers check what comes to them as a request; what is written to ZooKeeper has to be checked before.
+starts. So whoever writes a topic's configuration checks it first: the request that creates a topic, and the operator.
+
+The table is that of Kafka's `LogConfig`; a test holds its names, types, defaults and verdicts against Kafka's classes.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
-_THROTTLED: Final = re.compile(r"\*|(\d+:\d+(,\d+:\d+)*)?")
-_METADATA_VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)?(-IV\d+)?")
-_MIN_LAG: Final = "min.compaction.lag.ms"
-_MAX_LAG: Final = "max.compaction.lag.ms"
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_THROTTLED: Final = re.compile(r"([0-9]+:[0-9]+)?")
 _CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_INTERNAL_VERSIONS: Final[Mapping[str, int]] = {
+    "0.10.0": 2, "0.10.1": 3, "0.10.2": 1, "0.11.0": 3, "1.0": 1, "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2, "2.3": 2,
+    "2.4": 2, "2.5": 1, "2.6": 1, "2.7": 3, "2.8": 2, "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3,
+    "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1, "4.0": 2,
+}  # fmt: skip
+"""How many internal versions (IV0, IV1, ...) each release has; older releases have none. 4.0 is not released for 3.9."""
+_VERSIONS: Final = {
+    *("0.8.0", "0.8.1", "0.8.2", "0.9.0"),
+    *(_INTERNAL_VERSIONS.keys() - {"4.0"}),
+    *(f"{release}-IV{number}" for release, count in _INTERNAL_VERSIONS.items() for number in range(count)),
+}
 
-Check = Callable[[str], str | None]
-"""What is wrong with a value, or None."""
+Complaint = Callable[[str], str | None]
+"""What is wrong with a value, in Kafka's words; None where nothing is."""
 
 
-@dataclass(frozen=True, slots=True)
+class ConfigType(Enum):
+    """How Kafka reads a value."""
+
+    BOOLEAN = "BOOLEAN"
+    INT = "INT"
+    LONG = "LONG"
+    DOUBLE = "DOUBLE"
+    STRING = "STRING"
+    LIST = "LIST"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """One key: the value that a topic has without saying so, and the values that it may have."""
+    """One key: the type of its values, the default as Kafka writes it, and what is wrong with a given value."""
 
+    type: ConfigType
     default: str
-    check: Check
+    complaint: Complaint
 
 
 def complaints(config: Mapping[str, str]) -> list[str]:
-    """What is wrong with each key or value, in words that say what to change; empty where nothing is."""
+    """What is wrong with each key, each value, and what they say together; empty where nothing is."""
     found = []
     for key, value in config.items():
         known = TOPIC_CONFIGS.get(key)
-        complaint = "no topic configuration of Kafka 3.9" if known is None else known.check(value)
-        if complaint is not None:
-            found.append(f"{key}: {complaint}")
+        if known is None:
+            found.append(f"Unknown topic config name: {key}")
+        elif (complaint := known.complaint(value)) is not None:
+            found.append(f"Invalid value {value} for configuration {key}: {complaint}")
     return found or _contradictions(config)
 
 
+def effective(config: Mapping[str, str]) -> dict[str, str]:
+    """All keys with the values that a topic has where brokers have Kafka's defaults: the overrides, and the defaults."""
+    return {key: config.get(key, known.default) for key, known in TOPIC_CONFIGS.items()}
+
+
 def _contradictions(config: Mapping[str, str]) -> list[str]:
-    """What is wrong with sound values that do not go together."""
-    least, most = (int(config.get(key, TOPIC_CONFIGS[key].default)) for key in (_MIN_LAG, _MAX_LAG))
-    if least > most:
-        return [f"{_MIN_LAG}: {least} is more than {_MAX_LAG}, {most}"]
-    return []
+    values = effective(config)
+    found = []
+    lag, most_lag = int(values["min.compaction.lag.ms"]), int(values["max.compaction.lag.ms"])
+    if lag > most_lag:
+        found.append(
+            f"conflict topic config setting min.compaction.lag.ms ({lag}) > max.compaction.lag.ms ({most_lag})"
+        )
+    if _is_true(values["remote.log.copy.disable"]) or _is_true(values["remote.log.delete.on.disable"]):
+        found.append(
+            "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
+        )
+    if _is_true(values["remote.storage.enable"]):
+        found.extend(_remote_contradictions(values))
+    return found
 
 
-def _number(low: int, high: int) -> Check:
-    def check(value: str) -> str | None:
-        is_number = re.fullmatch(r"[+-]?[0-9]+", value.strip()) is not None
-        return None if is_number and low <= int(value) <= high else f"{value!r} is no whole number from {low} to {high}"
+def _remote_contradictions(values: Mapping[str, str]) -> list[str]:
+    found = []
+    if "compact" in values["cleanup.policy"].lower():
+        found.append("Remote log storage is unsupported for the compacted topics")
+    for unit in ("bytes", "ms"):
+        total, local = int(values[f"retention.{unit}"]), int(values[f"local.retention.{unit}"])
+        if total > -1 and local != -2 and not 0 <= local <= total:
+            found.append(
+                f"Invalid value {local} for configuration local.retention.{unit}: "
+                f"Value must not be -1 or more than retention.{unit} property value: {total}"
+            )
+    return found
 
-    return check
+
+def _is_true(value: str) -> bool:
+    return value.strip().lower() == "true"
+
+
+def _number(type_: ConfigType, default: int, low: int | None, high: int | None = None) -> TopicConfig:
+    largest = _INT_MAX if type_ is ConfigType.INT else _LONG_MAX
+
+    def complaint(value: str) -> str | None:
+        spelled = value.strip()
+        if not _WHOLE_NUMBER.fullmatch(spelled) or len(spelled) > 100 or not -largest - 1 <= int(spelled) <= largest:
+            return f"Not a number of type {type_.value}"
+        return _out_of_range(int(spelled), low, high)
+
+    return TopicConfig(type=type_, default=str(default), complaint=complaint)
+
+
+def _int(default: int, low: int, high: int | None = None) -> TopicConfig:
+    return _number(ConfigType.INT, default, low, high)
+
+
+def _long(default: int, low: int | None) -> TopicConfig:
+    return _number(ConfigType.LONG, default, low)
+
+
+def _out_of_range(number: float, low: float | None, high: float | None) -> str | None:
+    if low is not None and number < low:
+        return f"Value must be at least {low}"
+    if high is not None and number > high:
+        return f"Value must be no more than {high}"
+    return None
 
 
 def _gzip_level(value: str) -> str | None:
-    return None if value.strip() == "-1" or _number(1, 9)(value) is None else f"{value!r} is neither -1 nor from 1 to 9"
+    not_a_level = _int(-1, -1, 9).complaint(value)
+    return not_a_level or ("Value must be -1 or from 1 to 9" if int(value) == 0 else None)
 
 
 def _ratio(value: str) -> str | None:
-    try:
-        is_ratio = 0 <= float(value) <= 1
-    except ValueError:
-        is_ratio = False
-    return None if is_ratio else f"{value!r} is no number from 0 to 1"
+    is_number = _DECIMAL.fullmatch(value.strip()) is not None and math.isfinite(float(value))
+    return _out_of_range(float(value), 0, 1) if is_number else "Not a number of type DOUBLE"
 
 
-def _one_of(*allowed: str) -> Check:
-    return lambda value: None if value in allowed else f"{value!r} is none of {', '.join(allowed)}"
+def _boolean(default: str) -> TopicConfig:
+    def complaint(value: str) -> str | None:
+        is_boolean = value.strip().lower() in ("true", "false")
+        return None if is_boolean else "Expected value to be either true or false"
+
+    return TopicConfig(type=ConfigType.BOOLEAN, default=default, complaint=complaint)
 
 
-def _boolean(value: str) -> str | None:
-    return None if value.strip().lower() in ("true", "false") else f"{value!r} is neither true nor false"
+def _one_of(default: str, *allowed: str) -> TopicConfig:
+    def complaint(value: str) -> str | None:
+        return None if value.strip() in allowed else f"String must be one of: {', '.join(allowed)}"
+
+    return TopicConfig(type=ConfigType.STRING, default=default, complaint=complaint)
+
+
+def _items(value: str) -> list[str]:
+    """A list as Kafka reads it."""
+    return [item.strip() for item in value.strip().split(",")] if value.strip() else []
 
 
 def _cleanup_policy(value: str) -> str | None:
-    policies = [policy.strip() for policy in value.split(",")]
-    is_valid = all(policy in ("compact", "delete") for policy in policies)
-    return None if is_valid else f"{value!r} is none of delete, compact, and both with a comma"
+    is_valid = all(policy in ("compact", "delete") for policy in _items(value))
+    return None if is_valid else "String must be one of: compact, delete"
 
 
-def _matches(pattern: re.Pattern[str], form: str) -> Check:
-    return lambda value: None if pattern.fullmatch(value) else f"{value!r} is not {form}"
+def _throttled_replicas(value: str) -> str | None:
+    items = _items(value)
+    is_valid = items == ["*"] or all(_THROTTLED.fullmatch(item) for item in items)
+    form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    return None if is_valid else f"must be the literal '*' or a list of replicas in the following format: {form}"
 
+
+def _message_format(value: str) -> str | None:
+    segments = value.strip().split(".")
+    release = ".".join(segments[: 3 if segments[0] == "0" else 2])
+    return None if release in _VERSIONS else f"{value!r} is no version of Kafka, such as 3.0"
+
+
+_THROTTLED_REPLICAS: Final = TopicConfig(type=ConfigType.LIST, default="", complaint=_throttled_replicas)
 
 TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = {
-    "cleanup.policy": TopicConfig("delete", _cleanup_policy),
-    "compression.gzip.level": TopicConfig("-1", _gzip_level),
-    "compression.lz4.level": TopicConfig("9", _number(1, 17)),
-    "compression.type": TopicConfig("producer", _one_of(*_CODECS)),
-    "compression.zstd.level": TopicConfig("3", _number(-131_072, 22)),
-    "delete.retention.ms": TopicConfig("86400000", _number(0, _LONG_MAX)),
-    "file.delete.delay.ms": TopicConfig("60000", _number(0, _LONG_MAX)),
-    "flush.messages": TopicConfig(str(_LONG_MAX), _number(1, _LONG_MAX)),
-    "flush.ms": TopicConfig(str(_LONG_MAX), _number(0, _LONG_MAX)),
-    "follower.replication.throttled.replicas": TopicConfig("", _matches(_THROTTLED, "* or partition:broker,...")),
-    "index.interval.bytes": TopicConfig("4096", _number(0, _INT_MAX)),
-    "leader.replication.throttled.replicas": TopicConfig("", _matches(_THROTTLED, "* or partition:broker,...")),
-    "local.retention.bytes": TopicConfig("-2", _number(-2, _LONG_MAX)),
-    "local.retention.ms": TopicConfig("-2", _number(-2, _LONG_MAX)),
-    "max.compaction.lag.ms": TopicConfig(str(_LONG_MAX), _number(1, _LONG_MAX)),
-    "max.message.bytes": TopicConfig("1048588", _number(0, _INT_MAX)),
-    "message.downconversion.enable": TopicConfig("true", _boolean),
-    "message.format.version": TopicConfig("3.0-IV1", _matches(_METADATA_VERSION, "a version such as 3.0")),
-    "message.timestamp.after.max.ms": TopicConfig(str(_LONG_MAX), _number(0, _LONG_MAX)),
-    "message.timestamp.before.max.ms": TopicConfig(str(_LONG_MAX), _number(0, _LONG_MAX)),
-    "message.timestamp.difference.max.ms": TopicConfig(str(_LONG_MAX), _number(0, _LONG_MAX)),
-    "message.timestamp.type": TopicConfig("CreateTime", _one_of("CreateTime", "LogAppendTime")),
-    "min.cleanable.dirty.ratio": TopicConfig("0.5", _ratio),
-    "min.compaction.lag.ms": TopicConfig("0", _number(0, _LONG_MAX)),
-    "min.insync.replicas": TopicConfig("1", _number(1, _INT_MAX)),
-    "preallocate": TopicConfig("false", _boolean),
-    "remote.log.copy.disable": TopicConfig("false", _boolean),
-    "remote.log.delete.on.disable": TopicConfig("false", _boolean),
-    "remote.storage.enable": TopicConfig("false", _boolean),
-    "retention.bytes": TopicConfig("-1", _number(-_LONG_MAX - 1, _LONG_MAX)),
-    "retention.ms": TopicConfig("604800000", _number(-1, _LONG_MAX)),
-    "segment.bytes": TopicConfig("1073741824", _number(14, _INT_MAX)),
-    "segment.index.bytes": TopicConfig("10485760", _number(4, _INT_MAX)),
-    "segment.jitter.ms": TopicConfig("0", _number(0, _LONG_MAX)),
-    "segment.ms": TopicConfig("604800000", _number(1, _LONG_MAX)),
-    "unclean.leader.election.enable": TopicConfig("false", _boolean),
+    "cleanup.policy": TopicConfig(type=ConfigType.LIST, default="delete", complaint=_cleanup_policy),
+    "compression.gzip.level": TopicConfig(type=ConfigType.INT, default="-1", complaint=_gzip_level),
+    "compression.lz4.level": _int(9, 1, 17),
+    "compression.type": _one_of("producer", *_CODECS),
+    "compression.zstd.level": _int(3, -131_072, 22),
+    "delete.retention.ms": _long(86_400_000, 0),
+    "file.delete.delay.ms": _long(60_000, 0),
+    "flush.messages": _long(_LONG_MAX, 1),
+    "flush.ms": _long(_LONG_MAX, 0),
+    "follower.replication.throttled.replicas": _THROTTLED_REPLICAS,
+    "index.interval.bytes": _int(4096, 0),
+    "leader.replication.throttled.replicas": _THROTTLED_REPLICAS,
+    "local.retention.bytes": _long(-2, -2),
+    "local.retention.ms": _long(-2, -2),
+    "max.compaction.lag.ms": _long(_LONG_MAX, 1),
+    "max.message.bytes": _int(1_048_588, 0),
+    "message.downconversion.enable": _boolean("true"),
+    "message.format.version": TopicConfig(type=ConfigType.STRING, default="3.0-IV1", complaint=_message_format),
+    "message.timestamp.after.max.ms": _long(_LONG_MAX, 0),
+    "message.timestamp.before.max.ms": _long(_LONG_MAX, 0),
+    "message.timestamp.difference.max.ms": _long(_LONG_MAX, 0),
+    "message.timestamp.type": _one_of("CreateTime", "CreateTime", "LogAppendTime"),
+    "min.cleanable.dirty.ratio": TopicConfig(type=ConfigType.DOUBLE, default="0.5", complaint=_ratio),
+    "min.compaction.lag.ms": _long(0, 0),
+    "min.insync.replicas": _int(1, 1),
+    "preallocate": _boolean("false"),
+    "remote.log.copy.disable": _boolean("false"),
+    "remote.log.delete.on.disable": _boolean("false"),
+    "remote.storage.enable": _boolean("false"),
+    "retention.bytes": _long(-1, None),
+    "retention.ms": _long(604_800_000, -1),
+    "segment.bytes": _int(1_073_741_824, 14),
+    "segment.index.bytes": _int(10_485_760, 4),
+    "segment.jitter.ms": _long(0, 0),
+    "segment.ms": _long(604_800_000, 1),
+    "unclean.leader.election.enable": _boolean("false"),
 }
-"""All keys of Kafka 3.9. The defaults are Kafka's own; a broker's settings may say others, which nobody else can know."""
+"""Every key that a topic can have, in the order of their names."""
