@@ -3,9 +3,7 @@
 What is wrong with one alteration of a user refuses all of that user's, and nobody else's.
 """
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from kio.schema.alter_user_scram_credentials.v0.request import (
@@ -20,7 +18,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused
-from controller_core.controller.config_writes import ensure_paths, notify, sanitized, write_config
+from controller_core.controller.config_writes import MAX_ZNODE_BYTES, ensure_paths, notify, sanitized, write_config
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import ServedApi
 from controller_core.controller.term import Term
@@ -28,49 +26,31 @@ from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS, Salted
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import ZkNode
+from controller_core.zk.session import WriteOp, ZkNode
 
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserConfig:
-    """A user's configuration as it was read."""
-
-    node: ZkNode | None
-    config: Mapping[str, str]
+MAX_NAME_LENGTH: Final = 10_000
+"""Of a user's name as it stands in paths."""
 
 
 async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
     """Writes the credentials of the users whose alterations are all sound; quotas in the same place stay."""
     by_user = _by_user(request)
-    refused: dict[str, Refused] = {}
-    remaining = list(by_user)
-    await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
+    refused = {user: why for user, alterations in by_user.items() if (why := _why_unsound(alterations)) is not None}
+    remaining = [user for user in by_user if user not in refused]
+    if remaining:
+        await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
     while remaining:
-        users = await _read(term, remaining, refused)
-        for user, present in users.items():
-            if user in refused:
-                continue
+        writes: dict[str, list[WriteOp]] = {}
+        nodes = await term.zk.read_many([paths.user_config(sanitized(user)) for user in remaining])
+        for user, node in zip(remaining, nodes, strict=True):
             try:
-                _check(by_user[user], present.config)
+                writes[user] = [_write(user, by_user[user], node), notify(f"users/{sanitized(user)}")]
             except Refused as error:
                 refused[user] = error
-        sound = [user for user in remaining if user not in refused]
-        outcome = await term.writer.write(
-            {
-                user: [
-                    write_config(
-                        paths.user_config(sanitized(user)),
-                        _altered(users[user].config, by_user[user]),
-                        users[user].node,
-                    ),
-                    notify(f"users/{sanitized(user)}"),
-                ]
-                for user in sound
-            }
-        )
-        remaining = list(outcome.failed)
+        remaining = list((await term.writer.write(writes)).failed)  # someone else wrote those in between
     return _response([(user, refused.get(user)) for user in by_user])
 
 
@@ -81,53 +61,68 @@ def refusal(request: AlterUserScramCredentialsRequest, error_code: ErrorCode) ->
 
 def _by_user(request: AlterUserScramCredentialsRequest) -> dict[str, list[Alteration]]:
     by_user: dict[str, list[Alteration]] = {}
-    alterations: list[Alteration] = [*request.upsertions, *request.deletions]
+    alterations: list[Alteration] = [*request.deletions, *request.upsertions]
     for alteration in alterations:
         by_user.setdefault(alteration.name, []).append(alteration)
     return by_user
 
 
-async def _read(term: Term, users: list[str], refused: dict[str, Refused]) -> dict[str, UserConfig]:
-    """The users' configurations; users without a name are looked up nowhere and refused by the checks."""
-    named = [user for user in users if user]
-    nodes = await term.zk.read_many([paths.user_config(sanitized(user)) for user in named])
-    configs = {user: UserConfig(node=None, config={}) for user in users}
-    for user, node in zip(named, nodes, strict=True):
-        try:
-            config = codecs.decode_config(node.data, paths.user_config(sanitized(user))) if node else {}
-        except MalformedZnode as error:
-            refused[user] = Refused(ErrorCode.unknown_server_error, str(error))
-        else:
-            configs[user] = UserConfig(node=node, config=config)
-    return configs
+def _why_unsound(alterations: list[Alteration]) -> Refused | None:
+    """What is wrong with the alterations whatever the user has now; where several are wrong, Kafka names the last."""
+    wrong = [why for each in alterations if (why := _why_unsound_alone(each)) is not None]
+    if wrong:
+        return wrong[-1]
+    if len({each.mechanism for each in alterations}) < len(alterations):
+        return Refused(ErrorCode.duplicate_resource, "A user credential cannot be altered twice in the same request")
+    return None
 
 
-def _check(alterations: list[Alteration], present: Mapping[str, str]) -> None:
-    """Raises `Refused` for the first thing that is wrong, in Kafka's order."""
-    for alteration in alterations:
-        _check_alone(alteration)
-    twice = [number for number, count in Counter(each.mechanism for each in alterations).items() if count > 1]
-    if twice:
-        message = "A user credential cannot be altered twice in the same request"
-        raise Refused(ErrorCode.duplicate_resource, message)
+def _why_unsound_alone(alteration: Alteration) -> Refused | None:
+    name_complaint = _name_complaint(alteration.name)
+    if name_complaint is not None:
+        return Refused(ErrorCode.unacceptable_credential, name_complaint)
+    mechanism = SCRAM_MECHANISMS.get(alteration.mechanism)
+    if mechanism is None:
+        return Refused(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
+    if isinstance(alteration, ScramCredentialDeletion):
+        return None
+    complaint = None
+    if alteration.iterations < mechanism.min_iterations:
+        complaint = "Too few iterations"
+    elif alteration.iterations > MAX_ITERATIONS:
+        complaint = "Too many iterations"
+    elif not alteration.salted_password:
+        complaint = "The salted password must not be empty"
+    return Refused(ErrorCode.unacceptable_credential, complaint) if complaint else None
+
+
+def _name_complaint(name: str) -> str | None:
+    """A user's name is the last part of a path, and ZooKeeper ends the connection of who asks for an impossible one."""
+    if not name:
+        return "Username must not be empty"
+    if name in (".", ".."):
+        return f"Username must not be '{name}', which ZooKeeper cannot keep"
+    if len(sanitized(name)) > MAX_NAME_LENGTH:
+        return f"Username must not be longer than {MAX_NAME_LENGTH} characters of ASCII, or fewer others"
+    return None
+
+
+def _write(user: str, alterations: list[Alteration], node: ZkNode | None) -> WriteOp:
+    """The write of a user's configuration as the alterations make it; raises `Refused`."""
+    path = paths.user_config(sanitized(user))
+    try:
+        present = codecs.decode_config(node.data, path) if node else {}
+    except MalformedZnode as error:
+        raise Refused(ErrorCode.unknown_server_error, str(error)) from error
     for alteration in alterations:
         is_deletion = isinstance(alteration, ScramCredentialDeletion)
         if is_deletion and SCRAM_MECHANISMS[alteration.mechanism].name not in present:
             message = "Attempt to delete a user credential that does not exist"
             raise Refused(ErrorCode.resource_not_found, message)
-
-
-def _check_alone(alteration: Alteration) -> None:
-    if not alteration.name:
-        raise Refused(ErrorCode.unacceptable_credential, "Username must not be empty")
-    mechanism = SCRAM_MECHANISMS.get(alteration.mechanism)
-    if mechanism is None:
-        raise Refused(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
-    if isinstance(alteration, ScramCredentialUpsertion):
-        if alteration.iterations < mechanism.min_iterations:
-            raise Refused(ErrorCode.unacceptable_credential, "Too few iterations")
-        if alteration.iterations > MAX_ITERATIONS:
-            raise Refused(ErrorCode.unacceptable_credential, "Too many iterations")
+    config = _altered(present, alterations)
+    if len(codecs.encode_config(config)) > MAX_ZNODE_BYTES:
+        raise Refused(ErrorCode.unacceptable_credential, "The credential does not fit into a znode: use a shorter salt")
+    return write_config(path, config, node)
 
 
 def _altered(present: Mapping[str, str], alterations: list[Alteration]) -> dict[str, str]:

@@ -10,9 +10,9 @@ from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, Cre
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.create_topics import MAX_ZNODE_BYTES
 from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
 from controller_core.controller import topics
+from controller_core.controller.config_writes import MAX_ZNODE_BYTES
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.term import Term

@@ -17,7 +17,7 @@ from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
 from controller_core.controller import topics
-from controller_core.controller.config_writes import ensure_paths, write_config
+from controller_core.controller.config_writes import MAX_ZNODE_BYTES, ensure_paths, write_config
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.term import Term
@@ -32,9 +32,6 @@ from controller_core.zk.session import Create, NodeExists
 
 NOT_GIVEN: Final = -1
 """A count or factor that the request leaves to the cluster's defaults, or to the assignment."""
-
-MAX_ZNODE_BYTES: Final = 600_000
-"""What a topic may take of a transaction: ZooKeeper refuses requests above its jute.maxbuffer, 1 MiB unless configured."""
 
 _MAX_PARTITIONS: Final = 100_000
 _TOPIC_SOURCE: Final = i8(1)

@@ -23,10 +23,14 @@ SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 """The salt of the example in RFC 7677, whose password is `pencil`."""
 
 
-def upsert(name: str, mechanism: int = SHA_256, iterations: int = 4096) -> ScramCredentialUpsertion:
-    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", SALT, 4096)
+SALTED = hashlib.pbkdf2_hmac("sha256", b"pencil", SALT, 4096)
+
+
+def upsert(
+    name: str, mechanism: int = SHA_256, iterations: int = 4096, *, salt: bytes = SALT, salted: bytes = SALTED
+) -> ScramCredentialUpsertion:
     return ScramCredentialUpsertion(
-        name=name, mechanism=i8(mechanism), iterations=i32(iterations), salt=SALT, salted_password=salted
+        name=name, mechanism=i8(mechanism), iterations=i32(iterations), salt=salt, salted_password=salted
     )
 
 
@@ -86,6 +90,12 @@ async def test_quotas_and_the_other_mechanism_stay(served: Cluster) -> None:
     ("upsertions", "deletions", "code"),
     [
         ([upsert("")], [], ErrorCode.unacceptable_credential),
+        ([upsert(".")], [], ErrorCode.unacceptable_credential),
+        ([upsert("..")], [], ErrorCode.unacceptable_credential),
+        ([], [delete("..")], ErrorCode.unacceptable_credential),
+        ([upsert("/" * 10_000)], [], ErrorCode.unacceptable_credential),
+        ([upsert("alice", salt=b"s" * 1_000_000)], [], ErrorCode.unacceptable_credential),
+        ([upsert("alice", salted=b"")], [], ErrorCode.unacceptable_credential),
         ([upsert("alice", 9)], [], ErrorCode.unsupported_sasl_mechanism),
         ([upsert("alice", iterations=4095)], [], ErrorCode.unacceptable_credential),
         ([upsert("alice", iterations=16_385)], [], ErrorCode.unacceptable_credential),
@@ -113,10 +123,23 @@ async def test_one_bad_alteration_of_a_user_refuses_the_good_ones_too(served: Cl
     assert config(served, "alice") == {}
 
 
-@pytest.mark.parametrize("name", ["a/b", "ü", "with space", "*", "~", "a+b", "."])
+@pytest.mark.parametrize("name", ["a/b", "ü", "with space", "*", "~", "a+b", "...", "n" * 3000])
 async def test_any_name_is_a_user(served: Cluster, name: str) -> None:
     assert await codes(served, [upsert(name)]) == {name: ErrorCode.none}
     assert "SCRAM-SHA-256" in config(served, name)
+
+
+async def test_of_several_things_that_are_wrong_with_a_user_the_last_upsertion_is_named(served: Cluster) -> None:
+    both = [upsert("alice", 9), upsert("alice", iterations=1)]
+    assert await codes(served, both, [delete("alice", 9)]) == {"alice": ErrorCode.unacceptable_credential}
+    assert await codes(served, both[::-1]) == {"alice": ErrorCode.unsupported_sasl_mechanism}
+
+
+async def test_where_nothing_is_asked_or_everything_refused_nothing_is_written(served: Cluster) -> None:
+    before = served.zk.tree.zxid
+    assert await codes(served) == {}
+    assert await codes(served, [upsert(".")]) == {".": ErrorCode.unacceptable_credential}
+    assert served.zk.tree.zxid == before
 
 
 def test_names_are_encoded_as_kafka_does() -> None:
