@@ -1,7 +1,7 @@
 """What the soak runs on, and how each operation is done to it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +29,7 @@ from devcluster.soak.operations import (
     StopServer,
 )
 from devcluster.soak.people import People
+from devcluster.soak.requests import ControllerClient
 from devcluster.soak.schedule import BROKER_SESSION_S, BROKERS, CONTROLLERS, LOADED_PARTITIONS, LOADED_TOPICS
 from devcluster.soak.servers import Impossible, SoakServer, StandbyController
 from devcluster.soak.snapshot import Snapshot, take_snapshot
@@ -170,7 +171,7 @@ def running_soak(stage: Stage) -> Iterator[Soak]:
             zookeeper=zookeeper,
             kafka=kafka,
             znodes=znodes,
-            people=People(znodes),
+            people=People(znodes, _client(znodes, kafka, controllers)),
             servers={name: SoakServer(name, server) for name, server in (servers | controllers).items()},
         )
         stack.callback(soak.people.close)
@@ -178,6 +179,16 @@ def running_soak(stage: Stage) -> Iterator[Soak]:
             stack.callback(server.close)
         _start_load(soak, stack)
         yield soak
+
+
+def _client(
+    znodes: ClusterZnodes, kafka: KafkaCluster, controllers: Mapping[str, StandbyController]
+) -> ControllerClient:
+    ports = {number: broker.port for number, broker in kafka.brokers.items()}
+    ports |= {controller.controller_id: controller.port for controller in controllers.values()}
+    return ControllerClient(
+        controller=znodes.controller, addresses={number: ("127.0.0.1", port) for number, port in ports.items()}
+    )
 
 
 def _start_load(soak: Soak, stack: ExitStack) -> None:

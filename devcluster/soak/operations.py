@@ -8,42 +8,53 @@ Partition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopic:
+class _Asked:
+    """What people ask for, by a znode or by a request to the controller."""
+
+    by_request: bool = False
+
+    @property
+    def _how(self) -> str:
+        return " by request" if self.by_request else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic(_Asked):
     topic: str
     replicas: tuple[Replicas, ...]
     """Of the partitions 0, 1, ..."""
 
     def __str__(self) -> str:
-        return f"create topic {self.topic} {_listed(self.replicas)}"
+        return f"create topic {self.topic} {_listed(self.replicas)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopic:
+class DeleteTopic(_Asked):
     topic: str
 
     def __str__(self) -> str:
-        return f"delete topic {self.topic}"
+        return f"delete topic {self.topic}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecreateTopic:
+class RecreateTopic(_Asked):
     """A topic is deleted, and created again as soon as it is gone."""
 
     topic: str
     replicas: tuple[Replicas, ...]
 
     def __str__(self) -> str:
-        return f"delete topic {self.topic} and create it again {_listed(self.replicas)}"
+        return f"delete topic {self.topic} and create it again {_listed(self.replicas)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddPartitions:
+class AddPartitions(_Asked):
     topic: str
     replicas: tuple[Replicas, ...]
     """Of the partitions that come after those there are."""
 
     def __str__(self) -> str:
-        return f"add partitions to {self.topic} {_listed(self.replicas)}"
+        return f"add partitions to {self.topic} {_listed(self.replicas)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,39 +67,39 @@ class ChangeConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reassign:
+class Reassign(_Asked):
     targets: Mapping[Partition, Replicas] = field(hash=False)
 
     def __str__(self) -> str:
-        return f"reassign {_targets(self.targets)}"
+        return f"reassign {_targets(self.targets)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaceReassignment:
+class ReplaceReassignment(_Asked):
     """Other targets for partitions whose reassignment may still be running."""
 
     targets: Mapping[Partition, Replicas] = field(hash=False)
 
     def __str__(self) -> str:
-        return f"reassign elsewhere {_targets(self.targets)}"
+        return f"reassign elsewhere {_targets(self.targets)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancelReassignment:
+class CancelReassignment(_Asked):
     """Partitions whose reassignment may still be running go back to where they came from."""
 
     partitions: tuple[Partition, ...]
 
     def __str__(self) -> str:
-        return f"take back the reassignment of {_partitions(self.partitions)}"
+        return f"take back the reassignment of {_partitions(self.partitions)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElectPreferred:
+class ElectPreferred(_Asked):
     partitions: tuple[Partition, ...]
 
     def __str__(self) -> str:
-        return f"preferred election of {len(self.partitions)} partitions"
+        return f"preferred election of {len(self.partitions)} partitions{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +180,8 @@ def kind_of(operation: Operation) -> str:
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(operation).__name__).strip()
     if isinstance(operation, _ServerOperation):
         return words.replace("server", operation.server.partition("-")[0])
+    if isinstance(operation, _Asked):
+        return f"{words} by request" if operation.by_request else words
     return words.replace("zoo keeper", "ZooKeeper")
 
 

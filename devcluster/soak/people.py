@@ -1,7 +1,8 @@
-"""What people ask of the cluster in the soak, by way of ZooKeeper, and what they expect to find in the end."""
+"""What people ask of the cluster in the soak, through znodes or by requests, and what they expect to find in the end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, assert_never
@@ -24,6 +25,7 @@ from devcluster.soak.operations import (
     SingleRequest,
     TopicOperation,
 )
+from devcluster.soak.requests import ControllerClient, Refused
 from devcluster.soak.servers import Impossible
 from devcluster.znodes import ClusterZnodes
 
@@ -35,6 +37,7 @@ class People:
     """They ask one thing after another, but for those who wait until a topic is deleted."""
 
     znodes: ClusterZnodes
+    controller: ControllerClient
     expected: dict[str, int] = field(default_factory=dict)
     """The topics that must be there in the end, and how many partitions they must have."""
     unexpected: set[str] = field(default_factory=set)
@@ -61,51 +64,63 @@ class People:
                 with self._asking:
                     self._ask(operation)
         except KazooException as error:
-            if isinstance(operation, CreateTopic | DeleteTopic | RecreateTopic | AddPartitions):
-                self._expect_nothing_of(operation.topic)
             raise Impossible(f"ZooKeeper says {type(error).__name__}") from error
 
     def _ask(self, operation: SingleRequest) -> None:
         match operation:
             case CreateTopic():
-                self._create(operation.topic, operation.replicas)
+                self._create(operation)
             case DeleteTopic():
-                self._delete(operation.topic)
+                self._delete(operation)
             case AddPartitions():
                 self._add_partitions(operation)
             case ChangeConfig():
                 self._require_topic(operation.topic)
                 self.znodes.change_config(operation.topic, operation.config)
+            case Reassign() | ReplaceReassignment() if operation.by_request:
+                self._require_partitions(list(operation.targets))
+                self.controller.reassign(operation.targets)
             case Reassign():
                 self._require(not self.znodes.has_reassignments(), "another reassignment is under way")
                 self._require_partitions(list(operation.targets))
                 self.znodes.reassign(operation.targets)
             case ReplaceReassignment():
                 self._reassign_elsewhere(operation.targets)
+            case CancelReassignment() if operation.by_request:
+                self.controller.reassign(dict.fromkeys(operation.partitions))
             case CancelReassignment():
                 self._reassign_elsewhere({partition: self._origin(partition) for partition in operation.partitions})
+            case ElectPreferred() if operation.by_request:
+                self.controller.elect_preferred(operation.partitions)
             case ElectPreferred():
                 self._require(not self.znodes.has_election(), "another election is under way")
                 self.znodes.elect_preferred(operation.partitions)
             case _:
                 assert_never(operation)
 
-    def _create(self, topic: str, replicas: Sequence[Replicas]) -> None:
+    def _create(self, operation: CreateTopic | RecreateTopic) -> None:
+        topic, replicas = operation.topic, operation.replicas
         self._require(not self._is_marked(topic), f"{topic} is still being deleted")
         self._require(not self._exists(topic), f"{topic} is there already")
-        self._expect_nothing_of(topic)
-        self.znodes.create_topic(topic, replicas)
+        with self._changing(topic):
+            if operation.by_request:
+                self.controller.create_topic(topic, replicas)
+            else:
+                self.znodes.create_topic(topic, replicas)
         self.expected[topic] = len(replicas)
 
-    def _delete(self, topic: str) -> None:
-        self._require_topic(topic)
-        self._expect_nothing_of(topic)
-        self.znodes.mark_for_deletion(topic)
-        self.unexpected.add(topic)
+    def _delete(self, operation: DeleteTopic | RecreateTopic) -> None:
+        self._require_topic(operation.topic)
+        with self._changing(operation.topic):
+            if operation.by_request:
+                self.controller.delete_topic(operation.topic)
+            else:
+                self.znodes.mark_for_deletion(operation.topic)
+        self.unexpected.add(operation.topic)
 
     def _recreate(self, operation: RecreateTopic) -> None:
         with self._asking:
-            self._delete(operation.topic)
+            self._delete(operation)
         try:
             wait_until(
                 lambda: not self._exists(operation.topic) and not self._is_marked(operation.topic),
@@ -115,14 +130,18 @@ class People:
         except ConditionTimeoutError as error:
             raise Impossible(str(error)) from error
         with self._asking:
-            self._create(operation.topic, operation.replicas)
+            self._create(operation)
 
     def _add_partitions(self, operation: AddPartitions) -> None:
-        self._require_topic(operation.topic)
-        first = len(self.znodes.partitions(operation.topic))
-        self._expect_nothing_of(operation.topic)
-        self.znodes.add_partitions(operation.topic, dict(enumerate(operation.replicas, start=first)))
-        self.expected[operation.topic] = first + len(operation.replicas)
+        topic, replicas = operation.topic, operation.replicas
+        self._require_topic(topic)
+        first = len(self.znodes.partitions(topic))
+        with self._changing(topic):
+            if operation.by_request:
+                self.controller.add_partitions(topic, first + len(replicas), replicas)
+            else:
+                self.znodes.add_partitions(topic, dict(enumerate(replicas, start=first)))
+        self.expected[topic] = first + len(replicas)
 
     def _reassign_elsewhere(self, targets: Mapping[Partition, Replicas]) -> None:
         """As far as it is still under way; whatever else is asked for stays."""
@@ -149,9 +168,19 @@ class People:
         if not is_so:
             raise Impossible(otherwise)
 
-    def _expect_nothing_of(self, topic: str) -> None:
-        self.expected.pop(topic, None)
+    @contextmanager
+    def _changing(self, topic: str) -> Iterator[None]:
+        """Until it is known that a change was made nothing is expected of the topic; a refused one leaves all as it was."""
+        count, is_unexpected = self.expected.pop(topic, None), topic in self.unexpected
         self.unexpected.discard(topic)
+        try:
+            yield
+        except Refused:
+            if count is not None:
+                self.expected[topic] = count
+            if is_unexpected:
+                self.unexpected.add(topic)
+            raise
 
     def _exists(self, topic: str) -> bool:
         return self.znodes.client.exists(f"/brokers/topics/{topic}") is not None

@@ -150,20 +150,22 @@ class _Dealer:
 
     def _create_topic(self) -> Iterator[Operation]:
         if free := [topic for topic in SCRATCH_TOPICS if topic not in self._partitions]:
-            yield CreateTopic(topic=self._rng.choice(free), replicas=self._new_partitions(self._rng.randint(1, 4)))
+            replicas = self._new_partitions(self._rng.randint(1, 4))
+            yield CreateTopic(topic=self._rng.choice(free), replicas=replicas, by_request=self._either())
 
     def _delete_topic(self) -> Iterator[Operation]:
         if scratch := self._scratch():
-            yield DeleteTopic(topic=self._rng.choice(scratch))
+            yield DeleteTopic(topic=self._rng.choice(scratch), by_request=self._either())
 
     def _recreate_topic(self) -> Iterator[Operation]:
         if scratch := self._scratch():
-            yield RecreateTopic(topic=self._rng.choice(scratch), replicas=self._new_partitions(self._rng.randint(1, 4)))
+            replicas = self._new_partitions(self._rng.randint(1, 4))
+            yield RecreateTopic(topic=self._rng.choice(scratch), replicas=replicas, by_request=self._either())
 
     def _add_partitions(self) -> Iterator[Operation]:
         if growing := [topic for topic, count in self._partitions.items() if count < MOST_PARTITIONS]:
             topic = self._rng.choice(growing)
-            yield AddPartitions(topic=topic, replicas=(self._replicas(topic),))
+            yield AddPartitions(topic=topic, replicas=(self._replicas(topic),), by_request=self._either())
 
     def _change_config(self) -> Iterator[Operation]:
         key = self._rng.choice(list(_CONFIGS))
@@ -172,17 +174,17 @@ class _Dealer:
     # Reassignments and elections
 
     def _reassign(self) -> Iterator[Operation]:
-        yield Reassign(targets=self._targets())
+        yield Reassign(targets=self._targets(), by_request=self._either())
 
     def _replace_reassignment(self) -> Iterator[Operation]:
-        targets = self._targets()
-        yield Reassign(targets=targets)
-        self._follow(self._rng.uniform(0.05, 1), ReplaceReassignment(targets=self._elsewhere(targets)))
+        begun = Reassign(targets=self._targets(), by_request=self._either())
+        yield begun
+        self._follow(self._rng.uniform(0.05, 1), self._replacing(begun))
 
     def _cancel_reassignment(self) -> Iterator[Operation]:
-        targets = self._targets()
-        yield Reassign(targets=targets)
-        self._follow(self._rng.uniform(0.05, 1), CancelReassignment(partitions=tuple(targets)))
+        begun = Reassign(targets=self._targets(), by_request=self._either())
+        yield begun
+        self._follow(self._rng.uniform(0.05, 1), self._cancelling(begun))
 
     def _stalled_reassignment(self) -> Iterator[Operation]:
         """A new replica's broker hangs, so the reassignment is still running when it is replaced, taken back or let be."""
@@ -194,20 +196,16 @@ class _Dealer:
             for partition, target in self._targets().items()
         }
         yield PauseServer(server=f"broker-{hanging}")
-        yield Reassign(targets=targets)
-        change = self._rng.choice((
-            ReplaceReassignment(targets=self._elsewhere(targets)),
-            CancelReassignment(partitions=tuple(targets)),
-            None,
-        ))  # fmt: skip
+        begun = Reassign(targets=targets, by_request=self._either())
+        yield begun
+        change = self._rng.choice((self._replacing(begun), self._cancelling(begun), None))
         if change is not None:
             self._follow(self._rng.uniform(0.5, 4), change)
         self._follow(self._away_s(), ResumeServer(server=f"broker-{hanging}"))
 
     def _elect_preferred(self) -> Iterator[Operation]:
-        yield ElectPreferred(
-            partitions=tuple((topic, number) for topic, count in self._partitions.items() for number in range(count))
-        )
+        everything = tuple((topic, number) for topic, count in self._partitions.items() for number in range(count))
+        yield ElectPreferred(partitions=everything, by_request=self._either())
 
     # Servers
 
@@ -270,8 +268,15 @@ class _Dealer:
         partitions = {(topic, self._rng.randrange(self._partitions[topic])) for topic in topics}
         return {(topic, number): self._replicas(topic) for topic, number in sorted(partitions)}
 
-    def _elsewhere(self, targets: dict[Partition, Replicas]) -> dict[Partition, Replicas]:
-        return {(topic, number): self._replicas(topic) for topic, number in targets}
+    def _replacing(self, begun: Reassign) -> ReplaceReassignment:
+        targets = {(topic, number): self._replicas(topic) for topic, number in begun.targets}
+        return ReplaceReassignment(targets=targets, by_request=begun.by_request)
+
+    def _cancelling(self, begun: Reassign) -> CancelReassignment:
+        return CancelReassignment(partitions=tuple(begun.targets), by_request=begun.by_request)
+
+    def _either(self) -> bool:
+        return self._rng.random() < 0.5
 
     def _present_broker(self) -> int | None:
         present = [broker for broker in BROKERS if f"broker-{broker}" not in self._away]
