@@ -1,6 +1,6 @@
 """What people ask of the cluster in the soak, through znodes or by requests, and what they expect to find in the end."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -78,12 +78,10 @@ class People:
                 self._require_topic(operation.topic)
                 self.znodes.change_config(operation.topic, operation.config)
             case Reassign() | ReplaceReassignment() if operation.by_request:
-                self._require_partitions(list(operation.targets))
-                self.controller.reassign(operation.targets)
+                self.controller.reassign(self._present(operation.targets))
             case Reassign():
                 self._require(not self.znodes.has_reassignments(), "another reassignment is under way")
-                self._require_partitions(list(operation.targets))
-                self.znodes.reassign(operation.targets)
+                self.znodes.reassign(self._present(operation.targets))
             case ReplaceReassignment():
                 self._reassign_elsewhere(operation.targets)
             case CancelReassignment() if operation.by_request:
@@ -154,11 +152,12 @@ class People:
         topic, number = partition
         return self.znodes.origin(topic, number)
 
-    def _require_partitions(self, partitions: Sequence[Partition]) -> None:
-        for topic in {topic for topic, _ in partitions}:
-            self._require_topic(topic)
-            last = max(number for name, number in partitions if name == topic)
-            self._require(last < len(self.znodes.partitions(topic)), f"{topic}-{last} is not there")
+    def _present(self, targets: Mapping[Partition, Replicas]) -> dict[Partition, Replicas]:
+        """The targets of partitions that are there: an operation before may not have been possible."""
+        counts = {topic: len(self.znodes.partitions(topic)) for topic in {topic for topic, _ in targets}}
+        present = {(topic, number): target for (topic, number), target in targets.items() if number < counts[topic]}
+        self._require(bool(present), "none of the partitions is there")
+        return present
 
     def _require_topic(self, topic: str) -> None:
         self._require(self._exists(topic), f"{topic} is not there")

@@ -10,7 +10,7 @@ controllers, since then Kafka's own would act and not ours.
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,6 +67,8 @@ _DECK: Final = {
     "crash_zookeeper": 1,
 }
 
+_FACTORS: Final = (1, 2, 3, 3, 3)
+
 _CONFIGS: Final = {
     "retention.ms": ("86400000", "604800000", "-1"),
     "segment.bytes": ("16384", "1048576"),
@@ -99,27 +101,36 @@ class _Dealer:
         self._now_s = 0.0
         self._numbers = itertools.count()
         self._later: list[Step] = []
+        self._put_off: list[str] = []
+        self._acts: dict[str, Callable[[], Iterator[Operation]]] = {name: getattr(self, f"_{name}") for name in _DECK}
         self._partitions: dict[str, int] = dict.fromkeys(LOADED_TOPICS, LOADED_PARTITIONS)
+        self._factors: dict[str, int] = dict.fromkeys(LOADED_TOPICS, 3)
+        """How many replicas a partition has when it is created: as many as the topic's others had."""
         self._away: set[str] = set()
         """Servers that are down or paused, and those for which that is planned."""
 
     def steps(self) -> Iterator[Step]:
-        for act in self._deal():
+        for name in self._deal():
             self._now_s += self._pause_s()
             while self._later and self._later[0].at_s <= self._now_s:
                 step = heapq.heappop(self._later)
                 if self._is_planned(step.operation):
                     self._note(step.operation)
                     yield step
-            for operation in act():
+            operation = None
+            for operation in self._acts[name]():
                 self._note(operation)
                 yield Step(self._now_s, next(self._numbers), operation)
+            if operation is None:
+                self._put_off.append(name)
 
-    def _deal(self) -> Iterator[Callable[[], Iterable[Operation]]]:
+    def _deal(self) -> Iterator[str]:
+        """The names of the deck, shuffled, over and over; what was not possible comes again in the next round."""
         while True:
-            names = [name for name, count in _DECK.items() for _ in range(count)]
+            names = [name for name, count in _DECK.items() for _ in range(count)] + self._put_off
+            self._put_off.clear()
             self._rng.shuffle(names)
-            yield from (getattr(self, f"_{name}") for name in names)
+            yield from names
 
     def _pause_s(self) -> float:
         """Often no more than an instant, so that one thing happens while another is being dealt with."""
@@ -135,6 +146,7 @@ class _Dealer:
         match operation:
             case CreateTopic() | RecreateTopic():
                 self._partitions[operation.topic] = len(operation.replicas)
+                self._factors[operation.topic] = len(operation.replicas[0])
             case DeleteTopic():
                 del self._partitions[operation.topic]
             case AddPartitions():
@@ -150,7 +162,7 @@ class _Dealer:
 
     def _create_topic(self) -> Iterator[Operation]:
         if free := [topic for topic in SCRATCH_TOPICS if topic not in self._partitions]:
-            replicas = self._new_partitions(self._rng.randint(1, 4))
+            replicas = self._new_partitions()
             yield CreateTopic(topic=self._rng.choice(free), replicas=replicas, by_request=self._either())
 
     def _delete_topic(self) -> Iterator[Operation]:
@@ -159,13 +171,13 @@ class _Dealer:
 
     def _recreate_topic(self) -> Iterator[Operation]:
         if scratch := self._scratch():
-            replicas = self._new_partitions(self._rng.randint(1, 4))
+            replicas = self._new_partitions()
             yield RecreateTopic(topic=self._rng.choice(scratch), replicas=replicas, by_request=self._either())
 
     def _add_partitions(self) -> Iterator[Operation]:
         if growing := [topic for topic, count in self._partitions.items() if count < MOST_PARTITIONS]:
             topic = self._rng.choice(growing)
-            yield AddPartitions(topic=topic, replicas=(self._replicas(topic),), by_request=self._either())
+            yield AddPartitions(topic=topic, replicas=(self._sample(self._factors[topic]),), by_request=self._either())
 
     def _change_config(self) -> Iterator[Operation]:
         key = self._rng.choice(list(_CONFIGS))
@@ -257,11 +269,14 @@ class _Dealer:
         return self._rng.choice(list(self._partitions))
 
     def _replicas(self, topic: str) -> Replicas:
-        factor = 3 if topic in LOADED_TOPICS else self._rng.choice((1, 2, 3, 3, 3))
-        return tuple(self._rng.sample(BROKERS, factor))
+        return self._sample(3 if topic in LOADED_TOPICS else self._rng.choice(_FACTORS))
 
-    def _new_partitions(self, count: int) -> tuple[Replicas, ...]:
-        return tuple(self._replicas(SCRATCH_TOPICS[0]) for _ in range(count))
+    def _new_partitions(self) -> tuple[Replicas, ...]:
+        factor = self._rng.choice(_FACTORS)
+        return tuple(self._sample(factor) for _ in range(self._rng.randint(1, 4)))
+
+    def _sample(self, factor: int) -> Replicas:
+        return tuple(self._rng.sample(BROKERS, factor))
 
     def _targets(self) -> dict[Partition, Replicas]:
         topics = [self._topic() for _ in range(self._rng.randint(1, 5))]

@@ -176,3 +176,17 @@ def test_replicas_are_distinct_brokers(seed: int) -> None:
         assert lists
         assert all(replicas and len(set(replicas)) == len(replicas) for replicas in lists)
         assert {broker for replicas in lists for broker in replicas} <= set(BROKERS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_partitions_of_a_topic_are_created_with_equally_many_replicas(seed: int) -> None:
+    factors = dict.fromkeys(LOADED_TOPICS, 3)
+    for operation in operations(seed):
+        match operation:
+            case CreateTopic() | RecreateTopic():
+                factors[operation.topic] = len(operation.replicas[0])
+            case AddPartitions():
+                pass
+            case _:
+                continue
+        assert {len(replicas) for replicas in operation.replicas} == {factors[operation.topic]}
