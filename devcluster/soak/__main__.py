@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 import signal
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Annotated, Final
 
 import typer
 from kazoo.exceptions import KazooException
+from rich.markup import escape
 
 from devcluster.demo.stage import Stage
 from devcluster.fill import fill_cache
@@ -113,10 +115,18 @@ def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:
     examples = f", such as {missing[:3]}" if missing else ""
     soak.stage.expect(bool(report.acknowledged), f"{topic}: {len(report.acknowledged)} messages were acknowledged")
     soak.stage.expect(not missing, f"{topic}: {len(missing)} of them are lost{examples}")
+    reasons = f" ({', '.join(sorted(set(map(_shortened, report.errors))))})" if report.errors else ""
     return (
         f"{topic}: {len(report.acknowledged)} messages acknowledged, {len(values)} read back, {len(missing)} lost, "
-        f"{len(report.errors)} sends failed, at most {report.longest_pause_s:.0f} s without an acknowledgement."
+        f"{len(report.errors)} sends failed{escape(reasons)}, "
+        f"at most {report.longest_pause_s:.0f} s without an acknowledgement."
     )
+
+
+def _shortened(error: str) -> str:
+    """The code of a producer's error, without what it says about one message."""
+    found = re.search(r"code=(\w+)", error)
+    return found.group(1) if found else error[:60]
 
 
 def _expect_none(stage: Stage, wrong: Sequence[str], what: str) -> None:
