@@ -1,11 +1,22 @@
 """A cluster as its controller's clients, tools and brokers see it, whoever the controller is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from kio.schema.alter_partition_reassignments.v0.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.list_partition_reassignments.v0.request import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import (
     MetadataResponse,
@@ -31,6 +42,10 @@ from devcluster.kontroller import ControllerProcess
 from devcluster.processes import wait_until
 from devcluster.requests import send_request
 from devcluster.znodes import REASSIGN_PARTITIONS, ClusterZnodes
+
+LOG_DIRECTORIES = ("log", "log-2")
+"""The names of the log directories that every broker has."""
+PREFERRED, UNCLEAN = 0, 1
 
 Partition = tuple[str, int]
 
@@ -260,13 +275,92 @@ class ConformanceCluster:
         result = self.alter_isr(topic, isr, partition=partition)
         assert result.error_code is ErrorCode.none, result
 
+    def elect(self, kind: int, *partitions: Partition) -> dict[Partition, ErrorCode]:
+        """ElectLeaders: `PREFERRED` or `UNCLEAN`, for these partitions, or for all where none are named."""
+        topics = tuple(
+            TopicPartitions(topic=WireTopicName(topic), partitions=(i32(partition),)) for topic, partition in partitions
+        )
+        response = self.ask_controller(
+            ElectLeadersRequest(election_type=i8(kind), topic_partitions=topics if partitions else None)
+        )
+        assert response.error_code is ErrorCode.none, response
+        return {
+            (topic.topic, result.partition_id): result.error_code
+            for topic in response.replica_election_results
+            for result in topic.partition_result
+        }
+
+    def reassign(self, *targets: tuple[str, int, list[int] | None]) -> list[ErrorCode]:
+        """AlterPartitionReassignments, and the error of each entry in the order asked; None takes a running one back."""
+        response = self.ask_controller(
+            AlterPartitionReassignmentsRequest(
+                topics=tuple(
+                    ReassignableTopic(
+                        name=WireTopicName(topic),
+                        partitions=(
+                            ReassignablePartition(
+                                partition_index=i32(partition),
+                                replicas=None if target is None else tuple(WireBrokerId(broker) for broker in target),
+                            ),
+                        ),
+                    )
+                    for topic, partition, target in targets
+                )
+            )
+        )
+        assert response.error_code is ErrorCode.none, response
+        errors = {
+            (topic.name, result.partition_index): result.error_code
+            for topic in response.responses
+            for result in topic.partitions
+        }
+        return [errors[topic, partition] for topic, partition, _ in targets]
+
+    def running_reassignments(self, *partitions: Partition) -> dict[Partition, tuple[list[int], list[int], list[int]]]:
+        """Replicas, those added and those removed of the reassignments that run: of these partitions, or of all."""
+        topics = tuple(
+            ListPartitionReassignmentsTopics(name=WireTopicName(topic), partition_indexes=(i32(partition),))
+            for topic, partition in partitions
+        )
+        response = self.ask_controller(ListPartitionReassignmentsRequest(topics=topics if partitions else None))
+        assert response.error_code is ErrorCode.none, response
+        return {
+            (topic.name, found.partition_index): (
+                [*found.replicas],
+                [*found.adding_replicas],
+                [*found.removing_replicas],
+            )
+            for topic in response.topics
+            for found in topic.partitions
+        }
+
     # Brokers
 
-    def log_folder(self, broker: int, topic: str, partition: int = 0) -> Path:
-        return self.kafka.broker(broker).log_folder / f"{topic}-{partition}"
+    @contextmanager
+    def paused(self, broker: int) -> Iterator[None]:
+        """A broker that answers nothing: for less than its session lasts."""
+        self.kafka.broker(broker).pause()
+        try:
+            yield
+        finally:
+            self.kafka.broker(broker).resume()
+
+    def log_directories(self, broker: int) -> list[Path]:
+        return [self.kafka.broker(broker).log_folder.with_name(name) for name in LOG_DIRECTORIES]
 
     def brokers_with_a_log(self, topic: str, partition: int = 0) -> set[int]:
-        return {broker for broker in self.kafka.brokers if self.log_folder(broker, topic, partition).exists()}
+        return {broker for broker in self.kafka.brokers if self.directory_of(broker, topic, partition)}
+
+    def directory_of(self, broker: int, topic: str, partition: int = 0) -> Path | None:
+        """The log directory in which a broker has a partition."""
+        found = [folder for folder in self.log_directories(broker) if (folder / f"{topic}-{partition}").exists()]
+        return found[0] if found else None
+
+    def wait_until_only_replicas_have_logs(self, topic: str, partition: int = 0) -> None:
+        self.wait(
+            lambda: self.brokers_with_a_log(topic, partition) == set(self.znodes.assigned(topic, partition)),
+            f"{topic}-{partition} is only where it belongs",
+        )
 
     def broker_log(self, broker: int) -> str:
         """All that a broker has logged."""

@@ -16,7 +16,7 @@ from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
-from tests.real.conformance.clusters import ConformanceCluster
+from tests.real.conformance.clusters import LOG_DIRECTORIES, ConformanceCluster
 
 __all__ = ["ConformanceCluster", "cluster", "started_cluster"]
 
@@ -25,6 +25,11 @@ _PROPERTIES = {
     # A broker that cannot hand over everything gives up soon; nothing moves but what a test asks for.
     "controlled.shutdown.retry.backoff.ms": 100,
     "auto.leader.rebalance.enable": "false",
+    "log.flush.offset.checkpoint.interval.ms": 500,  # how soon a lost log directory is noticed
+    "default.replication.factor": _BROKERS,
+    "offsets.topic.replication.factor": _BROKERS,
+    "transaction.state.log.replication.factor": _BROKERS,
+    "transaction.state.log.min.isr": 2,
 }
 
 
@@ -35,13 +40,22 @@ def started_cluster(
     """The cluster of one of the two controllers, as long as tests ask for it."""
     chroot = f"/conformance-{request.param}"
     with (
-        KafkaCluster(servers_folder, zookeeper, brokers=_BROKERS, properties=_PROPERTIES, chroot=chroot) as kafka,
+        KafkaCluster(servers_folder, zookeeper, brokers=0, properties=_PROPERTIES, chroot=chroot) as kafka,
         connected_client(kafka.zookeeper_connect) as client,
         ExitStack() as started,
     ):
+        for number in range(1, _BROKERS + 1):
+            folder = servers_folder.data(f"conformance-{request.param}-broker-{number}")
+            kafka.add_broker(number, properties={"log.dirs": ",".join(str(folder / name) for name in LOG_DIRECTORIES)})
+        kafka.start()
         own: ControllerProcess | None = None
         if request.param == "kontroller":
-            own = ControllerProcess(servers_folder, kafka.zookeeper_connect, name="conforming-controller")
+            own = ControllerProcess(
+                servers_folder,
+                kafka.zookeeper_connect,
+                name="conforming-controller",
+                settings={"auto_leader_rebalance_enable": False},
+            )
             started.enter_context(own)
         yield ConformanceCluster(kafka=kafka, znodes=ClusterZnodes(client), own_controller=own)
 

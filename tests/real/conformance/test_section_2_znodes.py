@@ -100,13 +100,10 @@ def test_a_running_reassignment_lists_the_target_first_and_what_is_added_and_rem
     first, second, third = cluster.order
     cluster.serve_topic("moving", [[first, second], [first, second]])
     topic_id = znode(cluster, "/brokers/topics/moving")["topic_id"]
-    cluster.kafka.broker(third).pause()
-    try:
+    with cluster.paused(third):
         cluster.znodes.reassign({("moving", 1): [third, first]})
         cluster.wait(lambda: cluster.is_reassigning("moving", 1), "it has begun")
         content = znode(cluster, "/brokers/topics/moving")
-    finally:
-        cluster.kafka.broker(third).resume()
     assert content == {
         "version": 3,
         "topic_id": topic_id,
