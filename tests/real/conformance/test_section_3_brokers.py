@@ -160,12 +160,12 @@ def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: in
 
 
 def _told_by(cluster: ConformanceCluster, broker: int) -> dict[Partition, tuple[int, list[int]]]:
-    told = {}
+    told: dict[Partition, tuple[int, list[int]]] = {}
     for topic in SERVED:
         cluster.wait_until_everybody_knows(topic)
         partition = cluster.told_partition(broker, topic)
         assert partition is not None
-        told[topic, 0] = (int(partition.leader_id), sorted(partition.isr_nodes))
+        told[topic, 0] = (int(partition.leader_id), sorted(int(member) for member in partition.isr_nodes))
     return told
 
 

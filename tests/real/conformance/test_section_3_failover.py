@@ -5,7 +5,7 @@ controller is written in the same transaction.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kazoo.client import TransactionRequest
 
@@ -20,11 +20,13 @@ def begin_a_new_term_with(
     cluster: ConformanceCluster,
     created: Mapping[str, object] | None = None,
     written: Mapping[str, object] | None = None,
+    deleted: Sequence[str] = (),
 ) -> None:
     """Takes the role away and writes znodes, all at once, and waits for the next controller."""
     before = cluster.controller_epoch()
     transaction: TransactionRequest = cluster.znodes.client.transaction()
-    transaction.delete("/controller")
+    for path in ("/controller", *deleted):
+        transaction.delete(path)
     for path, content in (created or {}).items():
         transaction.create(path, b"" if content is None else json.dumps(content).encode())
     for path, content in (written or {}).items():
@@ -85,6 +87,15 @@ def test_a_topic_that_was_marked_without_a_controller_is_deleted(cluster: Confor
     cluster.serve_topic("condemned", [[1, 2, 3]])
     begin_a_new_term_with(cluster, {"/admin/delete_topics/condemned": None})
     cluster.wait_until_gone("/brokers/topics/condemned", "/admin/delete_topics/condemned")
+
+
+def test_a_deletion_that_was_cut_short_is_ended(cluster: ConformanceCluster) -> None:
+    """The former controller had removed the states already, and nothing says who led (KAFKA-6650)."""
+    cluster.serve_topic("cut-short", [[1, 2, 3]])
+    partition = "/brokers/topics/cut-short/partitions/0"
+    begin_a_new_term_with(cluster, {"/admin/delete_topics/cut-short": None}, deleted=(f"{partition}/state", partition))
+    cluster.wait_until_gone("/brokers/topics/cut-short", "/admin/delete_topics/cut-short")
+    cluster.wait(lambda: not cluster.brokers_with_a_log("cut-short"), "there is no log")
 
 
 def test_a_reassignment_and_an_election_that_were_asked_for_without_a_controller_are_done(

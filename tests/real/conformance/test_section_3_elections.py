@@ -1,0 +1,98 @@
+"""ReplicaLeaderElection: preferred and unclean elections, asked for in ZooKeeper and by request.
+
+What a broker's death brings into elections is in `test_section_3_brokers.py`.
+"""
+
+import pytest
+
+from controller_core.wire.messages import ErrorCode
+from devcluster.znodes import PREFERRED_ELECTION
+from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster
+
+
+def led_by_the_second(cluster: ConformanceCluster, topic: str) -> None:
+    """A topic with replicas 1, 2 and 3 that 2 leads: it was the first replica before the order was changed."""
+    cluster.serve_topic(topic, [[2, 1, 3]])
+    assert cluster.reassign((topic, 0, [1, 2, 3])) == [ErrorCode.none]
+    cluster.wait_until_moved(topic, [1, 2, 3])
+    assert cluster.znodes.leader(topic, 0) == 2
+
+
+def test_the_preferred_replica_gets_its_leadership_back_and_the_isr_stays(cluster: ConformanceCluster) -> None:
+    led_by_the_second(cluster, "fair")
+    before = cluster.seen("fair")
+    cluster.znodes.elect_preferred([("fair", 0)])
+    cluster.wait_until_led("fair", 1)
+    after = cluster.seen("fair")
+    assert (after.isr, after.leader_epoch, after.partition_epoch) == (
+        before.isr, before.leader_epoch + 1, before.partition_epoch + 1,
+    )  # fmt: skip
+    cluster.wait_until_gone(PREFERRED_ELECTION)
+    cluster.wait_until_everybody_knows("fair")
+
+
+def test_a_partition_that_its_preferred_replica_leads_is_left_alone(cluster: ConformanceCluster) -> None:
+    cluster.serve_topic("content", [[1, 2]])
+    before = cluster.seen("content")
+    cluster.znodes.elect_preferred([("content", 0)])
+    cluster.wait_until_gone(PREFERRED_ELECTION)
+    assert cluster.seen("content") == before
+
+
+def test_a_preferred_replica_out_of_sync_is_not_elected(cluster: ConformanceCluster) -> None:
+    led_by_the_second(cluster, "out-of-sync")
+    cluster.leave_in_isr("out-of-sync", [2, 3])
+    before = cluster.seen("out-of-sync")
+    assert cluster.elect(PREFERRED, ("out-of-sync", 0)) == {
+        ("out-of-sync", 0): ErrorCode.preferred_leader_not_available
+    }
+    cluster.znodes.elect_preferred([("out-of-sync", 0)])
+    cluster.wait_until_gone(PREFERRED_ELECTION)
+    assert cluster.seen("out-of-sync") == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"{not json", id="not JSON"),
+        pytest.param(b'{"version":1,"partitions":[{"topic":"ghost","partition":0}]}', id="unknown topic"),
+        pytest.param(b'{"version":1,"partitions":[]}', id="nothing"),
+    ],
+)
+def test_an_election_that_makes_no_sense_is_removed_and_the_next_one_is_held(
+    cluster: ConformanceCluster, content: bytes
+) -> None:
+    cluster.znodes.client.create(PREFERRED_ELECTION, content)
+    cluster.wait_until_gone(PREFERRED_ELECTION)
+    topic = f"next-{len(content)}"
+    led_by_the_second(cluster, topic)
+    cluster.znodes.elect_preferred([("ghost", 0), (topic, 0)])
+    cluster.wait_until_led(topic, 1)
+    cluster.wait_until_gone(PREFERRED_ELECTION)
+
+
+def test_an_election_by_request_answers_for_each_partition(cluster: ConformanceCluster) -> None:
+    led_by_the_second(cluster, "requested")
+    cluster.serve_topic("no-need", [[1, 2]])
+    assert cluster.elect(PREFERRED, ("requested", 0), ("no-need", 0), ("ghost", 0), ("no-need", 7)) == {
+        ("requested", 0): ErrorCode.none,
+        ("no-need", 0): ErrorCode.election_not_needed,
+        ("ghost", 0): ErrorCode.unknown_topic_or_partition,
+        ("no-need", 7): ErrorCode.unknown_topic_or_partition,
+    }
+    assert cluster.znodes.leader("requested", 0) == 1
+
+
+def test_an_unclean_election_is_not_held_where_there_is_a_leader(cluster: ConformanceCluster) -> None:
+    cluster.serve_topic("clean", [[1, 2]])
+    before = cluster.seen("clean")
+    assert cluster.elect(UNCLEAN, ("clean", 0)) == {("clean", 0): ErrorCode.election_not_needed}
+    assert cluster.seen("clean") == before
+
+
+def test_an_election_for_all_partitions_answers_for_those_that_needed_one(cluster: ConformanceCluster) -> None:
+    led_by_the_second(cluster, "among-all")
+    answers = cluster.elect(PREFERRED)
+    assert answers["among-all", 0] is ErrorCode.none
+    assert ErrorCode.election_not_needed not in answers.values()
+    assert cluster.znodes.leader("among-all", 0) == 1
