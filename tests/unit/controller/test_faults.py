@@ -4,11 +4,15 @@ The interruption is the death of the controller, after which another one takes o
 ZooKeeper before or after the write was applied. Each time the cluster must end where it would have ended anyway.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import pytest
+from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
+from kio.static.primitive import i8, i16
 
+from controller_core.model.features import FinalizedFeatures, UpgradeType
 from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode
@@ -304,6 +308,68 @@ class TakeOver(Procedure):
         assert set(cluster.leadership(tp("orders"))[1]) == OLD
 
 
+class FeatureUpdate(Procedure):
+    """A new controller finds features of an old format and a broker that does not support them, and is asked to lower one.
+
+    Whoever asks and gets no answer looks first, and asks again where it is not done."""
+
+    brokers = (1, 2)
+    steps_at_least = 3
+
+    async def prepare(self, cluster: Cluster) -> None:
+        for number in (1, 2):
+            cluster.support(number, f=(1, 5), g=(1, 2))
+        cluster.support(3, f=(1, 2), g=(1, 2))
+        cluster.put(
+            paths.FEATURE, b'{"version":1,"status":1,"features":{"f":{"min_version_level":1,"max_version_level":3}}}'
+        )
+        cluster.start_brokers(1, 2, 3)
+        cluster.create_topic("orders", [3, 1, 2], [1, 2, 3])
+        self.epochs: list[int] = []
+        cluster.zk.observers.append(lambda: self._note(cluster))
+        cluster.start_controller(life=Life())
+
+    async def act(self, cluster: Cluster) -> None:
+        await cluster.settle()
+        active = next((process for process in cluster.processes if process.is_active), None)
+        if active is not None and self._levels(cluster) == {"f": 3}:
+            updates = (("f", 2, UpgradeType.SAFE_DOWNGRADE), ("g", 1, UpgradeType.UPGRADE))
+            answer = asyncio.create_task(active.answer(_update_features(*updates)))
+            await cluster.settle()
+            if answer.done():
+                assert {result.error_code for result in answer.result().results} == {ErrorCode.none}
+            answer.cancel()
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert cluster.data(paths.FEATURE) == (
+            b'{"version":2,"status":1,"features":{"f":{"max_version_level":2},"g":{"max_version_level":1}}}'
+        )
+        assert self.epochs == sorted(set(self.epochs)), (
+            "the epoch rises with every change, and nothing is written twice"
+        )
+        assert self.epochs[-1] == 2
+        known = cluster.active.term.state.finalized_features
+        assert known == FinalizedFeatures(features={"f": 2, "g": 1}, epoch=2)
+        for number in (0, 1):
+            assert set(cluster.leadership(tp("orders", number))[1]) == {1, 2, 3}, "broker 3 may take part now"
+
+    def _levels(self, cluster: Cluster) -> dict[str, int]:
+        return dict(codecs.decode_features(cluster.data(paths.FEATURE) or b"").features)
+
+    def _note(self, cluster: Cluster) -> None:
+        node = cluster.zk.tree.read(paths.FEATURE)
+        assert node is not None
+        assert self._levels(cluster) in ({"f": 3}, {"f": 2, "g": 1}), "all of an update, or nothing"
+        if node.version not in self.epochs[-1:]:
+            self.epochs.append(node.version)
+
+
+def _update_features(*updates: tuple[str, int, UpgradeType]) -> UpdateFeaturesRequest:
+    keys = (FeatureUpdateKey(feature=f, max_version_level=i16(v), upgrade_type=i8(t)) for f, v, t in updates)
+    return UpdateFeaturesRequest(feature_updates=tuple(keys))
+
+
 Interruption = Callable[[Cluster, Process, int], None]
 
 
@@ -361,6 +427,7 @@ async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: in
     [
         Reassignment, ThrottledReassignment, TakingBack, AwayFromTheDead,
         TopicCreation, TopicDeletion, BrokerFailure, RollingRestart, PreferredElection, TakeOver,
+        FeatureUpdate,
     ],
     ids=lambda procedure: procedure.__name__,
 )  # fmt: skip
