@@ -69,12 +69,15 @@ class SimulatedBroker:
     def leads(self, topic_partition: TopicPartition) -> bool:
         """Whether it takes itself for the leader."""
         replica = self.replicas.get(topic_partition)
-        return replica is not None and replica.leader == self.id and not replica.is_stopped
+        return replica is not None and replica.leader == self.id and self._is_served(topic_partition)
 
     def follows(self, topic_partition: TopicPartition) -> bool:
         """Whether it fetches the partition from a leader."""
         replica = self.replicas.get(topic_partition)
-        return replica is not None and replica.leader not in (self.id, -1) and not replica.is_stopped
+        return replica is not None and replica.leader not in (self.id, -1) and self._is_served(topic_partition)
+
+    def _is_served(self, topic_partition: TopicPartition) -> bool:
+        return not self.replicas[topic_partition].is_stopped and topic_partition not in self.offline
 
     def requests_of(self, kind: type[R]) -> list[R]:
         """The requests of one API that arrived, in order."""

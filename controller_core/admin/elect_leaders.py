@@ -80,7 +80,7 @@ def _why_not(term: Term, partition: TopicPartition, election: Election) -> Refus
     if election is Election.UNCLEAN:
         is_right = term.state.is_leader_live(partition)
     else:
-        is_right = state is not None and state.leader_and_isr.leader == term.state.assignment(partition).replicas[0]
+        is_right = state is not None and state.leader_and_isr.leader == term.state.assignment(partition).preferred
     return Refused(ErrorCode.election_not_needed) if is_right else None
 
 

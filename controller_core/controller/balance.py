@@ -28,12 +28,14 @@ async def on_balance_due(term: Term) -> None:
     """Elects preferred replicas where brokers miss too many of their leaderships, and arms the timer again."""
     leaderships = {
         partition: Leadership(
-            preferred=(preferred := term.state.assignment(partition).replicas[0]),
+            preferred=preferred,
             leader=state.leader_and_isr.leader,
             can_lead=preferred in term.state.live_replicas(partition) and preferred in state.leader_and_isr.isr,
         )
         for partition, state in term.state.states.items()
-        if term.state.has(partition) and partition.topic not in term.state.deletions
+        if term.state.has(partition)
+        and partition.topic not in term.state.deletions
+        and (preferred := term.state.assignment(partition).preferred) is not None
     }
     wanted = partitions_to_rebalance(leaderships, term.settings.leader_imbalance_per_broker_percentage)
     if wanted:

@@ -8,6 +8,7 @@ when the term ends. Lookups that would otherwise walk all partitions have an ind
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
@@ -22,6 +23,9 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus, ReplicaStatus
+
+NO_CONFIG_CHANGE: Final = -1
+"""Before the first of all configuration notifications, whose number is 0."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,6 +70,8 @@ class TopicDeletion:
     """A topic on its way out: the replicas that have not yet been deleted by their brokers."""
 
     awaiting_deletion: set[PartitionReplica]
+    refused: set[PartitionReplica] = field(default_factory=set)
+    """Those that their brokers could not delete; the brokers are told again when they start anew."""
     started: bool = False
     """Whether the brokers have been told; not while one of them is down or a partition is being reassigned."""
 
@@ -84,8 +90,8 @@ class ClusterState:
         self.deletions: dict[TopicName, TopicDeletion] = {}
         self.failed_replicas: dict[BrokerId, set[TopicPartition]] = {}
         """The replicas of live brokers that are in failed log directories."""
-        self.last_config_change = ""
-        """The name of the last configuration notification that was handled."""
+        self.last_config_change = NO_CONFIG_CHANGE
+        """The sequence number of the last configuration notification that was handled."""
         self.finalized_features: FinalizedFeatures | None = None
         """None where `/feature` says nothing that could be understood."""
         self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
@@ -190,6 +196,14 @@ class ClusterState:
         """Whether a topic is served no more; while its deletion waits for a reassignment it is, or that could never end."""
         return name in self.deletions and not any(p in self.reassignments for p in self.partitions_of(name))
 
+    def is_held_up(self, name: TopicName) -> bool:
+        """Whether a topic on its way out waits: for a reassignment, a dead broker, or a replica that cannot be deleted."""
+        deletion = self.deletions[name]
+        return not deletion.started or any(
+            replica in deletion.refused or not self.is_served_by(replica.topic_partition, replica.broker)
+            for replica in deletion.awaiting_deletion
+        )
+
     def topic_named(self, topic_id: TopicId) -> TopicName | None:
         return self._names.get(topic_id)
 
@@ -231,7 +245,7 @@ class ClusterState:
         return sum(
             1
             for partition, state in self.states.items()
-            if self.has(partition) and state.leader_and_isr.leader != self.assignment(partition).replicas[0]
+            if self.has(partition) and state.leader_and_isr.leader != self.assignment(partition).preferred
         )
 
     def offline_partitions(self) -> int:

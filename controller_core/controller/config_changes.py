@@ -4,12 +4,14 @@ Whoever changes a configuration leaves a sequential notification; others remove 
 for its in-sync replicas gets a leader when its topic is told that it may have another one.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
 import structlog
 
 from controller_core.controller import partition_machine
+from controller_core.controller.cluster_state import NO_CONFIG_CHANGE
 from controller_core.controller.events import ConfigsChanged
 from controller_core.controller.term import Term
 from controller_core.model.ids import TopicName
@@ -20,26 +22,28 @@ from controller_core.zk.codecs import MalformedZnode
 log = structlog.get_logger()
 
 _TOPIC: Final = "topics/"
+_NAME: Final = re.compile(r"config_change_(?P<number>\d+)")
 
 
 async def watch_configs(term: Term) -> None:
     """Begins to watch; what was changed before is in the configurations that elections read."""
-    term.state.last_config_change = max(await _notifications(term), default="")
+    term.state.last_config_change = max(await _notifications(term), default=NO_CONFIG_CHANGE)
 
 
 async def on_configs_changed(term: Term) -> None:
     """Elects leaders where a changed configuration may allow one. Many changes are looked at together."""
-    new = sorted(name for name in await _notifications(term) if name > term.state.last_config_change)
+    present = await _notifications(term)
+    new = [paths.config_change(present[number]) for number in present if number > term.state.last_config_change]
     if not new:
         return
-    term.state.last_config_change = new[-1]
-    nodes = await term.zk.read_many([paths.config_change(name) for name in new])
+    term.state.last_config_change = max(present)
+    nodes = await term.zk.read_many(new)
     changed: set[str] = set()
-    for name, node in zip(new, nodes, strict=True):
+    for path, node in zip(new, nodes, strict=True):
         try:
             changed.update((codecs.decode_config_change(node.data),) if node else ())
         except MalformedZnode as error:
-            log.error("unreadable configuration notification skipped", notification=name, error=str(error))
+            log.error("unreadable configuration notification skipped", path=path, error=str(error))
     await _elect(term, changed)
 
 
@@ -55,5 +59,7 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
     await partition_machine.to_online(term, waiting)
 
 
-async def _notifications(term: Term) -> tuple[str, ...]:
-    return await term.watched.children(paths.CONFIG_CHANGES, ConfigsChanged())
+async def _notifications(term: Term) -> dict[int, str]:
+    """The notifications by their sequence number; what else somebody put beside them is none."""
+    children = await term.watched.children(paths.CONFIG_CHANGES, ConfigsChanged())
+    return {int(match["number"]): name for name in children if (match := _NAME.fullmatch(name))}

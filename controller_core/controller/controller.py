@@ -246,6 +246,7 @@ class Controller:
             batch=RequestBatch(state, identity),
             channels=BrokerChannels(self._seams.links, self._seams.clock, self._queue.put),
             changes=StateChangeLog(controller_epoch=won.epoch),
+            counts=self._metrics,
             clock=self._seams.clock,
             settings=self._settings,
             enqueue=self._queue.put,

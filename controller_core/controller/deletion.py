@@ -64,6 +64,7 @@ async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
         elif deletion.started:
             for replica in deletion.awaiting_deletion:
                 if replica.broker in started:
+                    deletion.refused.discard(replica)
                     term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
         if deletion.started and not deletion.awaiting_deletion:
             await _finish(term, name)
@@ -78,6 +79,16 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
         deletion.awaiting_deletion -= {PartitionReplica(p, broker) for p in partitions if p.topic == topic}
         if not deletion.awaiting_deletion:
             await _finish(term, topic)
+
+
+def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it cannot delete replicas: their topics wait until it starts anew."""
+    for partition in partitions:
+        deletion = term.state.deletions.get(partition.topic)
+        replica = PartitionReplica(partition, broker)
+        if deletion is not None and deletion.started and replica in deletion.awaiting_deletion:
+            deletion.refused.add(replica)
+            log.error("topic's deletion is held up until a broker restarts", partition=str(partition), broker=broker)
 
 
 async def _begin(term: Term, deletion: TopicDeletion, partitions: list[TopicPartition]) -> None:

@@ -38,7 +38,8 @@ async def on_preferred_replica_election(term: Term, partitions: Iterable[TopicPa
         partition
         for partition in partitions
         if (state := term.state.states.get(partition)) is not None
-        and state.leader_and_isr.leader != term.state.assignment(partition).replicas[0]
+        and (preferred := term.state.assignment(partition).preferred) is not None
+        and state.leader_and_isr.leader != preferred
     ]
     await partition_machine.to_online(term, wanted, Election.PREFERRED)
 

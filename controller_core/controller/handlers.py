@@ -155,9 +155,10 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
         if partition.delete_partition
     }
     failed = {
-        TopicPartition(failure.topic_name, failure.partition_index)
+        partition
         for failure in response.partition_errors
         if failure.error_code is not ErrorCode.none
+        and (partition := TopicPartition(failure.topic_name, failure.partition_index)) in asked
     }
     if response.error_code is not ErrorCode.none:
         failed.update(asked)
@@ -167,6 +168,7 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
     await reassignment_completion.on_replicas_deleted(term, answered.broker, deleted)
     await reassignment_completion.on_replicas_not_deleted(term, answered.broker, failed)
+    deletion.on_replicas_not_deleted(term, answered.broker, failed)
     await deletion.on_replicas_deleted(term, answered.broker, deleted)
 
 

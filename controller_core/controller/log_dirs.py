@@ -5,7 +5,7 @@ is found out by sending it LeaderAndIsr for all of them: it answers KAFKA_STORAG
 They count as dead until the broker answers otherwise, or starts again.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import structlog
 from kio.schema.errors import ErrorCode
@@ -60,18 +60,32 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
         return
     known = term.state.failed_replicas.get(broker.id, set())
     failed: list[TopicPartition] = []
-    for topic in response.topics:
-        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
-        for answer in topic.partition_errors if name else ():
-            partition = TopicPartition(name, answer.partition_index) if name else None
-            if partition is None or not term.state.has(partition):
-                continue
-            if answer.error_code is ErrorCode.none:
-                known.discard(partition)
-            elif answer.error_code is ErrorCode.kafka_storage_error and partition not in known:
-                failed.append(partition)
+    repaired: list[TopicPartition] = []
+    for partition, error_code in _answers(term, broker.id, response):
+        if error_code is ErrorCode.none and partition in known:
+            repaired.append(partition)
+        elif error_code is ErrorCode.kafka_storage_error and partition not in known:
+            failed.append(partition)
+    if repaired:
+        known.difference_update(repaired)
+        term.batch.update_metadata(repaired)
+        await elect_offline_partitions(term)
     if failed:
         await on_replicas_become_offline(term, broker.id, failed)
+
+
+def _answers(
+    term: Term, broker: BrokerId, response: LeaderAndIsrResponse
+) -> Iterator[tuple[TopicPartition, ErrorCode]]:
+    """What a broker answered for each of its replicas, without those that are gone or were taken from it meanwhile."""
+    for topic in response.topics:
+        name = term.state.topic_named(topic.topic_id) if topic.topic_id else None
+        if name is None:
+            continue
+        for answer in topic.partition_errors:
+            partition = TopicPartition(name, answer.partition_index)
+            if PartitionReplica(partition, broker) in term.state.replica_status:
+                yield partition, answer.error_code
 
 
 async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:

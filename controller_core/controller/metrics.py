@@ -28,7 +28,23 @@ class ControllerMetrics:
         self.terms = Counter(
             "kontroller_terms_total", "How often this process became the controller", registry=registry
         )
+        self.leader_elections = Counter(
+            "kontroller_leader_elections_total",
+            "Leaders elected, but for the first leaders of new partitions",
+            registry=registry,
+        )
+        self.unclean_leader_elections = Counter(
+            "kontroller_unclean_leader_elections_total",
+            "Leaders elected from outside the ISR: acknowledged messages may be lost",
+            registry=registry,
+        )
         self._registry = registry
+
+    def leader_elected(self, *, unclean: bool) -> None:
+        """Counts the election of one partition's leader."""
+        self.leader_elections.inc()
+        if unclean:
+            self.unclean_leader_elections.inc()
 
     def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
         """Registers the gauges that look at the present term and at the queue."""
@@ -61,7 +77,12 @@ class _Gauges(Collector):
         )
         yield _gauge("kontroller_topics_to_delete", "Topics on their way out", len(state.deletions))
         yield _gauge(
-            "kontroller_failed_replicas",
+            "kontroller_topics_ineligible_to_delete",
+            "Topics on their way out that wait for a reassignment, a broker, or a log directory",
+            sum(map(state.is_held_up, state.deletions)),
+        )
+        yield _gauge(
+            "kontroller_offline_replicas",
             "Replicas in failed log directories of live brokers",
             sum(map(len, state.failed_replicas.values())),
         )

@@ -117,6 +117,7 @@ async def _elect(term: Term, partitions: list[TopicPartition], election: Electio
             term.changes.leadership(
                 partition, before[partition].leader_and_isr, selection.leader_and_isr, unclean=selection.unclean
             )
+            term.counts.leader_elected(unclean=selection.unclean)
             term.batch.leader_and_isr(partition, selection.receivers)
         remaining = [partition for partition, error in failed.items() if isinstance(error, BadVersion)]
         lost = {partition: error for partition, error in failed.items() if not isinstance(error, BadVersion)}

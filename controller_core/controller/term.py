@@ -59,6 +59,14 @@ class Settings(Protocol):
         ...
 
 
+class Counts(Protocol):
+    """What operations count of what they do."""
+
+    def leader_elected(self, *, unclean: bool) -> None:
+        """A partition that had one before got a leader."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """One term as the controller."""
@@ -71,6 +79,7 @@ class Term:
     batch: RequestBatch
     channels: BrokerChannels
     changes: StateChangeLog
+    counts: Counts
     clock: Clock
     settings: Settings
     enqueue: Callable[[Event], None]

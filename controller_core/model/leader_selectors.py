@@ -92,6 +92,8 @@ def preferred_replica_leader(
     assigned: Sequence[BrokerId], current: LeaderAndIsr, live: Set[BrokerId]
 ) -> Selection | NoLeader:
     """PreferredReplicaPartitionLeaderSelector: the first assigned replica, if it is live and in sync; same ISR."""
+    if not assigned:
+        return NoLeader(reason="no replica is assigned")
     preferred = assigned[0]
     if preferred in live and preferred in current.isr:
         return Selection(leader_and_isr=_elect(current, preferred), receivers=tuple(assigned))

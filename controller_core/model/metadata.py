@@ -99,6 +99,11 @@ class ReplicaAssignment:
     """The replicas from before the reassignment in their order, where `replicas` does not tell it."""
 
     @property
+    def preferred(self) -> BrokerId | None:
+        """The replica that should lead; None where somebody wrote an empty list."""
+        return next(iter(self.replicas), None)
+
+    @property
     def is_being_reassigned(self) -> bool:
         return bool(self.adding or self.removing)
 

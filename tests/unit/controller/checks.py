@@ -116,7 +116,10 @@ def strays(cluster: Cluster) -> dict[BrokerId, list[TopicPartition]]:
         broker_id: [
             partition
             for partition, replica in cluster.brokers[broker_id].replicas.items()
-            if state.has(partition) and broker_id not in state.assignment(partition).replicas and not replica.is_stopped
+            if state.has(partition)
+            and broker_id not in state.assignment(partition).replicas
+            and not replica.is_stopped
+            and partition not in cluster.brokers[broker_id].offline
         ]
         for broker_id in cluster.live
     }
@@ -124,10 +127,14 @@ def strays(cluster: Cluster) -> dict[BrokerId, list[TopicPartition]]:
 
 
 def assert_no_log_is_nobodys(cluster: Cluster) -> None:
-    """Every log on a live broker is of a replica that is assigned to it, of the topic that there is."""
+    """Every log on a live broker is of a replica that is assigned to it, of the topic that there is.
+
+    But for those in failed directories, which nobody can delete."""
     state = cluster.active.term.state
     for broker_id in cluster.live:
-        for partition, topic_id in cluster.brokers[broker_id].logs.items():
+        broker = cluster.brokers[broker_id]
+        sound = {partition: topic_id for partition, topic_id in broker.logs.items() if partition not in broker.offline}
+        for partition, topic_id in sound.items():
             assert state.has(partition), f"broker {broker_id} keeps {partition}, which does not exist"
             assert broker_id in state.known_replicas(partition), f"broker {broker_id} keeps {partition}"
             assert topic_id == state.topics[partition.topic].topic_id, f"{partition}@{broker_id} is of another topic"

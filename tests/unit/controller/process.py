@@ -186,7 +186,11 @@ class Process:
     @property
     def terms(self) -> int:
         """How often it has become the controller."""
-        return int(self._registry.get_sample_value("kontroller_terms_total") or 0)
+        return int(self.metric("kontroller_terms_total") or 0)
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """The value of a metric; None where it has none yet."""
+        return self._registry.get_sample_value(name, labels)
 
     @property
     def unexpected_errors(self) -> int:

@@ -1,6 +1,13 @@
 """Leaders go back to their preferred replicas by themselves."""
 
+from dataclasses import replace
+
+import pytest
+
 from controller_core.controller.balance import FIRST_LOOK_AFTER_MS
+from controller_core.model.ids import PartitionId
+from controller_core.model.metadata import ReplicaAssignment
+from controller_core.zk import codecs, paths
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, tp
 from tests.unit.controller.process import ProcessSettings
@@ -65,3 +72,60 @@ async def test_a_controller_that_lost_its_role_gives_nothing_back(cluster: Clust
     await former.stop()
     await cluster.settle(INTERVAL_MS)
     assert cluster.leadership(ORDERS)[0] == 2
+
+
+async def test_a_topic_on_its_way_out_is_left_alone(cluster: Cluster) -> None:
+    await moved_leader(cluster)
+    cluster.kill_broker(3)
+    await cluster.settle(0)
+    cluster.request_deletion("orders")
+    await cluster.settle(INTERVAL_MS)
+    assert cluster.leadership(ORDERS)[0] != 1
+    assert cluster.active.metric("kontroller_topics_ineligible_to_delete") == 1
+
+
+async def test_a_partition_that_is_being_reassigned_gets_its_leader_back_too(cluster: Cluster) -> None:
+    await moved_leader(cluster)
+    cluster.start_broker(4)
+    cluster.request_reassignment({ORDERS: [1, 2, 4]})
+    await cluster.settle(INTERVAL_MS)
+    assert cluster.active.metric("kontroller_reassigning_partitions") == 1, "4 is not in sync yet"
+    assert cluster.leadership(ORDERS)[0] == 1
+
+
+@pytest.mark.parametrize(("missed", "is_rebalanced"), [(1, False), (2, True)])
+async def test_a_broker_may_miss_some_of_its_leaderships(cluster: Cluster, missed: int, is_rebalanced: bool) -> None:
+    cluster.settings = ProcessSettings(auto_leader_rebalance_enable=True, leader_imbalance_per_broker_percentage=10)
+    cluster.start_brokers(1, 2)
+    for number in range(10):
+        cluster.create_topic(f"topic-{number}", [1, 2])
+    await cluster.serve()
+    elsewhere = [tp(f"topic-{number}") for number in range(missed)]
+    await cluster.settle()
+    for partition in elsewhere:
+        cluster.fail_log_dir(1, partition)
+    await cluster.settle()
+    cluster.broker(1).offline.clear()
+    cluster.fail_log_dir(1)
+    await cluster.replicate()
+    assert [cluster.leadership(partition) for partition in elsewhere] == [(2, [2, 1])] * missed
+    await cluster.settle(INTERVAL_MS)
+    assert all((cluster.leadership(partition)[0] == 1) is is_rebalanced for partition in elsewhere)
+
+
+async def test_a_partition_without_replicas_stops_nobody(cluster: Cluster) -> None:
+    """Whoever emptied the list; Kafka's tools refuse to."""
+    cluster.settings = ProcessSettings(auto_leader_rebalance_enable=True)
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2])
+    await cluster.settle()
+    nobody = {PartitionId(0): ReplicaAssignment(replicas=())}
+    content = replace(cluster.topic("orders"), partitions=nobody)
+    await cluster.active.kill()
+    cluster.put(paths.topic(ORDERS.topic), codecs.encode_topic(content))
+    await cluster.serve(1001)
+    cluster.request_election(ORDERS)
+    await cluster.settle(INTERVAL_MS)
+    assert cluster.active.metric("kontroller_preferred_replica_imbalance") == 1
+    assert not cluster.exists(paths.PREFERRED_REPLICA_ELECTION)

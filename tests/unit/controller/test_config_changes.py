@@ -101,3 +101,31 @@ async def test_a_notification_that_others_removed_meanwhile_is_nothing(leaderles
     leaderless.write(Create(path=f"{paths.CONFIG_CHANGES}/config_change_0000000500", data=b""))
     await leaderless.settle()
     assert leaderless.leadership(ORDERS) == (-1, [1])
+
+
+@pytest.mark.parametrize("name", ["zzz", "config_change_", "config_change_9999999999x"])
+async def test_what_else_lies_beside_the_notifications_hides_none(leaderless: Cluster, name: str) -> None:
+    leaderless.write(Create(path=f"{paths.CONFIG_CHANGES}/{name}"))
+    await leaderless.settle()
+    leaderless.alter_config("topics/orders", UNCLEAN)
+    await leaderless.settle()
+    assert leaderless.leadership(ORDERS) == (2, [2])
+
+
+async def test_many_changes_are_one_event(leaderless: Cluster) -> None:
+    counted = "kontroller_event_time_seconds_count"
+    before = leaderless.active.metric(counted, event="ConfigsChanged") or 0
+    for _ in range(50):
+        leaderless.alter_config("topics/other", {"retention.ms": "1"})
+    leaderless.alter_config("topics/orders", UNCLEAN)
+    await leaderless.settle()
+    assert leaderless.leadership(ORDERS) == (2, [2])
+    assert leaderless.active.metric(counted, event="ConfigsChanged") == before + 1
+
+
+async def test_a_change_while_nobody_was_in_charge_counts_for_the_next_controller(leaderless: Cluster) -> None:
+    await leaderless.active.kill()
+    leaderless.alter_config("topics/orders", UNCLEAN)
+    await leaderless.serve(1001)
+    assert leaderless.leadership(ORDERS) == (2, [2])
+    assert leaderless.leadership(OTHER) == (-1, [1])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from structlog.testing import capture_logs
 
-from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import paths
 from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_no_surprises, assert_sound
@@ -165,6 +165,29 @@ class ClusterMachine(RuleBasedStateMachine):
     def resume(self, number: int) -> None:
         self.cluster.broker(number).resume()
 
+    @rule(number=brokers, name=topics, partition=st.integers(0, 3), rest=st.booleans())
+    def lose_log_dir(self, number: int, name: str, partition: int, rest: bool) -> None:
+        async def act() -> None:
+            if number in self.cluster.live:
+                self.cluster.fail_log_dir(number, tp(name, partition))
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(number=brokers, rest=st.booleans())
+    def start_with_log_dirs_repaired(self, number: int, rest: bool) -> None:
+        self.run(self._repair(number))
+        self.do(rest=rest)
+
+    async def _repair(self, number: int) -> None:
+        self.cluster.broker(number).offline.clear()
+        self.stopping.discard(number)
+        if number in self.cluster.live:
+            self.cluster.bounce_broker(number)
+        else:
+            self.cluster.start_broker(number)
+            self.expired.discard(number)
+
     @rule(number=brokers)
     def shut_down(self, number: int) -> None:
         async def act() -> None:
@@ -305,14 +328,10 @@ class ClusterMachine(RuleBasedStateMachine):
         await self.cluster.close()
 
     async def _end(self) -> None:
-        """All brokers come back, and then everything that was asked for is done."""
+        """All brokers come back with all their logs, and then everything that was asked for is done."""
         await self._come_to_rest()
         for number in BROKERS:
-            if BrokerId(number) not in self.cluster.live:
-                self.cluster.start_broker(number)
-                self.expired.discard(number)
-            else:
-                self.cluster.bounce_broker(number)
+            await self._repair(number)
         await self._come_to_rest()
         await self.cluster.replicate()
         await self._come_to_rest()

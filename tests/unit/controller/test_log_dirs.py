@@ -4,11 +4,12 @@ import pytest
 
 from controller_core.controller.events import BrokerAnswered
 from controller_core.model.ids import BrokerEpoch, BrokerId, TopicName
-from controller_core.wire.messages import LeaderAndIsrRequest
+from controller_core.wire.messages import ErrorCode, LeaderAndIsrRequest
 from controller_core.zk import paths
 from controller_core.zk.session import Create, CreateMode
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.process import ProcessSettings
 
 HIT, SPARED, ALONE = tp("hit"), tp("spared"), tp("alone")
 
@@ -162,3 +163,57 @@ async def test_a_deletion_waits_for_the_replica_in_a_failed_directory(served: Cl
     assert not served.exists(paths.topic(TopicName("hit")))
     assert HIT not in served.broker(2).logs
     assert_sound(served)
+
+
+async def test_a_partition_that_is_served_again_without_a_restart_gets_its_leader_back(served: Cluster) -> None:
+    served.fail_log_dir(1, ALONE)
+    await served.settle()
+    assert served.broker(3).metadata.partitions[ALONE].offline_replicas == (1,)
+    served.broker(1).offline.clear()
+    served.fail_log_dir(1)
+    await served.settle()
+    assert served.leadership(ALONE) == (1, [1])
+    assert served.broker(3).metadata.partitions[ALONE].offline_replicas == ()
+    assert_sound(served)
+
+
+async def test_an_answer_about_a_replica_that_was_taken_away_meanwhile_changes_nothing(served: Cluster) -> None:
+    served.broker(1).offline.add(HIT)
+    told = served.broker(1).requests_of(LeaderAndIsrRequest)[0]
+    response = await served.broker(1).handle(told)
+    served.broker(1).offline.clear()
+    served.request_reassignment({HIT: [2, 3]})
+    await served.settle()
+    before = served.leadership(HIT)
+    served.active.term.enqueue(BrokerAnswered(BrokerId(1), served.broker(1).epoch, told, response))
+    await served.settle()
+    assert served.leadership(HIT) == before
+    assert served.active.metric("kontroller_offline_replicas") == 0
+    assert_sound(served)
+
+
+async def test_no_answer_that_says_nothing_of_the_directory_clears_the_mark(served: Cluster) -> None:
+    served.fail_log_dir(1, HIT)
+    await served.settle()
+    request = served.broker(1).requests_of(LeaderAndIsrRequest)[-1]
+    served.broker(1).answer_next_with(ErrorCode.stale_controller_epoch)
+    response = await served.broker(1).handle(request)
+    served.active.term.enqueue(BrokerAnswered(BrokerId(1), served.broker(1).epoch, request, response))
+    await served.settle()
+    served.kill_broker(2)
+    served.kill_broker(3)
+    await served.settle()
+    assert served.leadership(HIT)[0] == -1
+    assert served.active.metric("kontroller_offline_replicas") == 1
+
+
+async def test_leaders_do_not_go_back_to_a_failed_directory(cluster: Cluster) -> None:
+    cluster.settings = ProcessSettings(auto_leader_rebalance_enable=True)
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("hit", [1, 2])
+    await cluster.settle()
+    cluster.fail_log_dir(1, HIT)
+    await cluster.settle(600_000)
+    assert cluster.leadership(HIT) == (2, [2])
+    assert [entry for entry in cluster.logs if entry["event"] == "no leader elected"] == []
