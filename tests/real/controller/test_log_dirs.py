@@ -1,20 +1,33 @@
-"""A real broker loses one of two log directories, and later gets it back."""
+"""A real broker loses one of two log directories, and later gets it back; a real configuration changes."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # documented there, only not re-exported for mypy
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.types import TopicName
 
-from devcluster.kafka import KafkaCluster
+from devcluster import tools
+from devcluster.kafka import Broker, KafkaCluster
 from devcluster.kontroller import ControllerProcess
 from devcluster.processes import wait_until
+from devcluster.requests import send_request
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.controller.clusters import metric
 
 TOPICS = ("one", "two")
 DEADLINE_S = 90
+RECOVERING = 1
 
 
 @pytest.fixture
@@ -36,11 +49,20 @@ def kafka(
 
 
 @pytest.fixture
-def znodes(servers_folder: RunFolder, kafka: KafkaCluster) -> Iterator[ClusterZnodes]:
-    controller = ControllerProcess(servers_folder, kafka.zookeeper_connect, name="disk-controller")
-    with controller, connected_client(kafka.zookeeper_connect) as client:
+def controller(servers_folder: RunFolder, kafka: KafkaCluster) -> Iterator[ControllerProcess]:
+    """It gives leaders back to their preferred replicas every other second."""
+    settings = {"leader_imbalance_check_interval_seconds": 2}
+    with ControllerProcess(
+        servers_folder, kafka.zookeeper_connect, name="disk-controller", settings=settings
+    ) as process:
+        yield process
+        assert "unexpected error" not in process.process.log_path.read_text(errors="replace")
+
+
+@pytest.fixture
+def znodes(kafka: KafkaCluster, controller: ControllerProcess) -> Iterator[ClusterZnodes]:
+    with connected_client(kafka.zookeeper_connect) as client:
         yield ClusterZnodes(client)
-        assert "unexpected error" not in controller.process.log_path.read_text(errors="replace")
 
 
 def folder_of(disks: list[Path], topic: str) -> Path:
@@ -53,8 +75,16 @@ def folder_of(disks: list[Path], topic: str) -> Path:
     return found()[0]
 
 
+def offline_replicas(broker: Broker, topic: str) -> list[int]:
+    """What a broker tells clients about partition 0."""
+    topics = (MetadataRequestTopic(topic_id=None, name=TopicName(topic)),)
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+    answer = send_request(("127.0.0.1", broker.port), request)
+    return [int(replica) for partition in answer.topics[0].partitions for replica in partition.offline_replicas]
+
+
 def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
-    disks: list[Path], kafka: KafkaCluster, znodes: ClusterZnodes
+    disks: list[Path], kafka: KafkaCluster, controller: ControllerProcess, znodes: ClusterZnodes
 ) -> None:
     for topic in TOPICS:
         znodes.create_topic(topic, [[2, 1]])
@@ -67,10 +97,20 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
     wait_until(lambda: znodes.leader("one", 0) == 1, "one is led by the other broker", deadline_s=DEADLINE_S)
     wait_until(lambda: znodes.isr("one", 0) == [1], "the lost replica has left the ISR", deadline_s=DEADLINE_S)
     assert (znodes.leader("two", 0), znodes.isr("two", 0)) == (2, [1, 2]), "the other directory is not affected"
+    wait_until(lambda: offline_replicas(kafka.broker(1), "one") == [2], "clients learn of it", deadline_s=DEADLINE_S)
+    assert not znodes.client.get_children("/log_dir_event_notification")
+
+    controller.restart_whole()
+    wait_until(
+        lambda: metric(controller, "kontroller_offline_replicas") == 1,
+        "the next controller finds out by asking",
+        deadline_s=DEADLINE_S,
+    )
+    assert (znodes.leader("one", 0), znodes.leader("two", 0)) == (1, 2)
+    assert offline_replicas(kafka.broker(1), "two") == []
 
     znodes.create_topic("new", [[2, 1]])
     wait_until(lambda: znodes.is_served("new", [0]), "a new replica goes to the sound directory", deadline_s=DEADLINE_S)
-    assert not znodes.client.get_children("/log_dir_event_notification")
 
     kafka.broker(2).kill()
     lost.unlink()
@@ -81,22 +121,65 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
         "every replica is in sync again",
         deadline_s=DEADLINE_S,
     )
+    wait_until(
+        lambda: all(znodes.leader(topic, 0) == 2 for topic in (*TOPICS, "new")),
+        "the leaders go back by themselves",
+        deadline_s=DEADLINE_S,
+    )
+    assert offline_replicas(kafka.broker(1), "one") == []
 
 
-def test_a_topic_whose_configuration_changes_gets_an_unclean_leader(kafka: KafkaCluster, znodes: ClusterZnodes) -> None:
-    znodes.create_topic("waiting", [[2, 1]])
-    wait_until(lambda: znodes.is_served("waiting", [0]), "it is served", deadline_s=DEADLINE_S)
+def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configuration_changes(
+    kafka: KafkaCluster, controller: ControllerProcess, znodes: ClusterZnodes
+) -> None:
+    waiting = ("by-client", "by-default", "seen")
+    for topic in waiting:
+        znodes.create_topic(topic, [[2, 1]])
+    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "all served", deadline_s=DEADLINE_S)
     kafka.broker(1).stop()
-    wait_until(lambda: znodes.isr("waiting", 0) == [2], "2 alone is in sync", deadline_s=DEADLINE_S)
+    wait_until(
+        lambda: all(znodes.isr(topic, 0) == [2] for topic in waiting), "2 alone is in sync", deadline_s=DEADLINE_S
+    )
     kafka.broker(2).kill()
-    wait_until(lambda: znodes.leader("waiting", 0) == -1, "nobody leads", deadline_s=DEADLINE_S)
+    wait_until(lambda: all(znodes.leader(topic, 0) == -1 for topic in waiting), "nobody leads", deadline_s=DEADLINE_S)
     kafka.broker(1).start()
-    assert (znodes.leader("waiting", 0), znodes.isr("waiting", 0)) == (-1, [2])
+    assert {(znodes.leader(topic, 0), *znodes.isr(topic, 0)) for topic in waiting} == {(-1, 2)}
+    assert metric(controller, "kontroller_unclean_leader_elections_total") == 0
 
-    znodes.change_config("waiting", {"unclean.leader.election.enable": "true"})
-    wait_until(lambda: znodes.leader("waiting", 0) == 1, "1 leads, uncleanly", deadline_s=DEADLINE_S)
-    assert znodes.isr("waiting", 0) == [1]
+    allow_unclean_election(kafka.broker(1), "by-client")
+    wait_until(lambda: znodes.leader("by-client", 0) == 1, "1 leads, uncleanly", deadline_s=DEADLINE_S)
+    assert znodes.isr("by-client", 0) == [1]
+    assert {znodes.leader(topic, 0) for topic in ("by-default", "seen")} == {-1}
+
+    kafka.broker(1).process.send_signal(signal.SIGSTOP)  # so that it does not report at once that it has recovered
+    try:
+        znodes.change_config("seen", {"unclean.leader.election.enable": "true"})
+        wait_until(
+            lambda: znodes.state("seen", 0).get("leader_recovery_state") == RECOVERING, "it is to recover", deadline_s=5
+        )
+    finally:
+        kafka.broker(1).process.send_signal(signal.SIGCONT)
+
+    altered = tools.run_tool(
+        tools.CONFIGS,
+        *("--bootstrap-server", kafka.broker(1).address, "--alter", "--entity-type", "brokers", "--entity-default"),
+        *("--add-config", "unclean.leader.election.enable=true"),
+        timeout_s=DEADLINE_S,
+    )
+    assert altered.returncode == 0, altered.stdout + altered.stderr
+    wait_until(lambda: znodes.leader("by-default", 0) == 1, "so may all others", deadline_s=DEADLINE_S)
+    assert (metric(controller, "kontroller_unclean_leader_elections_total") or 0) >= len(waiting)
 
     kafka.broker(2).start()
-    wait_until(lambda: znodes.is_served("waiting", [0]), "2 follows and is in sync", deadline_s=DEADLINE_S)
-    assert znodes.state("waiting", 0).get("leader_recovery_state", 0) == 0, "the leader has recovered"
+    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "2 is in sync", deadline_s=DEADLINE_S)
+    recovered = {znodes.state(topic, 0).get("leader_recovery_state", 0) for topic in waiting}
+    assert recovered == {0}, "the leaders have recovered"
+
+
+def allow_unclean_election(broker: Broker, topic: str) -> None:
+    """As a program does it, by a request to a broker."""
+    entry = ConfigEntry("unclean.leader.election.enable", "true", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    client = AdminClient({"bootstrap.servers": broker.address})
+    for done in client.incremental_alter_configs([resource], request_timeout=DEADLINE_S).values():
+        done.result(timeout=DEADLINE_S)

@@ -1,17 +1,11 @@
 """What an operator of Kafka watches is there to be scraped."""
 
-import urllib.request
-
 from devcluster.processes import wait_until
-from tests.real.controller.clusters import OurCluster
+from tests.real.controller.clusters import OurCluster, metric
 
 
 def scraped(cluster: OurCluster, name: str) -> float | None:
-    """The value of a metric without labels; None where it is not there."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{cluster.controller.metrics_port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
-    return values[0] if values else None
+    return metric(cluster.controller, name)
 
 
 def test_an_offline_partition_and_a_leader_out_of_place_are_counted(our_cluster: OurCluster) -> None:
