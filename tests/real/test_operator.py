@@ -1,147 +1,28 @@
 """The operator on a real API server, a real ZooKeeper and real brokers: with Kafka's own controller, and with ours."""
 
 import json
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
-from devcluster.kubernetes import CommandError, KubernetesCluster
-from devcluster.ports import accepts, release_port, reserve_port
-from devcluster.processes import ConditionTimeoutError, ManagedProcess, wait_until
+from devcluster.kubernetes import KubernetesCluster
+from devcluster.processes import ConditionTimeoutError, wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.tools import CONFIGS, run_tool
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
-from tests.real.operator_process import WRITE_MARK
+from tests.real.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-PROJECT = Path(__file__).parents[2]
-NAMESPACE = "operated"
-RELEASE = "kontroller"
 CONTROLLERS = ("Kafka", "Kontroller")
-FINALIZER = "kontroller.dev/finalizer"
 
 _numbers = count(1)
-
-
-class Objects:
-    """The objects of the operated namespace, as a user with kubectl sees them."""
-
-    def __init__(self, api: KubernetesCluster) -> None:
-        self._api = api
-
-    def apply(self, kind: str, name: str, spec: dict[str, Any], **metadata: Any) -> None:
-        body = {
-            "apiVersion": "kontroller.dev/v1alpha1",
-            "kind": kind,
-            "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
-            "spec": {"clusterRef": {"name": "demo"}, **spec} if kind != "KafkaCluster" else spec,
-        }
-        self._api.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(body))
-
-    def get(self, kind: str, name: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = self._api.get(kind, name, "--namespace", NAMESPACE)
-        except CommandError as error:
-            if "NotFound" not in str(error):
-                raise
-            return None
-        return found
-
-    def every(self, kind: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = self._api.get(kind, "--namespace", NAMESPACE)["items"]
-        return items
-
-    def status(self, kind: str, name: str) -> dict[str, Any]:
-        status: dict[str, Any] = (self.get(kind, name) or {}).get("status", {})
-        return status
-
-    def condition(self, kind: str, name: str, type_: str = "Ready") -> dict[str, Any]:
-        conditions = self.status(kind, name).get("conditions", [])
-        return next((each for each in conditions if each["type"] == type_), {})
-
-    def delete(self, kind: str, name: str) -> None:
-        self._api.kubectl("delete", kind, name, "--namespace", NAMESPACE, "--wait=false")
-
-    def annotate(self, kind: str, name: str, annotation: str) -> None:
-        self._api.kubectl("annotate", "--overwrite", kind, name, annotation, "--namespace", NAMESPACE)
-
-    def events(self, name: str) -> list[str]:
-        """The reasons of the events about an object."""
-        found = self._api.get("events", "--namespace", NAMESPACE)["items"]
-        return [each["reason"] for each in found if each["involvedObject"]["name"] == name]
-
-    def wait_ready(self, kind: str, name: str, status: str = "True", reason: str | None = None) -> dict[str, Any]:
-        """Waits until Ready is as wanted for the present generation; returns the object."""
-
-        def is_ready() -> bool:
-            found = self.get(kind, name)
-            ready = self.condition(kind, name)
-            return (
-                found is not None
-                and ready.get("status") == status
-                and ready["observedGeneration"] == found["metadata"]["generation"]
-                and reason in (None, ready["reason"])
-            )
-
-        what = f"{kind} {name} has Ready={status} {reason or ''}"
-        try:
-            wait_until(is_ready, what, deadline_s=60)
-        except ConditionTimeoutError as error:
-            raise AssertionError(f"{error}; it is {json.dumps(self.status(kind, name), indent=1)}") from error
-        return self.get(kind, name) or {}
-
-
-class Operator:
-    """An operator process on the API server."""
-
-    def __init__(self, folder: RunFolder, kubeconfig: Path) -> None:
-        self._folder = folder
-        self._kubeconfig = kubeconfig
-        self._port = reserve_port()
-        self.process = self._make(None)
-
-    def start(self, *, die_after: int | None = None) -> None:
-        """Starts; one that is to die is not waited for."""
-        self.process = self._make(die_after)
-        if die_after is None:
-            self.process.start()
-        else:
-            self.process.spawn()
-
-    def wait_until_dead(self) -> None:
-        wait_until(lambda: not self.process.is_running, "the operator has died", deadline_s=60)
-
-    def log(self) -> str:
-        return self.process.log_path.read_text(errors="replace")
-
-    def writes(self) -> Counter[str]:
-        """What was written since the log began, by name."""
-        return Counter(line.removeprefix(WRITE_MARK) for line in self.log().splitlines() if line.startswith(WRITE_MARK))
-
-    def close(self) -> None:
-        self.process.kill()
-        release_port(self._port)
-
-    def _make(self, die_after: int | None) -> ManagedProcess:
-        name = f"operator-{next(_numbers)}"
-        arguments = [NAMESPACE, str(self._port), *([str(die_after)] if die_after else [])]
-        return ManagedProcess(
-            name,
-            [sys.executable, "-m", "tests.real.operator_process", *arguments],
-            log_path=self._folder.log(name),
-            env={"KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": str(PROJECT)},
-            ready=lambda: accepts(self._port),
-        )
 
 
 @pytest.fixture(scope="module", params=CONTROLLERS)
@@ -168,47 +49,15 @@ def znodes(kafka: KafkaCluster) -> Iterator[ClusterZnodes]:
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[Objects]:
     """The namespace with the KafkaCluster `demo`; emptied at the end, with the finalizers that are left."""
-    kubernetes_api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
-    kubernetes_api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    kubernetes_api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
-    _install_chart(kubernetes_api)
-    found = Objects(kubernetes_api)
-    wait_until(lambda: _is_taken(found, kafka), "the KafkaCluster is taken")
-    yield found
-    for kind in ("kafkatopics", "partitionreassignments", "preferredelections", "kafkaclusters"):
-        kubernetes_api.kubectl("delete", kind, "--all", "--namespace", NAMESPACE, "--wait=false")
-        for each in found.every(kind):
-            patch = '{"metadata":{"finalizers":null}}'
-            kubernetes_api.kubectl(
-                "patch", kind, each["metadata"]["name"], "--namespace", NAMESPACE, "--type=merge", "-p", patch
-            )
-
-
-def _install_chart(kubernetes_api: KubernetesCluster) -> None:
-    """Installs the chart, but for the definitions, which all tests share. Nothing runs its pods; its roles are real."""
-    values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{NAMESPACE}}}")
-    chart = str(PROJECT / "charts" / RELEASE)
-    kubernetes_api.helm("upgrade", "--install", RELEASE, chart, "--namespace", NAMESPACE, *values)
-
-
-def _is_taken(objects: Objects, kafka: KafkaCluster) -> bool:
-    """A definition is established a moment before its objects are served."""
-    try:
-        objects.apply("KafkaCluster", "demo", {"zookeeper": {"connect": kafka.zookeeper_connect}})
-    except CommandError:
-        return False
-    return True
+    with operated_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
+        yield found
 
 
 @pytest.fixture
 def operator(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects) -> Iterator[Operator]:
     """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
-    running = Operator(servers_folder, kubernetes_api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator"))
-    running.start()
-    yield running
-    running.close()
-    assert "unexpectedly" not in running.log(), running.log()[-4000:]
+    with running_operator(servers_folder, kubernetes_api) as running:
+        yield running
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from controller_core.model.features import FeatureUpdate
 from controller_core.zk import paths
 from controller_operator.cluster_view import ClusterView
 from controller_operator.feature_requests import UpdateFeatures
@@ -31,6 +32,9 @@ TROUBLE_RETRY_S: Final = 5.0
 REFUSAL_RETRY_S: Final = 60.0
 _ANSWER_SHOWS_S: Final = 2.0
 """After an answer the znode is read again; the server that is read may be a moment behind."""
+_ANSWERED: Final = Verdict.working(
+    Reason.PROGRESSING, "the controller has finalized the levels; they will be seen soon"
+)
 _STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 
@@ -97,30 +101,43 @@ def _change(
     """Asks for what can be asked for, and says what the controller answered to what was."""
     rows = _with_refusals(rows, context)
     asked = {update.feature for reply in context.replies for update in reply.step.updates}
-    trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
-    updates = tuple(row.update for row in rows if row.update)
+    updates = [row.update for row in rows if row.update]
     unasked = tuple(update for update in updates if update.feature not in asked)
-    obstacles = [row.obstacle for row in rows if row.obstacle]
-    steps: tuple[UpdateFeatures, ...] = ()
-    look_again_in_s: float | None = None
-    if trouble is not None:
-        verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
-        look_again_in_s = TROUBLE_RETRY_S
-    elif updates and view.controller is None:
-        verdict = Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nobody finalizes anything")
-    elif unasked:
-        verdict = _asking(resource, rows)
-        steps = (UpdateFeatures(updates=unasked),)
-    elif updates:
-        verdict = Verdict.working(Reason.PROGRESSING, "the controller has finalized the levels; they will be seen soon")
-        look_again_in_s = _ANSWER_SHOWS_S
+    pause = _pause(updates, view, context) or (None if updates else _obstructed(rows))
+    if pause is None and unasked:
+        told = _told_before(resource)
+        rows = [_with_message_told_before(resource, row) for row in rows] if told else rows
+        verdict = told or Verdict.working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
+        steps: tuple[UpdateFeatures, ...] = (UpdateFeatures(updates=unasked),)
+        look_again_in_s = None
     else:
-        verdict = Verdict.stalled(obstacles[0][0], listed(message for _, message in obstacles))
-        is_refused = any(reason is Reason.REQUEST_REFUSED for reason, _ in obstacles)
-        look_again_in_s = REFUSAL_RETRY_S if is_refused else None
+        verdict, look_again_in_s = pause or (_ANSWERED, _ANSWER_SHOWS_S)
+        steps = ()
     verdict, notices = _drift(resource, rows, verdict)
     plan = _plan(resource, view, rows, verdict, context, notices)
     return replace(plan, steps=steps, look_again_in_s=look_again_in_s)
+
+
+def _pause(
+    updates: Sequence[FeatureUpdate], view: ClusterView, context: Context
+) -> tuple[Verdict, float | None] | None:
+    """Why nobody can be asked for the updates now, and when to try again by itself."""
+    trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
+    if trouble is not None:
+        message = f"the controller could not be asked: {trouble}"
+        return Verdict.working(Reason.BROKERS_UNAVAILABLE, message), TROUBLE_RETRY_S
+    if updates and view.controller is None:
+        message = "no controller holds the cluster, so nobody finalizes anything"
+        return Verdict.working(Reason.NO_CONTROLLER, message), None
+    return None
+
+
+def _obstructed(rows: Sequence[FeatureRow]) -> tuple[Verdict, float | None]:
+    """Nothing is left to ask for, and the rest only a person can clear away; a refusal may end by itself."""
+    obstacles = [row.obstacle for row in rows if row.obstacle]
+    is_refused = any(reason is Reason.REQUEST_REFUSED for reason, _ in obstacles)
+    verdict = Verdict.stalled(obstacles[0][0], listed(message for _, message in obstacles))
+    return verdict, REFUSAL_RETRY_S if is_refused else None
 
 
 def _with_refusals(rows: Sequence[FeatureRow], context: Context) -> list[FeatureRow]:
@@ -133,13 +150,19 @@ def _with_refusals(rows: Sequence[FeatureRow], context: Context) -> list[Feature
     ]
 
 
-def _asking(resource: FeatureSet, rows: Sequence[FeatureRow]) -> Verdict:
-    """A request that failed before and is made again changes nothing that is said, until there is an answer."""
+def _told_before(resource: FeatureSet) -> Verdict | None:
+    """What is said of a request that failed before and is made again: nothing new, until there is an answer."""
     ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
-    if ready is not None and ready.reason in _STICKY and ready.observed_generation == resource.metadata.generation:
-        say = Verdict.working if stalled is None else Verdict.stalled
-        return say(ready.reason, ready.message)
-    return Verdict.working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
+    if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
+        return None
+    return (Verdict.working if stalled is None else Verdict.stalled)(ready.reason, ready.message)
+
+
+def _with_message_told_before(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
+    before = next((each for each in resource.status.features if each.name == row.feature.name), None)
+    if row.update is None or before is None or before.message is None:
+        return row
+    return replace(row, obstacle=(Reason.REQUEST_REFUSED, before.message))
 
 
 def _drift(resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict) -> tuple[Verdict, tuple[Notice, ...]]:
