@@ -100,6 +100,15 @@ async def test_two_owners_share_brokers_and_each_leaves_the_other_its_own(served
     assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
 
 
+async def test_one_that_was_set_anew_since_it_was_looked_at_is_not_removed(served: Cluster) -> None:
+    zk = served.zk.session()
+    await set_throttle(zk, OWNER, MOVES, 1000)
+    seen = (await throttles(zk))[OWNER]
+    await set_throttle(zk, OWNER, MOVES, 5)
+    await remove_throttle(zk, OWNER, expected=seen)
+    assert configs(served) == {**THEIRS, **LISTS, **rates(5, 1, 2, 3, 4, 5, 6)}
+
+
 async def test_a_limit_that_lets_nothing_through_is_refused(served: Cluster) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         await set_throttle(served.zk.session(), OWNER, MOVES, 0)
