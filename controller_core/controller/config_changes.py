@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller import partition_machine
+from controller_core.controller import partition_machine, topic_configs
 from controller_core.controller.cluster_state import NO_CONFIG_CHANGE
 from controller_core.controller.events import ConfigsChanged
 from controller_core.controller.term import Term
@@ -31,7 +31,7 @@ async def watch_configs(term: Term) -> None:
 
 
 async def on_configs_changed(term: Term) -> None:
-    """Elects leaders where a changed configuration may allow one. Many changes are looked at together."""
+    """Elects leaders where a changed configuration allows one. Many changes are looked at together."""
     present = await _notifications(term)
     new = [paths.config_change(present[number]) for number in present if number > term.state.last_config_change]
     if not new:
@@ -56,7 +56,8 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
         for partition in term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
         if (every_topic or partition.topic in topics) and not term.state.is_being_deleted(partition.topic)
     ]
-    await partition_machine.to_online(term, waiting)
+    allowed = await topic_configs.allowing_unclean_election(term, {partition.topic for partition in waiting})
+    await partition_machine.to_online(term, [partition for partition in waiting if partition.topic in allowed])
 
 
 async def _notifications(term: Term) -> dict[int, str]:

@@ -25,7 +25,7 @@ from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
 from tests.real.controller.clusters import metric
 
-TOPICS = ("one", "two")
+TOPICS = ("one", "two", "three", "four")
 DEADLINE_S = 90
 RECOVERING = 1
 
@@ -90,39 +90,55 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
         znodes.create_topic(topic, [[2, 1]])
         folder_of(disks, topic)
     lost = folder_of(disks, "one")
-    assert folder_of(disks, "two") != lost, "a broker spreads its partitions over its directories"
+    hit = [topic for topic in TOPICS if folder_of(disks, topic) == lost]
+    spared = [topic for topic in TOPICS if topic not in hit]
+    assert (len(hit), len(spared)) == (2, 2), "a broker spreads its partitions over its directories"
+    doomed = hit[1]
+    wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in TOPICS), "all served", deadline_s=DEADLINE_S)
 
     shutil.rmtree(lost)
     lost.touch()  # a file in its place: nothing can be written there any more
-    wait_until(lambda: znodes.leader("one", 0) == 1, "one is led by the other broker", deadline_s=DEADLINE_S)
-    wait_until(lambda: znodes.isr("one", 0) == [1], "the lost replica has left the ISR", deadline_s=DEADLINE_S)
-    assert (znodes.leader("two", 0), znodes.isr("two", 0)) == (2, [1, 2]), "the other directory is not affected"
+    wait_until(
+        lambda: all((znodes.leader(topic, 0), znodes.isr(topic, 0)) == (1, [1]) for topic in hit),
+        "the other broker leads what is lost, alone",
+        deadline_s=DEADLINE_S,
+    )
+    assert {(znodes.leader(topic, 0), *znodes.isr(topic, 0)) for topic in spared} == {(2, 1, 2)}
     wait_until(lambda: offline_replicas(kafka.broker(1), "one") == [2], "clients learn of it", deadline_s=DEADLINE_S)
     assert not znodes.client.get_children("/log_dir_event_notification")
 
     controller.restart_whole()
     wait_until(
-        lambda: metric(controller, "kontroller_offline_replicas") == 1,
+        lambda: metric(controller, "kontroller_offline_replicas") == len(hit),
         "the next controller finds out by asking",
         deadline_s=DEADLINE_S,
     )
-    assert (znodes.leader("one", 0), znodes.leader("two", 0)) == (1, 2)
-    assert offline_replicas(kafka.broker(1), "two") == []
+    assert {znodes.leader(topic, 0) for topic in hit} == {1}
+    assert {znodes.leader(topic, 0) for topic in spared} == {2}
+    assert offline_replicas(kafka.broker(1), spared[0]) == []
 
     znodes.create_topic("new", [[2, 1]])
     wait_until(lambda: znodes.is_served("new", [0]), "a new replica goes to the sound directory", deadline_s=DEADLINE_S)
+
+    znodes.mark_for_deletion(doomed)
+    wait_until(
+        lambda: metric(controller, "kontroller_topics_ineligible_to_delete") == 1,
+        "a replica that cannot be deleted holds up its topic's deletion",
+        deadline_s=DEADLINE_S,
+    )
+    assert znodes.partitions(doomed)
 
     kafka.broker(2).kill()
     lost.unlink()
     lost.mkdir()
     kafka.broker(2).start()
+    wait_until(lambda: not znodes.partitions(doomed), "now it is deleted", deadline_s=DEADLINE_S)
+    kept = ("one", *spared, "new")
     wait_until(
-        lambda: all(znodes.is_served(topic, [0]) for topic in (*TOPICS, "new")),
-        "every replica is in sync again",
-        deadline_s=DEADLINE_S,
+        lambda: all(znodes.is_served(topic, [0]) for topic in kept), "every replica is in sync", deadline_s=DEADLINE_S
     )
     wait_until(
-        lambda: all(znodes.leader(topic, 0) == 2 for topic in (*TOPICS, "new")),
+        lambda: all(znodes.leader(topic, 0) == 2 for topic in kept),
         "the leaders go back by themselves",
         deadline_s=DEADLINE_S,
     )

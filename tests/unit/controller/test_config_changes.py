@@ -72,9 +72,11 @@ async def test_the_controllers_own_default_goes_before_that_of_all_brokers(leade
 )
 async def test_what_allows_nothing_elects_nobody(leaderless: Cluster, entity: str, config: dict[str, str]) -> None:
     leaderless.write(Create(path=f"{paths.CONFIG}/users"))
+    leaderless.logs.clear()
     leaderless.alter_config(entity, config)
     await leaderless.settle()
     assert leaderless.leadership(ORDERS) == (-1, [1])
+    assert [entry for entry in leaderless.logs if entry["event"] == "no leader elected"] == []
 
 
 async def test_an_unreadable_configuration_never_allows_it(leaderless: Cluster) -> None:
