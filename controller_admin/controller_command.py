@@ -47,6 +47,9 @@ def run(
     default_replication_factor: Annotated[
         int | None, typer.Option(help="Replicas of topics created without saying how many.")
     ] = None,
+    remote_log_storage_system_enable: Annotated[
+        bool | None, typer.Option(help="Whether the brokers have remote storage.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:

@@ -10,6 +10,7 @@ from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, Cre
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.errors import ErrorCode
 
+from controller_core.admin.create_topics import MAX_PARTITIONS_PER_REQUEST, Budget
 from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
 from controller_core.controller import topics
 from controller_core.controller.config_writes import MAX_ZNODE_BYTES
@@ -24,8 +25,6 @@ from controller_core.model.placement import NotEnoughBrokers, place_partitions
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import BadVersion, SetData
-
-_MAX_PARTITIONS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +72,17 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
     entries = Counter(topic.name for topic in asked.values())
     legal = [TopicName(name) for name in entries if topic_names.why_illegal(name) is None]
     znodes = await read_topics(term, legal)
-    twice = Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
+    budget = Budget(MAX_PARTITIONS_PER_REQUEST)
 
     def outcome(topic: CreatePartitionsTopic) -> Growth | Refused:
         if entries[topic.name] > 1:
-            return twice
-        return outcome_of(lambda: _checked(term, topic, znodes.get(TopicName(topic.name))))
+            return Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
+        return outcome_of(lambda: _checked(term, topic, znodes.get(TopicName(topic.name)), budget))
 
     return {at: outcome(topic) for at, topic in asked.items()}
 
 
-def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None) -> Growth:
+def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
     """The topic as it would be; raises `Refused`."""
     name = TopicName(topic.name)
     if name in term.state.deletions:
@@ -100,8 +99,10 @@ def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None)
         raise Refused(ErrorCode.invalid_partitions, message)
     if increment == 0:
         raise Refused(ErrorCode.invalid_partitions, f"Topic already has {len(present)} partitions.")
-    if topic.count > _MAX_PARTITIONS:
-        raise Refused(ErrorCode.invalid_partitions, f"Number of partitions must not be larger than {_MAX_PARTITIONS}.")
+    if topic.count > MAX_PARTITIONS_PER_REQUEST:
+        message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    budget.spend(increment)
     new = [PartitionId(number) for number in range(len(present), topic.count)]
     factor = len(present[PartitionId(0)].replicas) if PartitionId(0) in present else 1
     replicas = _placed(term, name, new, factor) if topic.assignments is None else _given(term, topic, new, factor)
@@ -172,8 +173,7 @@ async def _write(
                 }
             )
         ).failed
-        for growth in (growth for at, growth in remaining.items() if at not in failed):
-            await topics.on_topic_modified(term, growth.name)
+        await topics.on_topics_modified(term, [growth.name for at, growth in remaining.items() if at not in failed])
         again = {at: request.topics[at] for at, error in failed.items() if isinstance(error, BadVersion)}
         gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted meanwhile.")
         settled |= dict.fromkeys(failed.keys() - again.keys(), gone) | await _check(term, again)
@@ -201,15 +201,16 @@ def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
 
 
 def _response(request: CreatePartitionsRequest, outcomes: Outcomes) -> CreatePartitionsResponse:
+    by_name = {topic.name: outcomes[at] for at, topic in enumerate(request.topics)}
     return CreatePartitionsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(
             CreatePartitionsTopicResult(
-                name=topic.name,
-                error_code=outcome.error_code if isinstance(outcome := outcomes[at], Refused) else ErrorCode.none,
+                name=name,
+                error_code=outcome.error_code if isinstance(outcome, Refused) else ErrorCode.none,
                 error_message=outcome.message if isinstance(outcome, Refused) else None,
             )
-            for at, topic in enumerate(request.topics)
+            for name, outcome in by_name.items()
         ),
     )
 

@@ -6,7 +6,7 @@ the same event, so the answer waits only for partitions none of whose replicas i
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -15,7 +15,7 @@ from kio.schema.create_topics.v7.response import CreatableTopicConfigs, Creatabl
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
-from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
+from controller_core.admin.refusals import Refused, outcome_of
 from controller_core.controller import topics
 from controller_core.controller.config_writes import MAX_ZNODE_BYTES, ensure_paths, write_config
 from controller_core.controller.isr import NO_THROTTLE
@@ -25,7 +25,7 @@ from controller_core.model import topic_names
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.placement import place_partitions
-from controller_core.model.topic_configs import complaints, effective
+from controller_core.model.topic_configs import complaints, effective, is_true
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, NodeExists
@@ -33,7 +33,10 @@ from controller_core.zk.session import Create, NodeExists
 NOT_GIVEN: Final = -1
 """A count or factor that the request leaves to the cluster's defaults, or to the assignment."""
 
-_MAX_PARTITIONS: Final = 100_000
+MAX_PARTITIONS_PER_REQUEST: Final = 100_000
+"""So many are created within one event; everybody else's requests wait meanwhile."""
+
+_REMOTE_STORAGE: Final = "remote.storage.enable"
 _TOPIC_SOURCE: Final = i8(1)
 _DEFAULT_SOURCE: Final = i8(5)
 
@@ -45,6 +48,22 @@ class NewTopic:
     name: TopicName
     assignment: TopicAssignment
     config: Mapping[str, str]
+    is_late: bool = False
+    """Whether it is created, and has no leaders yet when the client's time is over."""
+
+
+class Budget:
+    """How many partitions a request may still ask for."""
+
+    def __init__(self, partitions: int) -> None:
+        self._left = partitions
+
+    def spend(self, partitions: int) -> None:
+        """Raises `Refused` where there is not so much left."""
+        if partitions > self._left:
+            message = f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}."
+            raise Refused(ErrorCode.policy_violation, message)
+        self._left -= partitions
 
 
 Outcomes = Mapping[int, NewTopic | Refused]
@@ -61,10 +80,16 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest) -> Answer:
         return _response(request, outcomes)
     if request.timeout <= timedelta():
         return _response(request, _timed_out(outcomes, created))
+    waiting = set(created)
+
+    def outcome(term: Term) -> CreateTopicsResponse | None:
+        waiting.difference_update([name for name in waiting if _has_leaders(term, name)])
+        return None if waiting else _response(request, outcomes)
+
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: None if _leaderless(term, created) else _response(request, outcomes),
-        overdue=lambda term: _response(request, _timed_out(outcomes, _leaderless(term, created))),
+        outcome=outcome,
+        overdue=lambda _: _response(request, _timed_out(outcomes, waiting)),
     )
 
 
@@ -77,12 +102,15 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, New
     entries = Counter(topic.name for topic in asked)
     taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.why_illegal(name) is None])
     normalized = dict(topic_names.by_normalized(term.state.topics))
-    twice = Refused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
+    budget = Budget(MAX_PARTITIONS_PER_REQUEST)
+    prohibited = f"Creation of internal topic {topic_names.CLUSTER_METADATA_TOPIC} is prohibited."
 
     def outcome(topic: CreatableTopic) -> NewTopic | Refused:
+        if TopicName(topic.name) == topic_names.CLUSTER_METADATA_TOPIC:
+            return Refused(ErrorCode.invalid_request, prohibited)
         if entries[topic.name] > 1:
-            return twice
-        new = outcome_of(lambda: _checked(term, topic, taken, normalized))
+            return Refused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
+        new = outcome_of(lambda: _checked(term, topic, taken, normalized, budget))
         if isinstance(new, NewTopic):
             normalized[topic_names.normalized(new.name)] = new.name
         return new
@@ -91,18 +119,20 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, New
 
 
 def _checked(
-    term: Term, topic: CreatableTopic, taken: Mapping[TopicName, str], normalized: Mapping[str, TopicName]
+    term: Term,
+    topic: CreatableTopic,
+    taken: Mapping[TopicName, str],
+    normalized: Mapping[str, TopicName],
+    budget: Budget,
 ) -> NewTopic:
     """The topic as it would be created; raises `Refused`."""
     name = TopicName(topic.name)
-    if name == topic_names.CLUSTER_METADATA_TOPIC:
-        raise Refused(ErrorCode.topic_authorization_failed, "Authorization failed.")
     if name in term.state.topics and name not in term.state.deletions:
         raise Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
-    replicas = _given_replicas(topic) if topic.assignments else _placed_replicas(term, topic)
+    replicas = _given_replicas(topic, budget) if topic.assignments else _placed_replicas(term, topic, budget)
     illegal = topic_names.why_illegal(name)
     if illegal is not None:
         raise Refused(ErrorCode.invalid_topic_exception, illegal)
@@ -112,46 +142,60 @@ def _checked(
     if other is not None:
         raise Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
     _check_replicas(term, replicas)
-    config = {config.name: config.value for config in topic.configs if config.value is not None}
-    wrong = complaints(config)
-    if wrong:
-        raise Refused(ErrorCode.invalid_config, "; ".join(wrong))
+    config = _checked_config(term, topic)
     assignment = TopicAssignment(
         topic_id=term.clock.new_topic_id(),
         partitions={PartitionId(number): ReplicaAssignment(replicas=replicas[number]) for number in sorted(replicas)},
     )
     if len(codecs.encode_topic(assignment)) + len(codecs.encode_config(config)) > MAX_ZNODE_BYTES:
-        raise Refused(ErrorCode.invalid_partitions, f"{len(replicas)} partitions are more than fit into one znode.")
+        message = f"{len(replicas)} partitions and the configuration are more than fit into one write to ZooKeeper."
+        raise Refused(ErrorCode.invalid_partitions, message)
     return NewTopic(name=name, assignment=assignment, config=config)
 
 
-def _given_replicas(topic: CreatableTopic) -> dict[PartitionId, tuple[BrokerId, ...]]:
+def _checked_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
+    config = {config.name: config.value for config in topic.configs if config.value is not None}
+    wrong = complaints(config)
+    if not wrong and is_true(config.get(_REMOTE_STORAGE, "")) and not term.settings.remote_log_storage_system_enable:
+        wrong = [
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        ]
+    if wrong:
+        raise Refused(ErrorCode.invalid_config, "; ".join(wrong))
+    return config
+
+
+def _given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
     if topic.num_partitions != NOT_GIVEN or topic.replication_factor != NOT_GIVEN:
         raise Refused(
             ErrorCode.invalid_request,
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
             "Both cannot be used at the same time.",
         )
+    budget.spend(len(topic.assignments))
     return {
         PartitionId(assignment.partition_index): tuple(BrokerId(broker) for broker in assignment.broker_ids)
         for assignment in topic.assignments
     }
 
 
-def _placed_replicas(term: Term, topic: CreatableTopic) -> dict[PartitionId, tuple[BrokerId, ...]]:
+def _placed_replicas(term: Term, topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
     settings = term.settings
     count = settings.num_partitions if topic.num_partitions == NOT_GIVEN else topic.num_partitions
     factor = settings.default_replication_factor if topic.replication_factor == NOT_GIVEN else topic.replication_factor
     if count <= 0:
         raise Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
-    if count > _MAX_PARTITIONS:
-        raise Refused(ErrorCode.invalid_partitions, f"Number of partitions must not be larger than {_MAX_PARTITIONS}.")
+    if count > MAX_PARTITIONS_PER_REQUEST:
+        message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
+        raise Refused(ErrorCode.invalid_partitions, message)
     if factor <= 0:
         raise Refused(ErrorCode.invalid_replication_factor, "Replication factor must be larger than 0.")
     racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
     if factor > len(racks):
         message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
         raise Refused(ErrorCode.invalid_replication_factor, message)
+    budget.spend(count)
     return place_partitions(TopicName(topic.name), map(PartitionId, range(count)), factor, racks)
 
 
@@ -184,7 +228,7 @@ async def _taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, st
 
 async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refused]:
     """Writes each topic with its configuration and makes the controller create its partitions; returns who was late."""
-    await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS])
+    await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKERS, paths.TOPICS])
     late: dict[int, Refused] = {}
     remaining = dict(wanted)
     while remaining:
@@ -211,18 +255,14 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
     return late
 
 
-def _leaderless(term: Term, names: Iterable[TopicName]) -> list[TopicName]:
-    return [
-        name
-        for name in names
-        if not all(term.state.is_leader_live(partition) for partition in term.state.partitions_of(name))
-    ]
+def _has_leaders(term: Term, name: TopicName) -> bool:
+    return all(term.state.is_leader_live(partition) for partition in term.state.partitions_of(name))
 
 
 def _timed_out(outcomes: Outcomes, names: Iterable[TopicName]) -> Outcomes:
     late = set(names)
     return {
-        at: TIMED_OUT if isinstance(outcome, NewTopic) and outcome.name in late else outcome
+        at: replace(outcome, is_late=True) if isinstance(outcome, NewTopic) and outcome.name in late else outcome
         for at, outcome in outcomes.items()
     }
 
@@ -243,10 +283,14 @@ def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: b
             error_message=outcome.message,
             configs=(),
         )
+    topic_id = outcome.assignment.topic_id if is_created else None
+    if outcome.is_late:
+        code = ErrorCode.request_timed_out
+        return CreatableTopicResult(name=topic.name, topic_id=topic_id, error_code=code, error_message=None, configs=())
     partitions = outcome.assignment.partitions
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=outcome.assignment.topic_id if is_created else None,
+        topic_id=topic_id,
         error_code=ErrorCode.none,
         error_message=None,
         num_partitions=i32(len(partitions)),

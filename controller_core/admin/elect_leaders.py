@@ -37,7 +37,7 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> ElectLea
     if election is None:
         return refusal(request, ErrorCode.invalid_request)
     asked = _asked(request)
-    partitions = asked if asked is not None else list(term.state.all_partitions())
+    partitions = asked if asked is not None else _known_to_clients(term)
     refused = {partition: why for partition in partitions if (why := _why_not(term, partition, election)) is not None}
     wanted = [partition for partition in partitions if partition not in refused]
     not_elected = await partition_machine.to_online(term, wanted, election)
@@ -71,6 +71,11 @@ def _asked(request: ElectLeadersRequest) -> list[TopicPartition] | None:
     )
 
 
+def _known_to_clients(term: Term) -> list[TopicPartition]:
+    """All partitions but those that brokers do not know: never led so far, or on their way out."""
+    return [partition for partition in term.state.states if partition.topic not in term.state.deletions]
+
+
 def _why_not(term: Term, partition: TopicPartition, election: Election) -> Refused | None:
     if not term.state.has(partition):
         return Refused(ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
@@ -81,7 +86,8 @@ def _why_not(term: Term, partition: TopicPartition, election: Election) -> Refus
         is_right = term.state.is_leader_live(partition)
     else:
         is_right = state is not None and state.leader_and_isr.leader == term.state.assignment(partition).preferred
-    return Refused(ErrorCode.election_not_needed) if is_right else None
+    message = "Leader election not needed for topic partition."
+    return Refused(ErrorCode.election_not_needed, message) if is_right else None
 
 
 def _response(error_code: ErrorCode, results: Iterable[tuple[TopicPartition, Refused | None]]) -> ElectLeadersResponse:

@@ -58,6 +58,11 @@ class Settings(Protocol):
         """The replicas of each partition of a topic that is created without saying how many."""
         ...
 
+    @property
+    def remote_log_storage_system_enable(self) -> bool:
+        """Whether brokers have remote storage; those that do not refuse to start with topics that want it."""
+        ...
+
 
 class Counts(Protocol):
     """What operations count of what they do."""

@@ -6,7 +6,7 @@ exist, and is replaced before anything else happens to the partition.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -90,29 +90,42 @@ async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) 
 
 
 async def on_topic_modified(term: Term, topic: TopicName) -> None:
-    """A topic's znode was written: partitions that are not known yet are new; all else in it is not taken from there."""
-    known = term.state.topics.get(topic)
-    if known is None:
-        await on_topics_changed(term)  # its znode could not be read before, and perhaps can be now
-        return
-    znode = (await read_topics(term, [topic], watched=True)).get(topic)
-    if znode is None or znode.czxid != known.czxid:
-        return
-    if known.topic_id is not None and znode.content.topic_id != known.topic_id:
-        log.error("topic znode was rewritten without its topic id, which is restored", topic=topic)
-        await _make_sound(term, {topic: znode})
-    added = [TopicPartition(topic, p) for p in znode.content.partitions if p not in known.partitions]
-    if not added:
-        return
-    if topic in term.state.deletions:
-        await _take_back(term, topic)
-        return
-    content = (await _make_sound(term, {topic: znode}))[topic]
-    for partition in added:
+    """A topic's znode was written."""
+    await on_topics_modified(term, [topic])
+
+
+async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
+    """Topics' znodes were written: partitions that are not known yet are new; all else is not taken from there."""
+    if not all(name in term.state.topics for name in topics):
+        await on_topics_changed(term)  # a znode could not be read before, and perhaps can be now
+    read = await read_topics(term, [name for name in topics if name in term.state.topics], watched=True)
+    znodes = {name: znode for name, znode in read.items() if znode.czxid == term.state.topics[name].czxid}
+    without_id = {name: znode for name, znode in znodes.items() if _lost_its_id(term, name, znode)}
+    for name in without_id:
+        log.error("topic znode was rewritten without its topic id, which is restored", topic=name)
+    await _make_sound(term, without_id)
+    grown = {name: znode for name, znode in znodes.items() if _added(term, name, znode.content)}
+    for name in grown:
+        if name in term.state.deletions:
+            await _take_back(term, name)
+    contents = await _make_sound(term, {name: z for name, z in grown.items() if name not in term.state.deletions})
+    added = [(partition, content) for name, content in contents.items() for partition in _added(term, name, content)]
+    for partition, content in added:
         term.state.set_assignment(partition, content.partitions[partition.partition])
-    log.info("new partitions", topic=topic, partitions=sorted(partition.partition for partition in added))
-    await on_new_partition_creation(term, added)
-    term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
+    if added:
+        log.info("new partitions", topics=sorted(contents), partitions=len(added))
+        await on_new_partition_creation(term, [partition for partition, _ in added])
+        term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
+
+
+def _lost_its_id(term: Term, name: TopicName, znode: TopicZnode) -> bool:
+    topic_id = known_id(term, name)
+    return topic_id is not None and znode.content.topic_id != topic_id
+
+
+def _added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
+    known = term.state.topics[name].partitions
+    return [TopicPartition(name, partition) for partition in content.partitions if partition not in known]
 
 
 async def _take_back(term: Term, topic: TopicName) -> None:

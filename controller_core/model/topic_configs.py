@@ -69,7 +69,12 @@ def complaints(config: Mapping[str, str]) -> list[str]:
 
 def effective(config: Mapping[str, str]) -> dict[str, str]:
     """All keys with the values that a topic has where brokers have Kafka's defaults: the overrides, and the defaults."""
-    return {key: config.get(key, known.default) for key, known in TOPIC_CONFIGS.items()}
+    return {key: config.get(key, known.default).strip() for key, known in TOPIC_CONFIGS.items()}
+
+
+def is_true(value: str) -> bool:
+    """Whether Kafka reads the value of a boolean as true."""
+    return value.strip().lower() == "true"
 
 
 def _contradictions(config: Mapping[str, str]) -> list[str]:
@@ -80,11 +85,11 @@ def _contradictions(config: Mapping[str, str]) -> list[str]:
         found.append(
             f"conflict topic config setting min.compaction.lag.ms ({lag}) > max.compaction.lag.ms ({most_lag})"
         )
-    if _is_true(values["remote.log.copy.disable"]) or _is_true(values["remote.log.delete.on.disable"]):
+    if is_true(values["remote.log.copy.disable"]) or is_true(values["remote.log.delete.on.disable"]):
         found.append(
             "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
         )
-    if _is_true(values["remote.storage.enable"]):
+    if is_true(values["remote.storage.enable"]):
         found.extend(_remote_contradictions(values))
     return found
 
@@ -101,10 +106,6 @@ def _remote_contradictions(values: Mapping[str, str]) -> list[str]:
                 f"Value must not be -1 or more than retention.{unit} property value: {total}"
             )
     return found
-
-
-def _is_true(value: str) -> bool:
-    return value.strip().lower() == "true"
 
 
 def _number(type_: ConfigType, default: int, low: int | None, high: int | None = None) -> TopicConfig:

@@ -19,7 +19,7 @@ def why_illegal(name: str) -> str | None:
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in _RESERVED:
-        return f'Topic name is invalid: \'{name}\' cannot be "." or ".."'
+        return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_LENGTH:
         return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {MAX_LENGTH}"
     if not _LEGAL.fullmatch(name):

@@ -55,6 +55,9 @@ class ControllerProcessSettings(BaseSettings):
     default_replication_factor: int = Field(
         default=1, ge=1, description="Replicas of each partition of topics created without saying how many."
     )
+    remote_log_storage_system_enable: bool = Field(
+        default=False, description="Whether the brokers have it, so that topics may be created with remote storage."
+    )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("listen")

@@ -115,8 +115,17 @@ async def test_too_few_brokers_for_the_replicas_of_the_topic_are_said(served: Cl
     assert await codes(served, topic("orders", 3)) == [ErrorCode.invalid_replication_factor]
 
 
-async def test_a_topic_that_stands_twice_is_refused_twice(served: Cluster) -> None:
-    assert await codes(served, topic("orders", 3), topic("orders", 4)) == [ErrorCode.invalid_request] * 2
+async def test_a_topic_that_stands_twice_is_refused_once(served: Cluster) -> None:
+    assert await codes(served, topic("orders", 3), topic("orders", 4)) == [ErrorCode.invalid_request]
+
+
+async def test_many_topics_grow_in_one_request(served: Cluster) -> None:
+    for number in range(200):
+        served.create_topic(f"many-{number}", [1])
+    await served.settle()
+    assert set(await codes(served, *(topic(f"many-{number}", 3) for number in range(200)))) == {ErrorCode.none}
+    assert all(served.leadership(tp(f"many-{number}", 2))[0] in (1, 2, 3) for number in range(200))
+    assert_sound(served)
 
 
 async def test_validation_alone_changes_nothing(served: Cluster) -> None:

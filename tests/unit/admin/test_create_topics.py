@@ -21,6 +21,7 @@ from controller_core.model.ids import TopicName
 from controller_core.zk import codecs, paths
 from tests.unit.controller.checks import assert_sound, simulated_cluster
 from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.process import ProcessSettings
 
 
 def topic(
@@ -113,7 +114,7 @@ async def test_what_is_not_said_is_the_clusters_default(served: Cluster) -> None
         (topic(".", 1, 1), ErrorCode.invalid_topic_exception),
         (topic("x" * 250, 1, 1), ErrorCode.invalid_topic_exception),
         (topic("\0", 1, 1), ErrorCode.invalid_topic_exception),
-        (topic("__cluster_metadata", 1, 1), ErrorCode.topic_authorization_failed),
+        (topic("__cluster_metadata", 1, 1), ErrorCode.invalid_request),
         (topic("a", assignment={0: [1, 2], 1: [1]}), ErrorCode.invalid_replica_assignment),
         (topic("a", assignment={0: [1, 1]}), ErrorCode.invalid_replica_assignment),
         (topic("a", assignment={0: []}), ErrorCode.invalid_replica_assignment),
@@ -122,6 +123,11 @@ async def test_what_is_not_said_is_the_clusters_default(served: Cluster) -> None
         (topic("a", assignment={0: [1000]}), ErrorCode.invalid_replica_assignment),
         (topic("a", 1, 1, config={"no.such.key": "1"}), ErrorCode.invalid_config),
         (topic("a", 1, 1, config={"retention.ms": "soon"}), ErrorCode.invalid_config),
+        (topic("a", 1, 1, config={"remote.storage.enable": "true"}), ErrorCode.invalid_config),
+        (
+            topic("a", 1, 1, config={"leader.replication.throttled.replicas": "0:1," * 200_000 + "0:1"}),
+            ErrorCode.invalid_partitions,
+        ),
     ],
 )
 async def test_what_cannot_be_created_is_refused_and_leaves_nothing(
@@ -212,6 +218,27 @@ async def test_a_configuration_that_a_deleted_topic_left_is_replaced(served: Clu
 async def test_ten_thousand_topics_in_one_request_are_answered(served: Cluster) -> None:
     names = [f"bad name {number}" for number in range(10_000)]
     assert set(await codes(served, *(topic(name, 1, 1) for name in names))) == {ErrorCode.invalid_topic_exception}
+
+
+async def test_a_request_is_refused_what_would_keep_everybody_else_waiting(served: Cluster) -> None:
+    topics = [topic(f"large-{number}", 40_000, 1) for number in range(10)]
+    response = await served.request(request(*topics, validate_only=True))
+    answered = [result.error_code for result in response.topics]
+    assert answered == [ErrorCode.none] * 2 + [ErrorCode.policy_violation] * 8
+
+
+async def test_what_is_late_has_its_id_all_the_same(served: Cluster) -> None:
+    response = await served.request(request(topic("orders", 1, 1), timeout_ms=-5))
+    assert response.topics[0].error_code is ErrorCode.request_timed_out
+    assert response.topics[0].topic_id == served.topic("orders").topic_id
+
+
+async def test_remote_storage_needs_brokers_that_have_it() -> None:
+    async with simulated_cluster() as cluster:
+        cluster.settings = ProcessSettings(remote_log_storage_system_enable=True)
+        cluster.start_brokers(1)
+        await cluster.serve()
+        assert await codes(cluster, topic("cold", 1, 1, config={"remote.storage.enable": " True"})) == [ErrorCode.none]
 
 
 async def test_no_topics_are_an_empty_answer(served: Cluster) -> None:

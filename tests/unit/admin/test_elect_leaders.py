@@ -65,6 +65,15 @@ async def test_of_all_partitions_only_those_are_answered_that_needed_an_election
     assert await codes(served, request(PREFERRED, everything=True)) == {tp("moved"): ErrorCode.none}
 
 
+async def test_of_all_partitions_those_that_brokers_do_not_know_are_not_answered(served: Cluster) -> None:
+    served.create_topic("waiting", [9])
+    await served.settle()
+    assert await codes(served, request(UNCLEAN, everything=True)) == {}
+    assert await codes(served, request(UNCLEAN, tp("waiting"))) == {
+        tp("waiting"): ErrorCode.eligible_leaders_not_available
+    }
+
+
 async def test_a_preferred_replica_that_cannot_lead_is_named(served: Cluster) -> None:
     served.kill_broker(1)
     await served.settle()

@@ -42,6 +42,7 @@ class ProcessSettings:
     delete_topic_enable: bool = True
     num_partitions: int = 1
     default_replication_factor: int = 1
+    remote_log_storage_system_enable: bool = False
     zookeeper_timeout_ms: int = 60_000
 
 
