@@ -101,6 +101,9 @@ def _expect_soundness(soak: Soak) -> None:
 
     with suppress(ConditionTimeoutError):
         wait_until(is_sound, "the cluster is as it should be", deadline_s=_REST_DEADLINE_S)
+    for broker, view in soak.snapshot().brokers.items():
+        for name in sorted(view.abandoned if view else ()):
+            soak.stage.say(f"[yellow]broker {broker} made the directory {name} and gave it up, as Kafka does[/]")
     _expect_none(soak.stage, wrong, "all is as it should be in ZooKeeper, in the brokers' metadata and on their disks")
 
 

@@ -33,6 +33,8 @@ class BrokerView:
     brokers: frozenset[int]
     logs: frozenset[str]
     """The names of its log directories, `topic-0` for a replica and more for one that is being deleted."""
+    abandoned: frozenset[str] = frozenset()
+    """Directories that never became a replica's log, see `is_abandoned`; they are not among the logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,8 @@ def _view(address: tuple[str, int], folder: Path) -> BrokerView | None:
         answer = send_request(address, MetadataRequest(topics=None, include_topic_authorized_operations=False))
     except (OSError, ConnectionClosed):
         return None
+    directories = [path for path in folder.iterdir() if path.is_dir()]
+    abandoned = {path.name for path in directories if path.exists() and is_abandoned(path)}
     partitions = {
         (str(topic.name), int(partition.partition_index)): partition
         for topic in answer.topics
@@ -110,8 +114,24 @@ def _view(address: tuple[str, int], folder: Path) -> BrokerView | None:
             )
             for name, found in partitions.items()
         },
-        logs=frozenset(path.name for path in folder.iterdir() if path.is_dir()),
+        logs=frozenset(path.name for path in directories if path.name not in abandoned),
+        abandoned=frozenset(abandoned),
     )
+
+
+def is_abandoned(directory: Path) -> bool:
+    """Whether it is what a broker leaves when its session ends between the making of a directory and of the log in it.
+
+    Kafka reads the topic's configuration in between, gives up without removing the directory, and knows nothing of it
+    until it starts again, so no controller can make it delete that. Every log that was ever served has its topic's id in
+    `partition.metadata`.
+    """
+    try:
+        return not (directory / "partition.metadata").exists() and all(
+            path.stat().st_size == 0 for path in directory.glob("*.log")
+        )
+    except FileNotFoundError:
+        return False  # It is being deleted right now.
 
 
 def _state(znode: Mapping[str, Any]) -> State:
