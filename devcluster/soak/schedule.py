@@ -71,7 +71,8 @@ _FACTORS: Final = (1, 2, 3, 3, 3)
 
 _CONFIGS: Final = {
     "retention.ms": ("86400000", "604800000", "-1"),
-    "segment.bytes": ("16384", "1048576"),
+    # Not below what a follower fetches at once (replica.fetch.max.bytes): it could never append that.
+    "segment.bytes": ("4194304", "16777216"),
     "max.message.bytes": ("1048588", "2097164"),
 }
 
