@@ -80,6 +80,8 @@ class ClusterState:
     """Brokers, topics, and the state of every partition and replica."""
 
     def __init__(self) -> None:
+        self.is_loaded = False
+        """Whether everything has been read: what is not here until then may exist."""
         self.brokers: dict[BrokerId, Broker] = {}
         self.shutting_down: set[BrokerId] = set()
         self.topics: dict[TopicName, Topic] = {}

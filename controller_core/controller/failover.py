@@ -73,6 +73,7 @@ async def _load(term: Term) -> list[TopicPartition]:
     await deletion.load_deletions(term)
     await ledger.load(term)
     await deleted_topics.load(term)
+    term.state.is_loaded = True
     log.info(
         "cluster loaded",
         brokers=sorted(term.state.brokers),

@@ -16,8 +16,9 @@ from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import registered_brokers
 from controller_core.model.ids import BrokerId
 from controller_core.process.http import serve_metrics
+from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
-from controller_core.wire.listener import Listener, OwnedApi
+from controller_core.wire.listener import Listener
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.kazoo_session import KazooSession
 from controller_core.zk.session import ZkSession
@@ -67,17 +68,12 @@ def _assemble(
     endpoint = settings.endpoint
     own_id = BrokerId(settings.id)
 
-    def relay_target() -> tuple[str, int] | None:
-        term = controller.term
-        brokers = term.state.brokers.values() if term else ()
-        endpoints = (broker.endpoint(endpoint.listener) for broker in brokers)
-        return next(((found.host, found.port) for found in endpoints if found), None)
-
+    assembly = ListenerAssembly(zk, SERVED_APIS, lambda: controller.term, lambda request: controller.answer(request))
     listener = Listener(
         host=settings.bind.host.strip("[]"),
         port=settings.bind.port,
-        apis=[OwnedApi(api.versions, lambda request: controller.answer(request)) for api in SERVED_APIS],
-        relay_target=relay_target,
+        apis=assembly.apis(),
+        relay_targets=assembly.relay_targets,
     )
     seams = Seams(
         zk=zk,

@@ -6,14 +6,14 @@ is bounded. A controller that resigns closes them all: brokers stay with the con
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
 import structlog
 
-from controller_core.wire.client_connection import ClientConnection, ListenerLimits, RelayTarget
-from controller_core.wire.owned_api import OwnedApi, by_key
+from controller_core.wire.client_connection import ClientConnection, ListenerLimits
+from controller_core.wire.owned_api import Api, LocalApi, OwnedApi, by_key
+from controller_core.wire.upstream import RelayTarget, RelayTargets
 
-__all__ = ["Listener", "ListenerLimits", "OwnedApi", "RelayTarget"]
+__all__ = ["Api", "Listener", "ListenerLimits", "LocalApi", "OwnedApi", "RelayTarget", "RelayTargets"]
 
 log = structlog.get_logger()
 
@@ -28,14 +28,14 @@ class Listener:
         *,
         host: str,
         port: int,
-        apis: Iterable[OwnedApi[Any]],
-        relay_target: RelayTarget,
+        apis: Iterable[Api],
+        relay_targets: RelayTargets,
         limits: ListenerLimits | None = None,
     ) -> None:
         self._host = host
         self._port = port
         self._apis = by_key(apis)
-        self._relay_target = relay_target
+        self._relay_targets = relay_targets
         self._limits = limits or ListenerLimits()
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -75,7 +75,7 @@ class Listener:
             writer.transport.abort()
             return
         connection = ClientConnection(
-            reader, writer, apis=self._apis, relay_target=self._relay_target, limits=self._limits
+            reader, writer, apis=self._apis, relay_targets=self._relay_targets, limits=self._limits
         )
         task = asyncio.create_task(connection.serve())
         self._connections[task] = writer

@@ -1,16 +1,12 @@
-"""Passes on, to a real broker, the requests that the controller does not answer itself.
+"""One connection to a real broker, over which the requests of one client connection are passed on.
 
-Brokers list the controller among the live brokers, so clients take it for one: they ask it for versions, metadata,
-coordinators. Each client connection has an upstream connection of its own, opened with the first such request, and the
-frames pass unread in both directions. To the broker, the client is then at the controller's address and speaks
-PLAINTEXT: authenticated listeners would have to be terminated here.
-
-A broker answers the requests of a connection one at a time and in order, and so does a relay.
+The frames pass unread in both directions. To the broker, the client is then at the controller's address and speaks
+PLAINTEXT: authenticated listeners would have to be terminated here. A broker answers the requests of a connection one
+at a time and in order, and so does a relay.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
@@ -25,24 +21,32 @@ _FIRST_FLEXIBLE_PRODUCE = 9
 
 
 class UpstreamError(Exception):
-    """The broker behind a relay cannot be reached, or closed the connection. The client's connection ends too."""
+    """No broker can be reached, or the one that was asked closed the connection."""
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
 
 
 class Relay:
-    """One upstream connection. `on_close` is called once, when the broker ends the connection."""
+    """One upstream connection."""
 
     def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        max_frame_bytes: int,
-        on_close: Callable[[], None],
+        self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_frame_bytes: int
     ) -> None:
+        self.address = address
         self._writer = writer
         self._answer: asyncio.Future[bytes | None] | None = None
         self._end: UpstreamError | None = None
-        self._on_close = on_close
         self._listening = asyncio.create_task(self._listen(reader, max_frame_bytes))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the broker has ended the connection, or sent what it must not send."""
+        return self._end is not None
 
     async def exchange(self, head: RequestHead, content: bytes) -> bytes | None:
         """Sends a request's content on and returns its response's, or None where the request has no response.
@@ -89,15 +93,11 @@ class Relay:
         self._end = end
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
-        else:
-            self._on_close()
 
 
-async def open_relay(
-    target: tuple[str, int], *, connect_timeout_ms: int, max_frame_bytes: int, on_close: Callable[[], None]
-) -> Relay:
-    """Connects to the broker at a host and port. Raises `UpstreamError`."""
-    host, port = target
+async def open_relay(address: Address, *, connect_timeout_ms: int, max_frame_bytes: int) -> Relay:
+    """Connects to the broker at an address. Raises `UpstreamError`."""
+    host, port = address
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
             reader, writer = await asyncio.open_connection(host, port)
@@ -105,7 +105,7 @@ async def open_relay(
         raise UpstreamError(f"no connection to the broker at {host}:{port} within {connect_timeout_ms} ms") from error
     except OSError as error:
         raise UpstreamError(f"no connection to the broker at {host}:{port}: {error}") from error
-    return Relay(reader, writer, max_frame_bytes, on_close)
+    return Relay(address, reader, writer, max_frame_bytes)
 
 
 def _acks(content: bytes, version: int) -> int:

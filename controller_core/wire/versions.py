@@ -52,6 +52,10 @@ class Versions(Generic[Request]):
             cast(type[RequestPayload], self.newest) if version == self.max else load_request_schema(self.key, version)
         )
 
+    def response_type(self, version: int) -> type[ResponsePayload]:
+        """The response of a version that is served."""
+        return load_response_schema(self.key, version)
+
     def lifted(self, request: RequestPayload) -> Request:
         """The request in the newest version."""
         if isinstance(request, self.newest):

@@ -12,6 +12,8 @@ from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, T
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 
+CLUSTER_ID: Final = "/cluster/id"
+
 BROKERS: Final = "/brokers"
 BROKER_IDS: Final = f"{BROKERS}/ids"
 TOPICS: Final = f"{BROKERS}/topics"

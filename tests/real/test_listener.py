@@ -26,7 +26,7 @@ from controller_core.model.ids import (
     TopicName,
 )
 from controller_core.wire.frames import decode_response, encode_request, read_frame
-from controller_core.wire.listener import Listener, OwnedApi
+from controller_core.wire.listener import Listener, OwnedApi, RelayTarget
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -47,6 +47,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from controller_core.wire.relay import Address
 from controller_core.wire.tcp_link import TcpBrokerLink
 from controller_core.wire.versions import Versions
 from devcluster.kafka import Broker
@@ -77,7 +78,7 @@ class Office:
                 OwnedApi(Versions(AlterPartitionRequest), self.alter_partition),
                 OwnedApi(Versions(AllocateProducerIdsRequest), self.allocate_producer_ids),
             ],
-            relay_target=lambda: ("127.0.0.1", broker.port),
+            relay_targets=lambda: [RelayTarget(address=Address("127.0.0.1", broker.port))],
         )
 
     async def shut_down(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:

@@ -22,6 +22,7 @@ from controller_core.zk.codecs.configs import (
 )
 from controller_core.zk.codecs.controllers import (
     ProducerIdBlock,
+    decode_cluster_id,
     decode_controller,
     decode_controller_epoch,
     decode_producer_id_block,
@@ -55,6 +56,7 @@ __all__ = [
     "ReassignmentPlan",
     "decode_broker",
     "decode_claims",
+    "decode_cluster_id",
     "decode_config",
     "decode_config_change",
     "decode_controller",

@@ -1,4 +1,4 @@
-"""Who is the controller, in which epoch, and which producer ids it gave out last."""
+"""Which cluster it is, who is the controller, in which epoch, and which producer ids it gave out last."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,7 @@ import orjson
 
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, integer, json_object
+from controller_core.zk.codecs.json_fields import MalformedZnode, field, integer, json_object
 
 _CONTROLLER_VERSION: Final = 2
 _NO_KRAFT_EPOCH: Final = -1
@@ -21,6 +21,11 @@ class ProducerIdBlock:
     first: int
     last: int
     broker: BrokerId
+
+
+def decode_cluster_id(data: bytes) -> str:
+    """The id that the first broker gave the cluster. Raises `MalformedZnode`."""
+    return str(field(paths.CLUSTER_ID, json_object(paths.CLUSTER_ID, data), "id", str))
 
 
 def decode_controller(data: bytes) -> BrokerId:

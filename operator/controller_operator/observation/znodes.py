@@ -15,15 +15,13 @@ from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, To
 from controller_core.model.metadata import Broker, PartitionState, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, PreferredElectionPlan, ReassignmentPlan
-from controller_core.zk.codecs.json_fields import field, json_object
 from controller_core.zk.session import ZkNode, ZkVersion
 from controller_operator.cluster_view import MIN_INSYNC_REPLICAS, ClusterView, Controller, ControllerKind, TopicView
 
-CLUSTER_ID: Final = "/cluster/id"
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
 """The znodes whose children are watched."""
 SINGLES: Final = (
-    CLUSTER_ID,
+    paths.CLUSTER_ID,
     paths.CONTROLLER,
     paths.CONTROLLER_EPOCH,
     paths.REASSIGN_PARTITIONS,
@@ -147,8 +145,8 @@ class KnownZnodes:
             self._take_reassignment(data)
         elif path == paths.PREFERRED_REPLICA_ELECTION:
             self._take_preferred_election(data)
-        elif path == CLUSTER_ID:
-            self._cluster_id = field(path, json_object(path, data), "id", str) if data else None
+        elif path == paths.CLUSTER_ID:
+            self._cluster_id = codecs.decode_cluster_id(data) if data else None
         else:
             self._take_broker_defaults(codecs.decode_config(data, path) if data else {})
 

@@ -1,35 +1,43 @@
 """The controller's own port, over real sockets: what is answered here, what is relayed, and what ends a connection."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from kio.schema.api_versions.v3 import ApiVersionsRequest
-from kio.schema.metadata.v9 import MetadataRequest
+from kio.schema.metadata.v0 import MetadataRequest as MetadataRequest0
+from kio.schema.metadata.v9 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v9.request import MetadataRequestTopic
 from kio.schema.produce.v8 import ProduceRequest as ProduceRequest8
 from kio.schema.produce.v9 import ProduceRequest as ProduceRequest9
+from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32Timedelta
+from kio.static.protocol import RequestPayload, ResponsePayload
 from structlog.testing import capture_logs
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from controller_core.wire.frames import (
     decode_response,
     encode_request,
+    encode_response,
     read_correlation_id,
     read_frame,
     read_request_head,
     with_length,
 )
-from controller_core.wire.listener import Listener, ListenerLimits, OwnedApi
+from controller_core.wire.listener import Api, Listener, ListenerLimits, LocalApi, OwnedApi, RelayTarget
 from controller_core.wire.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ErrorCode,
     UpdateMetadataRequest,
 )
+from controller_core.wire.owned_api import AskBroker, NoAnswerNow
+from controller_core.wire.relay import Address
 from controller_core.wire.versions import Versions
 
 DEADLINE_S = 10
@@ -63,12 +71,18 @@ class ScriptedBroker:
     """A broker that keeps what it receives and answers with what `script` makes of it."""
 
     def __init__(self) -> None:
-        self.address: tuple[str, int] | None = None
+        self.address = Address("127.0.0.1", 0)
+        self.is_shutting_down = False
+        self.is_live = True
         self.received: list[bytes] = []
         self.connections = 0
         self.script: Callable[[bytes], bytes | None] = lambda content: with_length(content[4:8] + b"answer")
         self.writers: list[asyncio.StreamWriter] = []
         self.changed = asyncio.Condition()
+
+    @property
+    def target(self) -> RelayTarget:
+        return RelayTarget(address=self.address, is_shutting_down=self.is_shutting_down)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -87,15 +101,27 @@ class ScriptedBroker:
             await self.changed.wait_for(condition)
 
 
-@pytest.fixture
-async def broker() -> AsyncIterator[ScriptedBroker]:
+@asynccontextmanager
+async def scripted_broker() -> AsyncIterator[ScriptedBroker]:
     broker = ScriptedBroker()
     server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
-    broker.address = server.sockets[0].getsockname()
+    broker.address = Address(*server.sockets[0].getsockname())
     yield broker
     server.close()
     for writer in broker.writers:
         writer.close()
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[ScriptedBroker]:
+    async with scripted_broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+async def other_broker() -> AsyncIterator[ScriptedBroker]:
+    async with scripted_broker() as broker:
+        yield broker
 
 
 async def agree(request: ControlledShutdownRequest) -> ControlledShutdownResponse:
@@ -105,15 +131,16 @@ async def agree(request: ControlledShutdownRequest) -> ControlledShutdownRespons
 
 @asynccontextmanager
 async def listening(
-    broker: ScriptedBroker | None = None,
+    *brokers: ScriptedBroker,
+    apis: Iterable[Api] = (),
     answer: Callable[[ControlledShutdownRequest], Awaitable[Any]] = agree,
     **limits: int,
 ) -> AsyncIterator[Listener]:
     listener = Listener(
         host="127.0.0.1",
         port=0,
-        apis=[OwnedApi(Versions(ControlledShutdownRequest), answer)],
-        relay_target=lambda: broker.address if broker is not None else None,
+        apis=[OwnedApi(Versions(ControlledShutdownRequest), answer), *apis],
+        relay_targets=lambda: [broker.target for broker in brokers if broker.is_live],
         limits=ListenerLimits(**limits),
     )
     await listener.start()
@@ -151,16 +178,32 @@ def error_code(content: bytes) -> ErrorCode:
     return decode_response(ControlledShutdownResponse, content).error_code
 
 
-METADATA = encode_request(
-    MetadataRequest(
+def metadata_request() -> MetadataRequest:
+    return MetadataRequest(
         topics=None,
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
-    ),
-    11,
-    "client",
-)
+    )
+
+
+def metadata_of(cluster_id: str) -> MetadataResponse:
+    no_time = i32Timedelta.parse(timedelta())
+    return MetadataResponse(throttle_time=no_time, brokers=(), topics=(), cluster_id=cluster_id)
+
+
+def ask_broker(answer: AskBroker | None) -> Callable[[RequestPayload], Awaitable[AskBroker]]:
+    """What answers a local API with a question to a broker, or with nothing."""
+
+    async def on_request(_: RequestPayload) -> AskBroker:
+        if answer is None:
+            raise NoAnswerNow("not the controller")
+        return answer
+
+    return on_request
+
+
+METADATA = encode_request(metadata_request(), 11, "client")
 
 
 def produce(kind: type[Any], acks: int, correlation_id: int) -> bytes:
@@ -241,17 +284,195 @@ async def test_a_produce_request_without_acks_gets_no_answer_and_blocks_nothing(
 
 
 async def test_a_client_is_disconnected_when_no_broker_is_live() -> None:
-    async with listening(None) as listener, connected(listener) as peer:
+    async with listening() as listener, connected(listener) as peer:
         peer.send(METADATA)
         assert await peer.receive() is None
 
 
-async def test_a_client_is_disconnected_when_its_broker_goes_away(broker: ScriptedBroker) -> None:
-    async with listening(broker) as listener, connected(listener) as peer:
+async def test_a_client_whose_broker_ended_the_connection_between_two_requests_goes_on_with_another(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    async with listening(broker, other_broker) as listener, connected(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
-        broker.writers[0].close()
+        (first,) = (b for b in (broker, other_broker) if b.connections)
+        first.is_live = False
+        first.writers[0].close()
+        peer.send(METADATA + shutdown(correlation_id=12))
+        assert [read_correlation_id(await peer.answer()) for _ in range(2)] == [11, 12]
+        assert (broker.connections, other_broker.connections) == (1, 1)
+
+
+async def test_a_broker_that_refuses_connections_is_passed_over(broker: ScriptedBroker) -> None:
+    gone = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    refusing = ScriptedBroker()
+    refusing.address = Address(*gone.sockets[0].getsockname())
+    gone.close()
+    await gone.wait_closed()
+    async with listening(refusing, broker) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        await peer.answer()
+        assert broker.connections == 1
+
+
+async def test_a_broker_that_shuts_down_gets_no_further_request_where_there_is_another(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    async with listening(broker, other_broker) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        await peer.answer()
+        broker.is_shutting_down = True
+        peer.send(METADATA)
+        await peer.answer()
+        assert len(broker.received) == len(other_broker.received) == 1
+
+
+async def test_the_last_broker_serves_although_it_shuts_down(broker: ScriptedBroker) -> None:
+    broker.is_shutting_down = True
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(METADATA + METADATA)
+        await peer.answer()
+        await peer.answer()
+        assert broker.connections == 1
+
+
+async def test_a_client_is_disconnected_when_its_broker_leaves_the_cluster_without_a_word(
+    broker: ScriptedBroker,
+) -> None:
+    broker.script = lambda content: None
+    async with listening(broker, attention_interval_ms=1) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        await broker.wait_until(lambda: len(broker.received) == 1)
+        broker.is_live = False
         assert await peer.receive() is None
+
+
+async def test_a_client_that_leaves_before_its_answer_is_not_waited_for(broker: ScriptedBroker) -> None:
+    broker.script = lambda content: None
+    async with listening(broker, attention_interval_ms=1) as listener:
+        async with connected(listener) as peer:
+            peer.send(METADATA)
+            await broker.wait_until(lambda: len(broker.received) == 1)
+        async with asyncio.timeout(DEADLINE_S):
+            await broker.writers[0].wait_closed()
+
+
+async def test_an_answer_whose_client_left_is_given_up_and_the_next_client_is_served() -> None:
+    given_up = asyncio.Event()
+
+    async def never(request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        if request.broker_id != 1:
+            return await agree(request)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+        raise AssertionError("nobody sets that event")
+
+    async with listening(answer=never, attention_interval_ms=1) as listener:
+        async with connected(listener) as peer:
+            peer.send(shutdown(broker=1))
+            await peer.writer.drain()
+        async with asyncio.timeout(DEADLINE_S):
+            await given_up.wait()
+        async with connected(listener) as peer:
+            peer.send(shutdown(broker=2))
+            assert error_code(await peer.answer()) == ErrorCode.broker_not_available
+
+
+async def test_thousands_of_requests_at_once_hold_up_nobody(logged: list[Any]) -> None:
+    count = 5000
+    async with listening() as listener, connected(listener) as greedy, connected(listener) as modest:
+        greedy.send(b"".join(shutdown(correlation_id=number) for number in range(count)))
+        modest.send(shutdown(broker=2))
+        assert error_code(await modest.answer()) == ErrorCode.broker_not_available
+        assert read_correlation_id(await greedy.answer()) == 0
+        assert greedy.reader.at_eof() is False
+        assert [read_correlation_id(await greedy.answer()) for _ in range(count - 1)] == list(range(1, count))
+        assert warnings(logged) == []
+
+
+# What is answered here, perhaps with the help of a broker
+
+
+async def test_what_changes_nothing_is_asked_of_the_next_broker_when_one_is_silent(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    silent = broker
+    silent.script = lambda content: None
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
+    async with (
+        listening(silent, other_broker, apis=(api,), upstream_answer_timeout_ms=20) as listener,
+        connected(listener) as peer,
+    ):
+        peer.send(METADATA)
+        assert await peer.answer() == METADATA[8:12] + b"answer"
+        assert (len(silent.received), len(other_broker.received)) == (1, 1)
+
+
+async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(broker: ScriptedBroker) -> None:
+    def with_us(response: Any) -> ResponsePayload:
+        return metadata_of(f"{response.cluster_id} and us")
+
+    broker.script = lambda content: encode_response(metadata_of("broker"), read_request_head(content).correlation_id)
+    ask = AskBroker(
+        amended=with_us,
+        otherwise=lambda: metadata_of("us"),
+    )
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(ask))
+    async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+        for is_live, expected in ((True, "broker and us"), (False, "us")):
+            broker.is_live = is_live
+            peer.send(METADATA)
+            assert decode_response(MetadataResponse, await peer.answer()).cluster_id == expected
+
+
+@pytest.mark.parametrize("answer", [AskBroker(), None], ids=["only a broker knows", "there is no answer now"])
+async def test_a_client_is_disconnected_without_a_complaint_when_there_is_no_answer(
+    answer: AskBroker | None, logged: list[Any]
+) -> None:
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(answer))
+    async with listening(apis=(api,)) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        assert await peer.receive() is None
+        assert warnings(logged) == []
+
+
+async def test_an_unknown_version_has_an_answer_where_kafka_has_one(logged: list[Any]) -> None:
+    known = LocalApi(
+        versions=Versions(MetadataRequest), answer=ask_broker(None), unsupported=lambda: metadata_of("version 9 only")
+    )
+    async with listening(apis=(known,)) as listener, connected(listener) as peer:
+        peer.send(with_length(b"\0\x03\0\x63\0\0\0\x05\xff\xff" + b"anything"))
+        content = await peer.answer()
+        assert read_correlation_id(content) == 5
+        assert decode_response(MetadataResponse, content).cluster_id == "version 9 only"
+        assert warnings(logged) == []
+
+
+async def test_a_request_that_is_answered_here_may_be_decoded_beside_the_loop_up_to_a_limit(logged: list[Any]) -> None:
+    names = tuple(MetadataRequestTopic(name=TopicName(f"topic-{number}")) for number in range(10_000))
+    large = encode_request(replace(metadata_request(), topics=names), 7, "client")
+
+    async def count(request: Any) -> ResponsePayload:
+        return metadata_of(str(len(request.topics)))
+
+    api = LocalApi(versions=Versions(MetadataRequest), answer=count)
+    async with listening(apis=(api,)) as listener, connected(listener) as peer:
+        peer.send(large)
+        assert decode_response(MetadataResponse, await peer.answer()).cluster_id == "10000"
+    async with listening(apis=(api,), max_own_request_bytes=1000) as listener, connected(listener) as peer:
+        peer.send(large)
+        assert await peer.receive() is None
+        assert warnings(logged) == [("connection closed: bad request", "FrameTooLarge")]
+
+
+async def test_an_array_longer_than_its_request_is_refused_before_room_is_made_for_it(logged: list[Any]) -> None:
+    api = LocalApi(versions=Versions(MetadataRequest0), answer=ask_broker(None))
+    async with listening(apis=(api,)) as listener, connected(listener) as peer:
+        peer.send(with_length(b"\0\x03\0\0\0\0\0\x05\xff\xff" + b"\x7f\xff\xff\xff"))
+        assert await peer.receive() is None
+        assert warnings(logged) == [("connection closed: bad request", "Undecodable")]
 
 
 async def test_a_client_is_disconnected_when_its_broker_closes_instead_of_answering(broker: ScriptedBroker) -> None:
@@ -435,5 +656,5 @@ def test_an_api_that_is_owned_twice_is_a_mistake() -> None:
             host="127.0.0.1",
             port=0,
             apis=[api, OwnedApi(Versions(ControlledShutdownRequest), agree)],
-            relay_target=lambda: None,
+            relay_targets=lambda: (),
         )

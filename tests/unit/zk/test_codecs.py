@@ -40,6 +40,16 @@ def znode(data: bytes, *, version: int = 0, czxid: int = 7, mzxid: int = 9) -> Z
     return ZkNode(data=data, version=ZkVersion(version), czxid=czxid, mzxid=mzxid, ephemeral_owner=SessionId(0))
 
 
+class TestClusterId:
+    def test_the_id_is_read(self) -> None:
+        assert codecs.decode_cluster_id(b'{"version":"1","id":"Yw_zLcjRQe2"}') == "Yw_zLcjRQe2"
+
+    @pytest.mark.parametrize("data", [b"", b"Yw_zLcjRQe2", b"{}", b'{"id":7}'])
+    def test_anything_else_is_refused(self, data: bytes) -> None:
+        with pytest.raises(MalformedZnode, match="/cluster/id"):
+            codecs.decode_cluster_id(data)
+
+
 class TestBrokers:
     def test_a_kafka_3_9_registration_is_read_with_the_czxid_as_its_epoch(self) -> None:
         data = (

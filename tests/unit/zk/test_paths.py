@@ -14,6 +14,7 @@ ORDERS_3 = TopicPartition(ORDERS, PartitionId(3))
     [
         (paths.CONTROLLER, "/controller"),
         (paths.CONTROLLER_EPOCH, "/controller_epoch"),
+        (paths.CLUSTER_ID, "/cluster/id"),
         (paths.broker(BrokerId(1)), "/brokers/ids/1"),
         (paths.topic(ORDERS), "/brokers/topics/orders"),
         (paths.partitions(ORDERS), "/brokers/topics/orders/partitions"),

@@ -1,0 +1,105 @@
+"""What the controller's listener is made of: the APIs that are answered here, and the brokers that the rest goes to.
+
+Without a term there is no answer to anything: connections are closed, and clients ask another node.
+"""
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import structlog
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.admin import api_versions, describe_cluster, metadata
+from controller_core.admin.api_versions import VersionRange
+from controller_core.admin.cluster_view import ClusterView
+from controller_core.controller.served_api import AnyServedApi
+from controller_core.controller.term import Term
+from controller_core.wire.listener import Api, LocalApi, OwnedApi, RelayTarget
+from controller_core.wire.owned_api import AskBroker, NoAnswerNow
+from controller_core.wire.relay import Address
+from controller_core.wire.versions import converted
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkError, ZkSession
+
+log = structlog.get_logger()
+
+
+class ListenerAssembly:
+    """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue."""
+
+    def __init__(
+        self,
+        zk: ZkSession,
+        served: Iterable[AnyServedApi],
+        term: Callable[[], Term | None],
+        answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
+    ) -> None:
+        self._zk = zk
+        self._served = tuple(served)
+        self._term = term
+        self._answer = answer
+        self._cluster_id: str | None = None
+        self._turns = itertools.count()
+
+    def apis(self) -> list[Api]:
+        """All that is answered here."""
+        in_turn: list[Api] = [OwnedApi(api.versions, self._answer) for api in self._served]
+        local = (metadata.VERSIONS, describe_cluster.VERSIONS, api_versions.VERSIONS)
+        own = {
+            versions.key: VersionRange(min=versions.min, max=versions.max)
+            for versions in (*(api.versions for api in self._served), *local)
+        }
+
+        async def on_metadata(request: RequestPayload) -> ResponsePayload | AskBroker:
+            return metadata.on_metadata(await self._view(), request)
+
+        async def on_describe_cluster(request: RequestPayload) -> ResponsePayload:
+            newest = converted(request, describe_cluster.VERSIONS.newest)
+            return describe_cluster.on_describe_cluster(await self._view(), newest)
+
+        async def on_api_versions(request: RequestPayload) -> ResponsePayload | AskBroker:
+            return api_versions.on_api_versions(await self._view(), own, request)
+
+        return [
+            *in_turn,
+            LocalApi(versions=metadata.VERSIONS, answer=on_metadata),
+            LocalApi(versions=describe_cluster.VERSIONS, answer=on_describe_cluster),
+            LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),
+        ]
+
+    def relay_targets(self) -> Sequence[RelayTarget]:
+        """The live brokers on the controller's listener, each time beginning with another one: all do their share."""
+        term = self._term()
+        if term is None:
+            return ()
+        listener = term.identity.endpoint.listener
+        targets = [
+            RelayTarget(
+                address=Address(endpoint.host, endpoint.port),
+                is_shutting_down=broker.id in term.state.shutting_down,
+            )
+            for broker in term.state.brokers.values()
+            if (endpoint := broker.endpoint(listener))
+        ]
+        first = next(self._turns) % max(len(targets), 1)
+        return [*targets[first:], *targets[:first]]
+
+    async def _view(self) -> ClusterView:
+        cluster_id = await self._read_cluster_id()
+        term = self._term()
+        if term is None:
+            raise NoAnswerNow("this process is not the controller")
+        return ClusterView(state=term.state, controller=term.identity, cluster_id=cluster_id)
+
+    async def _read_cluster_id(self) -> str | None:
+        """Brokers write it before they register, so it may come later than the controller; it never changes."""
+        if self._cluster_id is None and self._term() is not None:
+            try:
+                (node,) = await self._zk.read_many([paths.CLUSTER_ID])
+                self._cluster_id = codecs.decode_cluster_id(node.data) if node else None
+            except ZkError as error:
+                raise NoAnswerNow(f"the cluster's id could not be read: {error}") from error
+            except MalformedZnode as error:
+                log.error("unreadable cluster id, clients are told none", error=str(error))
+        return self._cluster_id
