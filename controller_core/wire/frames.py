@@ -103,9 +103,11 @@ def read_correlation_id(content: bytes) -> int:
 
 
 def decode_request(request_type: type[Request], content: bytes) -> Request:
-    """The request in a frame's content, without its header. Raises `Undecodable`."""
+    """The request in a frame's content, without its header. Raises `Undecodable`.
+
+    Bytes behind it are nobody's, as for Kafka: librdkafka puts one behind AlterUserScramCredentials."""
     _, offset = decode(request_type.__header_schema__, content)
-    return decode_whole(request_type, content, offset)
+    return decode(request_type, content, offset)[0]
 
 
 def decode_response(response_type: type[Response], content: bytes) -> Response:

@@ -507,7 +507,6 @@ BAD = {
     "unknown API": (with_length(b"\x7f\xff\0\0\0\0\0\0\0\0"), "NotKafka"),
     "unsupported version": (with_length(b"\0\x07\0\x01\0\0\0\0\xff\xff\0\0\0\x01"), "Undecodable"),
     "broken body": (with_length(shutdown()[4:-3]), "Undecodable"),
-    "bytes left over": (with_length(shutdown()[4:] + b"\0"), "Undecodable"),
 }
 
 

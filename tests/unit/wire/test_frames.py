@@ -103,3 +103,9 @@ def test_a_response_without_room_for_a_header_is_not_kafka(size: int) -> None:
 def test_a_value_that_no_field_can_carry_is_the_makers_mistake() -> None:
     with pytest.raises(Unencodable, match="ControlledShutdownRequest"):
         encode_request(ControlledShutdownRequest(broker_id=BrokerId(2**31)), 1, "me")
+
+
+def test_bytes_behind_a_request_are_nobodys() -> None:
+    """librdkafka puts one behind AlterUserScramCredentials, and Kafka does not look at it."""
+    frame = encode_request(SHUTDOWN, 1, "client")[4:]
+    assert decode_request(ControlledShutdownRequest, frame + b"\0") == SHUTDOWN

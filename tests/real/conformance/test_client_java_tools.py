@@ -1,0 +1,139 @@
+"""The Kafka project's own command line tools do a whole admin job, unmodified, with the controller as bootstrap server."""
+
+import json
+import re
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from devcluster import tools
+from tests.real.conformance.clusters import ConformanceCluster
+
+
+def run(cluster: ConformanceCluster, tool: str, *arguments: str) -> str:
+    """What a tool says when it succeeds."""
+    done = tools.run_tool(tool, "--bootstrap-server", cluster.bootstrap, *arguments, timeout_s=120)
+    assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def plan_file(folder: Path, topic: str, target: list[int]) -> str:
+    """A file that asks for the partition 0 of a topic to be on these brokers."""
+    path = folder / f"{topic}.json"
+    entry = {"topic": topic, "partition": 0, "replicas": target}
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    return str(path)
+
+
+def throttles(cluster: ConformanceCluster, topic: str) -> list[str]:
+    """Every throttle that stands in a configuration."""
+    paths = [f"/config/topics/{topic}", *(f"/config/brokers/{broker}" for broker in cluster.kafka.brokers)]
+    configs = [(cluster.znodes.read(path) or {}).get("config", {}) for path in paths]
+    return [name for config in configs for name in config if "throttled" in name]
+
+
+def test_topics_are_created_listed_described_grown_and_deleted(cluster: ConformanceCluster) -> None:
+    created = run(
+        cluster, tools.TOPICS, "--create", "--topic", "java", "--partitions", "2", "--replication-factor", "3",
+        "--config", "retention.ms=60000",
+    )  # fmt: skip
+    assert "Created topic java" in created
+    assert "java" in run(cluster, tools.TOPICS, "--list").splitlines()
+    again = tools.run_tool(tools.TOPICS, "--bootstrap-server", cluster.bootstrap, "--create", "--topic", "java")
+    assert again.returncode != 0
+    assert "Topic 'java' already exists" in again.stdout + again.stderr
+    run(cluster, tools.TOPICS, "--alter", "--topic", "java", "--partitions", "4")
+    described = run(cluster, tools.TOPICS, "--describe", "--topic", "java")
+    assert "PartitionCount: 4" in described
+    assert "ReplicationFactor: 3" in described
+    assert "retention.ms=60000" in described
+    run(cluster, tools.TOPICS, "--delete", "--topic", "java")
+    cluster.wait(lambda: cluster.znodes.read("/brokers/topics/java") is None, "the topic is gone")
+
+
+def test_configurations_and_users_are_altered_and_described(cluster: ConformanceCluster) -> None:
+    cluster.serve_topic("tuned", [[1, 2, 3]])
+    entity = ("--entity-type", "topics", "--entity-name", "tuned")
+    run(cluster, tools.CONFIGS, "--alter", *entity, "--add-config", "max.message.bytes=200000")
+    assert "max.message.bytes=200000" in run(cluster, tools.CONFIGS, "--describe", *entity)
+    user = ("--entity-type", "users", "--entity-name", "alice")
+    run(cluster, tools.CONFIGS, "--alter", *user, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=pencil]")
+    assert "SCRAM-SHA-256" in cluster.znodes.read("/config/users/alice")["config"]
+    cluster.wait(
+        lambda: "SCRAM-SHA-256=iterations=8192" in run(cluster, tools.CONFIGS, "--describe", *user),
+        "a broker has read the credential",
+    )
+    run(cluster, tools.CONFIGS, "--alter", *user, "--delete-config", "SCRAM-SHA-256")
+    assert "SCRAM-SHA-256" not in cluster.znodes.read("/config/users/alice")["config"]
+
+
+def test_a_reassignment_is_generated_executed_with_a_throttle_and_verified(
+    cluster: ConformanceCluster, tmp_path: Path
+) -> None:
+    cluster.serve_topic("moved", [[1, 2]])
+    topics = tmp_path / "topics.json"
+    topics.write_text('{"version":1,"topics":[{"topic":"moved"}]}')
+    proposed = run(
+        cluster, tools.REASSIGN_PARTITIONS, "--generate", "--topics-to-move-json-file", str(topics),
+        "--broker-list", "1,2,3",
+    )  # fmt: skip
+    assert "Proposed partition reassignment configuration" in proposed
+    plan = ("--reassignment-json-file", plan_file(tmp_path, "moved", [3, 1]))
+    started = run(cluster, tools.REASSIGN_PARTITIONS, "--execute", *plan, "--throttle", "50000000")
+    assert "Successfully started partition reassignment" in started
+    cluster.wait_until_moved("moved", [3, 1])
+    verified = run(cluster, tools.REASSIGN_PARTITIONS, "--verify", *plan)
+    assert "Reassignment of partition moved-0 is completed" in verified
+    assert throttles(cluster, "moved") == []
+
+
+def fill(cluster: ConformanceCluster, topic: str) -> None:
+    """Twenty megabytes: more than a follower fetches before its throttle is felt."""
+    producer = Producer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "acks": "all"})
+    for number in range(200):
+        producer.produce(topic, number.to_bytes(4, "big") * 25_000, partition=0)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+def test_a_running_reassignment_is_listed_and_cancelled(cluster: ConformanceCluster, tmp_path: Path) -> None:
+    cluster.serve_topic("slow", [[1, 2]])
+    fill(cluster, "slow")
+    plan = ("--reassignment-json-file", plan_file(tmp_path, "slow", [1, 3]))
+    run(cluster, tools.REASSIGN_PARTITIONS, "--execute", *plan, "--throttle", "1000")
+    assert re.search(r"slow-0: .*adding: 3", run(cluster, tools.REASSIGN_PARTITIONS, "--list"))
+    cancelled = run(cluster, tools.REASSIGN_PARTITIONS, "--cancel", *plan)
+    assert "Successfully cancelled partition reassignments for: slow-0" in cancelled
+    cluster.wait(lambda: cluster.znodes.assigned("slow", 0) == [1, 2], "the partition is back where it was")
+    assert "No partition reassignments found" in run(cluster, tools.REASSIGN_PARTITIONS, "--list")
+    assert throttles(cluster, "slow") == []
+
+
+def test_an_unclean_leader_is_elected_when_a_person_says_so(cluster: ConformanceCluster) -> None:
+    _, second, third = cluster.order
+    cluster.serve_topic("unclean", [[second, third]])
+    cluster.kafka.broker(third).stop()
+    cluster.wait(lambda: cluster.znodes.isr("unclean", 0) == [second], "one replica alone is in sync")
+    cluster.kafka.broker(second).kill()
+    cluster.wait_until_led("unclean", -1)
+    cluster.kafka.broker(third).start()
+    partition = ("--topic", "unclean", "--partition", "0")
+    elected = run(cluster, tools.LEADER_ELECTION, "--election-type", "unclean", *partition)
+    assert "Successfully completed leader election (UNCLEAN) for partitions unclean-0" in elected
+    assert cluster.znodes.leader("unclean", 0) == third
+    cluster.kafka.broker(second).start()
+    cluster.wait_until_served("unclean")
+
+
+def test_the_preferred_leader_is_elected(cluster: ConformanceCluster) -> None:
+    cluster.serve_topic("led", [[1, 2, 3]])
+    cluster.znodes.reassign({("led", 0): [2, 1, 3]})
+    cluster.wait_until_moved("led", [2, 1, 3])
+    assert cluster.znodes.leader("led", 0) == 1
+    partition = ("--topic", "led", "--partition", "0")
+    elected = run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", *partition)
+    assert "Successfully completed leader election (PREFERRED) for partitions led-0" in elected
+    assert cluster.znodes.leader("led", 0) == 2
+    again = run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", *partition)
+    assert "Valid replica already elected for partitions led-0" in again
+    run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", "--all-topic-partitions")
