@@ -10,6 +10,7 @@ from controller_core.admin import (
     delete_topics,
     elect_leaders,
     list_reassignments,
+    own_configs,
     update_features,
 )
 from controller_core.controller.served_api import AnyServedApi
@@ -24,3 +25,6 @@ CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (
     alter_scram.API,
     update_features.API,
 )
+
+OWN_CONFIG_APIS: Final[tuple[AnyServedApi, ...]] = (own_configs.ALTER, own_configs.DESCRIBE)
+"""Any broker answers these, for itself and for topics; what is about the controller itself takes its turn here."""

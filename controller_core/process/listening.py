@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.admin import api_versions, describe_cluster, metadata
+from controller_core.admin import api_versions, describe_cluster, metadata, own_configs
 from controller_core.admin.api_versions import VersionRange
+from controller_core.admin.apis import OWN_CONFIG_APIS
 from controller_core.admin.cluster_view import ClusterView
 from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.term import Term
@@ -44,7 +45,9 @@ class ListenerAssembly:
 
     def apis(self) -> list[Api]:
         """All that is answered here."""
-        in_turn: list[Api] = [OwnedApi(api.versions, self._answer) for api in self._served]
+        in_turn: list[Api] = [
+            OwnedApi(api.versions, self._answer) for api in self._served if api not in OWN_CONFIG_APIS
+        ]
         local = (metadata.VERSIONS, describe_cluster.VERSIONS, api_versions.VERSIONS)
         own = {
             versions.key: VersionRange(min=versions.min, max=versions.max)
@@ -61,8 +64,17 @@ class ListenerAssembly:
         async def on_api_versions(request: RequestPayload) -> ResponsePayload | AskBroker:
             return api_versions.on_api_versions(await self._view(), own, request)
 
+        async def on_configs(request: RequestPayload) -> ResponsePayload | AskBroker:
+            term = self._term()
+            versions = own_configs.ALTER_VERSIONS if request.__api_key__ == own_configs.ALTER_VERSIONS.key else None
+            newest = (versions or own_configs.DESCRIBE_VERSIONS).lifted(request)
+            if term is None or not own_configs.is_about(newest, term.identity.id):
+                return AskBroker()
+            return await self._answer(newest)
+
         return [
             *in_turn,
+            *(LocalApi(versions=api.versions, answer=on_configs) for api in OWN_CONFIG_APIS),
             LocalApi(versions=metadata.VERSIONS, answer=on_metadata),
             LocalApi(versions=describe_cluster.VERSIONS, answer=on_describe_cluster),
             LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),

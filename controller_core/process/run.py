@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import structlog
 from prometheus_client import CollectorRegistry
 
-from controller_core.admin.apis import CLIENT_APIS
+from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
 from controller_core.controller.broker_apis import BROKER_APIS
 from controller_core.controller.clock import SystemClock
 from controller_core.controller.controller import Controller, Seams
@@ -25,7 +25,7 @@ from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()
 
-SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS)
+SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS, *OWN_CONFIG_APIS)
 """All that this process answers when it is the controller, each in its turn among the other events."""
 
 
