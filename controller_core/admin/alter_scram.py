@@ -26,7 +26,7 @@ from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS, Salted
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import WriteOp, ZkNode
+from controller_core.zk.session import Delete, WriteOp, ZkNode
 
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -44,10 +44,12 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
         await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
     while remaining:
         writes: dict[str, list[WriteOp]] = {}
-        nodes = await term.zk.read_many([paths.user_config(sanitized(user)) for user in remaining])
-        for user, node in zip(remaining, nodes, strict=True):
+        configs = [paths.user_config(sanitized(user)) for user in remaining]
+        nodes, below = await term.zk.read_many(configs), await term.zk.children_many(configs)
+        for user, node, clients in zip(remaining, nodes, below, strict=True):
             try:
-                writes[user] = [_write(user, by_user[user], node), notify(f"users/{sanitized(user)}")]
+                write = _write(user, by_user[user], node, has_clients=bool(clients))
+                writes[user] = [write, notify(f"users/{sanitized(user)}")]
             except Refused as error:
                 refused[user] = error
         remaining = list((await term.writer.write(writes)).failed)  # someone else wrote those in between
@@ -107,8 +109,10 @@ def _name_complaint(name: str) -> str | None:
     return None
 
 
-def _write(user: str, alterations: list[Alteration], node: ZkNode | None) -> WriteOp:
-    """The write of a user's configuration as the alterations make it; raises `Refused`."""
+def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has_clients: bool) -> WriteOp:
+    """The write of a user's configuration as the alterations make it; raises `Refused`.
+
+    Of a user who has nothing left, no quotas of single clients either, nothing is kept, as with Kafka."""
     path = paths.user_config(sanitized(user))
     try:
         present = codecs.decode_config(node.data, path) if node else {}
@@ -122,6 +126,8 @@ def _write(user: str, alterations: list[Alteration], node: ZkNode | None) -> Wri
     config = _altered(present, alterations)
     if len(codecs.encode_config(config)) > MAX_ZNODE_BYTES:
         raise Refused(ErrorCode.unacceptable_credential, "The credential does not fit into a znode: use a shorter salt")
+    if node is not None and not config and not has_clients:
+        return Delete(path=path, version=node.version)
     return write_config(path, config, node)
 
 

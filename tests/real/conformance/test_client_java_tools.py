@@ -64,7 +64,7 @@ def test_configurations_and_users_are_altered_and_described(cluster: Conformance
         "a broker has read the credential",
     )
     run(cluster, tools.CONFIGS, "--alter", *user, "--delete-config", "SCRAM-SHA-256")
-    assert "SCRAM-SHA-256" not in cluster.znodes.read("/config/users/alice")["config"]
+    assert cluster.znodes.read("/config/users/alice") is None, "nothing is left of the user"
 
 
 def test_a_reassignment_is_generated_executed_with_a_throttle_and_verified(
@@ -103,7 +103,7 @@ def test_a_running_reassignment_is_listed_and_cancelled(cluster: ConformanceClus
     run(cluster, tools.REASSIGN_PARTITIONS, "--execute", *plan, "--throttle", "1000")
     assert re.search(r"slow-0: .*adding: 3", run(cluster, tools.REASSIGN_PARTITIONS, "--list"))
     cancelled = run(cluster, tools.REASSIGN_PARTITIONS, "--cancel", *plan)
-    assert "Successfully cancelled partition reassignments for: slow-0" in cancelled
+    assert "Successfully cancelled partition reassignment for: slow-0" in cancelled
     cluster.wait(lambda: cluster.znodes.assigned("slow", 0) == [1, 2], "the partition is back where it was")
     assert "No partition reassignments found" in run(cluster, tools.REASSIGN_PARTITIONS, "--list")
     assert throttles(cluster, "slow") == []

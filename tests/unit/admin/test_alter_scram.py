@@ -15,6 +15,7 @@ from kio.static.primitive import i8, i32
 
 from controller_core.controller.config_writes import sanitized
 from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create
 from tests.unit.controller.checks import simulated_cluster
 from tests.unit.controller.harness import Cluster
 
@@ -166,3 +167,13 @@ async def test_an_unreadable_configuration_is_reported_and_left_alone(served: Cl
 async def test_no_credential_is_in_the_logs(served: Cluster) -> None:
     await codes(served, [upsert("alice")])
     assert "stored_key" not in str(served.logs)
+
+
+async def test_nothing_is_kept_of_a_user_who_has_nothing_left(served: Cluster) -> None:
+    await codes(served, [upsert("alice"), upsert("bob")])
+    served.write(Create(path=f"{paths.user_config('bob')}/clients"))
+    answered = await codes(served, deletions=[delete("alice"), delete("bob")])
+    assert answered == {"alice": ErrorCode.none, "bob": ErrorCode.none}
+    assert not served.exists(paths.user_config("alice"))
+    assert config(served, "bob") == {}, "there may be quotas of single clients below"
+    assert served.exists(paths.user_config("bob"))
