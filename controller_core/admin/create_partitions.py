@@ -1,7 +1,7 @@
 """CreatePartitions: a topic grows. The topic's id and its partitions so far are written back as they are."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -11,6 +11,7 @@ from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, C
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.create_topics import MAX_PARTITIONS_PER_REQUEST, Budget
+from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
 from controller_core.controller import topics
 from controller_core.controller.config_writes import MAX_ZNODE_BYTES
@@ -56,10 +57,13 @@ async def on_create_partitions(term: Term, request: CreatePartitionsRequest) -> 
         return _response(request, outcomes)
     if request.timeout <= timedelta():
         return _response(request, _timed_out(outcomes, {growth.name for growth in grown}))
+    pending = Pending((partition for growth in grown for partition in growth.added), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: None if _leaderless(term, grown) else _response(request, outcomes),
-        overdue=lambda term: _response(request, _timed_out(outcomes, _leaderless(term, grown))),
+        outcome=lambda term: _response(request, outcomes) if pending.is_over(term) else None,
+        overdue=lambda term: _response(
+            request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)})
+        ),
     )
 
 
@@ -185,12 +189,8 @@ def _growing(outcomes: Outcomes) -> dict[int, Growth]:
     return {at: outcome for at, outcome in outcomes.items() if isinstance(outcome, Growth)}
 
 
-def _leaderless(term: Term, grown: Iterable[Growth]) -> set[TopicName]:
-    return {
-        growth.name
-        for growth in grown
-        if not all(term.state.is_leader_live(partition) for partition in growth.added if term.state.has(partition))
-    }
+def _is_done(term: Term, partition: TopicPartition) -> bool:
+    return term.state.is_leader_live(partition) or not term.state.has(partition)
 
 
 def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:

@@ -15,6 +15,7 @@ from kio.schema.create_topics.v7.response import CreatableTopicConfigs, Creatabl
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
+from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import Refused, outcome_of
 from controller_core.controller import topics
 from controller_core.controller.config_writes import MAX_ZNODE_BYTES, ensure_paths, write_config
@@ -22,7 +23,7 @@ from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.term import Term
 from controller_core.model import topic_names
-from controller_core.model.ids import BrokerId, PartitionId, TopicName
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.placement import place_partitions
 from controller_core.model.topic_configs import complaints, effective, is_true
@@ -80,16 +81,13 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest) -> Answer:
         return _response(request, outcomes)
     if request.timeout <= timedelta():
         return _response(request, _timed_out(outcomes, created))
-    waiting = set(created)
-
-    def outcome(term: Term) -> CreateTopicsResponse | None:
-        waiting.difference_update([name for name in waiting if _has_leaders(term, name)])
-        return None if waiting else _response(request, outcomes)
-
+    pending = Pending((partition for name in created for partition in term.state.partitions_of(name)), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=outcome,
-        overdue=lambda _: _response(request, _timed_out(outcomes, waiting)),
+        outcome=lambda term: _response(request, outcomes) if pending.is_over(term) else None,
+        overdue=lambda term: _response(
+            request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)})
+        ),
     )
 
 
@@ -255,8 +253,8 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
     return late
 
 
-def _has_leaders(term: Term, name: TopicName) -> bool:
-    return all(term.state.is_leader_live(partition) for partition in term.state.partitions_of(name))
+def _is_done(term: Term, partition: TopicPartition) -> bool:
+    return term.state.is_leader_live(partition) or not term.state.has(partition)
 
 
 def _timed_out(outcomes: Outcomes, names: Iterable[TopicName]) -> Outcomes:

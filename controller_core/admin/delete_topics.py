@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.protocol import RequestPayload
 
+from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
 from controller_core.controller import deletion
 from controller_core.controller.config_writes import ensure_paths
@@ -38,23 +39,17 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest) -> Answer:
         return refusal(request, ErrorCode.invalid_request)
     outcomes = {at: outcome_of(partial(_named, term, topic)) for at, topic in enumerate(request.topics)}
     doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused)))
-    incarnations = {name: term.state.topics[name].czxid for name in doomed}
+    pending = Pending([(name, term.state.topics[name].czxid) for name in doomed], _is_gone)
     if doomed:
         await _mark(term, doomed)
         await deletion.on_topic_deletions_requested(term)
-
-    def remaining(term: Term) -> set[TopicName]:
-        return {name for name, czxid in incarnations.items() if not _is_gone(term, name, czxid)}
-
     if doomed and request.timeout <= timedelta():
         return _response(term, request, _timed_out(outcomes, set(doomed)))
-    if not remaining(term):
-        return _response(term, request, outcomes)
     answer = _response(term, request, outcomes)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: None if remaining(term) else answer,
-        overdue=lambda term: _response(term, request, _timed_out(outcomes, remaining(term))),
+        outcome=lambda term: answer if pending.is_over(term) else None,
+        overdue=lambda term: _response(term, request, _timed_out(outcomes, {name for name, _ in pending.left(term)})),
     )
 
 
@@ -88,8 +83,9 @@ async def _mark(term: Term, names: list[TopicName]) -> None:
             raise error
 
 
-def _is_gone(term: Term, name: TopicName, czxid: int) -> bool:
-    """Whether nothing of this incarnation is left but what brokers that are down still hold."""
+def _is_gone(term: Term, incarnation: tuple[TopicName, int]) -> bool:
+    """Whether nothing of a topic's znode of that czxid is left but what brokers that are down still hold."""
+    name, czxid = incarnation
     topic, doomed = term.state.topics.get(name), term.state.deletions.get(name)
     if topic is None or topic.czxid != czxid:
         return True

@@ -5,6 +5,7 @@ is down is deleted when the broker is back, and the znodes stay until then: a to
 not meet the log of the old one (KAFKA-10548).
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 import structlog
@@ -72,11 +73,14 @@ async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """A broker answered that it deleted replicas; with the last one the topic is gone."""
-    for topic in dict.fromkeys(partition.topic for partition in partitions):
+    by_topic: defaultdict[TopicName, set[PartitionReplica]] = defaultdict(set)
+    for partition in partitions:
+        by_topic[partition.topic].add(PartitionReplica(partition, broker))
+    for topic, deleted in by_topic.items():
         deletion = term.state.deletions.get(topic)
         if deletion is None or not deletion.started:
             continue
-        deletion.awaiting_deletion -= {PartitionReplica(p, broker) for p in partitions if p.topic == topic}
+        deletion.awaiting_deletion -= deleted
         if not deletion.awaiting_deletion:
             await _finish(term, topic)
 
