@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SEED_MAP = (ROOT / "docs" / "seed-map.md").read_text()
 TESTS = sorted(set(re.findall(r"`((?:unit|real|contract)/[\w/]+\.py(?:::\w+)?)`", SEED_MAP)))
-MODULES = sorted(set(re.findall(r"`((?:model|controller|zk|wire)/[\w/]+\.py)`", SEED_MAP)))
+MODULES = sorted(set(re.findall(r"`((?:model|controller|admin|zk|wire)/[\w/]+\.py)`", SEED_MAP)))
 
 
 @pytest.mark.parametrize("test", TESTS)
