@@ -40,4 +40,4 @@ class ClusterView:
             if endpoint is not None:
                 yield Node(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
         own = self.controller.endpoint
-        yield Node(id=self.controller.id, host=own.host, port=own.port, rack=None)
+        yield Node(id=self.controller.id, host=own.host, port=own.port, rack=self.state.rack_of_controller())

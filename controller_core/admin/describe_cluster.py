@@ -24,7 +24,7 @@ def on_describe_cluster(view: ClusterView, request: DescribeClusterRequest) -> D
     if request.endpoint_type == CONTROLLERS:
         return _refusal(
             ErrorCode.mismatched_endpoint_type,
-            "The request was sent to an endpoint of the wrong type, but we wanted an endpoint of type BROKER",
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
         )
     if request.endpoint_type != BROKERS:
         return _refusal(ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {request.endpoint_type}")

@@ -53,8 +53,8 @@ def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload |
     if not view.state.is_loaded:
         return AskBroker()
     asked = _asked(request)
-    if asked is None:
-        return _invalid(request)
+    if isinstance(asked, ErrorCode):
+        return _refusal(request, asked)
     if len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
         return AskBroker()
     names, unknown_ids = _named(view, asked)
@@ -71,15 +71,17 @@ def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload |
 # What is asked
 
 
-def _asked(request: Any) -> _Asked | None:
-    """None where the request says what its version cannot mean."""
+def _asked(request: Any) -> _Asked | ErrorCode:
+    """The error for the request as a whole where it says what its version cannot mean."""
     version = int(request.__version__)
     is_all = request.topics is None or (version == 0 and not request.topics)
     topics = () if is_all else request.topics
     ids = [topic_id for topic in topics if (topic_id := getattr(topic, "topic_id", None)) is not None]
     names = [topic.name for topic in topics]
     if version < _FIRST_BY_ID and (ids or None in names):
-        return None
+        return ErrorCode.invalid_request
+    if not ids and None in names:
+        return ErrorCode.unknown_server_error  # Kafka stumbles over a topic with neither name nor id
     return _Asked(
         version=version,
         names=None if is_all or ids else list(dict.fromkeys(names)),
@@ -199,9 +201,11 @@ def _failed(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -
     )
 
 
-def _invalid(request: Any) -> ResponsePayload:
-    """The answer to a request that names topics in a way that its version does not have."""
-    topics = tuple(_failed(ErrorCode.invalid_request, topic.name or "", topic.topic_id) for topic in request.topics)
+def _refusal(request: Any, error_code: ErrorCode) -> ResponsePayload:
+    """The answer that refuses every topic that is asked for."""
+    topics = tuple(
+        replace(_failed(error_code, topic.name or "", topic.topic_id), is_internal=False) for topic in request.topics
+    )
     return _in_version(MetadataResponse(throttle_time=NO_THROTTLE, brokers=(), topics=topics), int(request.__version__))
 
 

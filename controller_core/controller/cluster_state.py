@@ -114,6 +114,14 @@ class ClusterState:
         """The brokers that can be told anything."""
         return self.brokers.keys()
 
+    def rack_of_controller(self) -> str | None:
+        """The rack that the controller has to brokers, which place replicas on racks only where every broker has one:
+        the largest, where one more changes least. None where they do not place by racks anyway."""
+        racks = [broker.rack for broker in self.brokers.values()]
+        if not racks or None in racks:
+            return None
+        return min((rack for rack in racks if rack is not None), key=lambda rack: (-racks.count(rack), rack))
+
     def live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
         """The assigned replicas that may lead: on a broker that may, and in a sound log directory."""
         return self._served(topic_partition, self.live)

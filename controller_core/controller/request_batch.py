@@ -256,7 +256,11 @@ class RequestBatch:
         for broker in self._state.brokers.values():
             endpoints = tuple(_endpoint(endpoint) for endpoint in broker.endpoints)
             yield UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
-        yield UpdateMetadataBroker(id=self._identity.id, endpoints=(_endpoint(self._identity.endpoint),))
+        yield UpdateMetadataBroker(
+            id=self._identity.id,
+            endpoints=(_endpoint(self._identity.endpoint),),
+            rack=self._state.rack_of_controller(),
+        )
 
     # StopReplica
 

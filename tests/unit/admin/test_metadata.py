@@ -137,6 +137,27 @@ async def test_ids_and_missing_names_are_refused_in_the_versions_that_only_seem_
     assert outcomes(ask(orders, request(version, [None]))) == {"": ErrorCode.invalid_request}
 
 
+async def test_a_topic_with_neither_name_nor_id_spoils_the_request_as_it_does_for_kafka(orders: Cluster) -> None:
+    error = ErrorCode.unknown_server_error
+    assert outcomes(ask(orders, request(12, [None, "orders"]))) == {"": error, "orders": error}
+
+
+async def test_the_controller_has_a_rack_where_every_broker_has_one(orders: Cluster) -> None:
+    """Brokers create no topic by themselves where some of the brokers that they know have a rack and some have not."""
+
+    def rack_of_controller(*racks: str | None) -> str | None:
+        known = view(orders)
+        for broker, rack in zip(list(known.state.brokers.values()), racks, strict=True):
+            known.state.brokers[broker.id] = replace(broker, rack=rack)
+        (own,) = (node.rack for node in known.nodes() if node.id == CONTROLLER)
+        return own
+
+    assert rack_of_controller("a", "b", "b") == "b"
+    assert rack_of_controller("c", "b", "a") == "a"
+    assert rack_of_controller("a", None, "b") is None
+    assert rack_of_controller(None, None, None) is None
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_topic_that_may_be_created_by_asking_is_left_to_a_broker(orders: Cluster, version: int) -> None:
     creating: Any = {"allow_auto_topic_creation": True} if version >= 4 else {}

@@ -1,0 +1,192 @@
+"""What any broker tells clients, the controller tells them too, in every version: the same bytes to both, the same answer.
+
+A broker's cache follows the controller a moment later, so the answers are compared until they agree; order says nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from kio.index import load_request_schema
+from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponse0
+from kio.static.protocol import RequestPayload
+
+from controller_core.process.run import SERVED_APIS
+from controller_core.wire.frames import decode_response, with_length
+from controller_core.wire.owned_api import REFUSED_API_KEYS
+from devcluster.processes import ConditionTimeoutError, wait_until
+from devcluster.requests import ConnectionClosed, send_frame, send_request
+from tests.real.clients.conftest import ServedCluster
+
+METADATA, API_VERSIONS, DESCRIBE_CLUSTER = 3, 18, 60
+VERSIONS = range(13)
+TOPICS = {"orders": [[1, 2, 3], [2, 3, 1], [3, 1]], "with.dots_and-more": [[2]], "__transaction_state": [[1, 2]]}
+ASKED_NAMES = ("orders", "with.dots_and-more", "unknown", "__consumer_offsets", "no/ne", "", ".", "x" * 250, "orders")
+
+
+@pytest.fixture
+def cluster(served_cluster: ServedCluster) -> ServedCluster:
+    for topic, replicas in TOPICS.items():
+        served_cluster.serve_topic(topic, replicas)
+    return served_cluster
+
+
+def metadata_request(
+    version: int, names: Sequence[str | None] | None, *, ids: Sequence[UUID] = (), creating: bool = False, **asks: bool
+) -> Any:
+    kind: Any = load_request_schema(METADATA, version)
+    topic = import_module(kind.__module__).MetadataRequestTopic
+    topics: Any = () if version == 0 else None
+    if names is not None:
+        extra = {"topic_id": None} if version >= 10 else {}
+        topics = tuple(topic(name=name, **extra) for name in names)
+    topics = tuple(topic(name=None, topic_id=topic_id) for topic_id in ids) or topics
+    flags = {
+        "allow_auto_topic_creation": creating,
+        "include_cluster_authorized_operations": asks.get("operations", False),
+        "include_topic_authorized_operations": asks.get("operations", False),
+    }
+    known = {field.name for field in fields(kind)}
+    return kind(topics=topics, **{name: flag for name, flag in flags.items() if name in known})
+
+
+def plain(value: Any) -> Any:
+    """A message without what may differ: throttle time and order."""
+    if is_dataclass(value):
+        return {
+            field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name != "throttle_time"
+        }
+    if isinstance(value, tuple):
+        return sorted((plain(item) for item in value), key=repr)
+    return value
+
+
+def same_answer(cluster: ServedCluster, request: RequestPayload, broker: int = 1) -> Any:
+    """The answer of our controller, once it is that of the broker as well."""
+    pair: list[Any] = []
+
+    def agree() -> bool:
+        pair[:] = [
+            send_request(cluster.controller_address, request),
+            send_request(cluster.broker_address(broker), request),
+        ]
+        return bool(plain(pair[0]) == plain(pair[1]))
+
+    try:
+        wait_until(agree, "both say the same", deadline_s=20)
+    except ConditionTimeoutError:
+        assert plain(pair[0]) == plain(pair[1])
+    return pair[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_metadata_of_all_topics_of_some_and_of_none(cluster: ServedCluster, version: int) -> None:
+    everything = same_answer(cluster, metadata_request(version, None))
+    assert {topic.name for topic in everything.topics} >= TOPICS.keys()
+    assert len(everything.brokers) == 4
+    same_answer(cluster, metadata_request(version, ["orders"]))
+    if version >= 1:
+        same_answer(cluster, metadata_request(version, []))
+    if version >= 4:
+        same_answer(cluster, metadata_request(version, ASKED_NAMES))
+    if version >= 8:
+        same_answer(cluster, metadata_request(version, ASKED_NAMES, operations=True))
+
+
+def test_metadata_by_id_and_of_what_has_neither_name_nor_id(cluster: ServedCluster) -> None:
+    everything = same_answer(cluster, metadata_request(12, None))
+    ids = [topic.topic_id for topic in everything.topics]
+    assert all(ids)
+    asked = same_answer(cluster, metadata_request(12, None, ids=[*ids, uuid4()], operations=True))
+    assert len(asked.topics) == len(ids) + 1
+    for version in (10, 11):
+        same_answer(cluster, metadata_request(version, None, ids=ids[:1]))
+        same_answer(cluster, metadata_request(version, [None, "orders"]))
+    same_answer(cluster, metadata_request(12, [None, "orders"]))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_metadata_while_a_broker_is_down(cluster_without_a_broker: ServedCluster, version: int) -> None:
+    answer = same_answer(cluster_without_a_broker, metadata_request(version, list(TOPICS)))
+    assert len(answer.brokers) == 3
+    (alone,) = (topic for topic in answer.topics if topic.name == "with.dots_and-more")
+    assert alone.partitions[0].leader_id == -1
+
+
+@pytest.fixture
+def cluster_without_a_broker(cluster: ServedCluster) -> ServedCluster:
+    cluster.kafka.broker(2).kill()
+    wait_until(
+        lambda: cluster.znodes.client.exists("/brokers/ids/2") is None, "broker 2 is noticed to be gone", deadline_s=60
+    )
+    return cluster
+
+
+def test_a_deleted_topic_is_gone_for_both(cluster: ServedCluster) -> None:
+    cluster.serve_topic("doomed", [[1, 2, 3]])
+    same_answer(cluster, metadata_request(12, ["doomed"]))
+    cluster.znodes.client.create("/admin/delete_topics/doomed")
+    wait_until(
+        lambda: cluster.znodes.client.exists("/brokers/topics/doomed") is None, "the topic is deleted", deadline_s=60
+    )
+    (gone,) = same_answer(cluster, metadata_request(12, ["doomed"])).topics
+    assert gone.error_code.value == 3
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 9, 12])
+def test_a_topic_is_created_by_a_broker_when_the_controller_is_asked_for_it(
+    cluster: ServedCluster, version: int
+) -> None:
+    name = f"created-by-asking-{version}"
+    send_request(cluster.controller_address, metadata_request(version, [name], creating=True))
+    wait_until(lambda: cluster.znodes.is_served(name, range(2)), f"{name} is served", deadline_s=60)
+    (topic,) = same_answer(cluster, metadata_request(version, [name])).topics
+    assert [partition.error_code.value for partition in topic.partitions] == [0, 0]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("endpoint_type", [1, 2, 0, -7])
+@pytest.mark.parametrize("operations", [False, True])
+def test_a_cluster_is_described(cluster: ServedCluster, version: int, endpoint_type: int, operations: bool) -> None:
+    kind: Any = load_request_schema(DESCRIBE_CLUSTER, version)
+    endpoint = {"endpoint_type": endpoint_type} if version else {}
+    same_answer(cluster, kind(include_cluster_authorized_operations=operations, **endpoint))
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_versions_of_apis_are_the_brokers_but_for_what_only_a_controller_answers(
+    cluster: ServedCluster, version: int
+) -> None:
+    kind: Any = load_request_schema(API_VERSIONS, version)
+    software = {"client_software_name": "tester", "client_software_version": "1"} if version >= 3 else {}
+    ours, brokers = (send_request(a, kind(**software)) for a in (cluster.controller_address, cluster.broker_address(1)))
+    own = {api.versions.key: (api.versions.min, api.versions.max) for api in SERVED_APIS}
+    offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in ours.api_keys}
+    of_broker = {entry.api_key: (entry.min_version, entry.max_version) for entry in brokers.api_keys}
+    assert not REFUSED_API_KEYS & offered.keys()
+    assert offered == {key: own.get(key, served) for key, served in of_broker.items() if key not in REFUSED_API_KEYS}
+    assert plain(replace(ours, api_keys=())) == plain(replace(brokers, api_keys=()))
+
+
+def test_versions_that_kafka_does_not_know_and_impossible_software_are_refused_alike(cluster: ServedCluster) -> None:
+    addresses = (cluster.controller_address, cluster.broker_address(1))
+    unknown = with_length(b"\0\x12\0\x63\0\0\0\x05\xff\xff\0")
+    answers = [decode_response(ApiVersionsResponse0, send_frame(address, unknown)) for address in addresses]
+    assert answers[0] == answers[1]
+    for version in (3, 4):
+        kind: Any = load_request_schema(API_VERSIONS, version)
+        same_answer(cluster, kind(client_software_name="-", client_software_version="1"))
+        same_answer(cluster, kind(client_software_name="tester", client_software_version=""))
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(METADATA, 13), (METADATA, -1), (DESCRIBE_CLUSTER, 9), (19, 99)])
+def test_another_version_of_what_is_answered_here_closes_the_connection(
+    cluster: ServedCluster, api_key: int, version: int
+) -> None:
+    head = api_key.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True)
+    for address in (cluster.controller_address, cluster.broker_address(1)):
+        with pytest.raises(ConnectionClosed):
+            send_frame(address, with_length(head + b"\0\0\0\x05\xff\xff\0\0\0\0\0"))
