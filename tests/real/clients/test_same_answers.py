@@ -76,7 +76,7 @@ def same_answer(cluster: ServedCluster, request: RequestPayload, broker: int = 1
         return bool(plain(pair[0]) == plain(pair[1]))
 
     try:
-        wait_until(agree, "both say the same", deadline_s=20)
+        wait_until(agree, "both say the same", deadline_s=60)
     except ConditionTimeoutError:
         assert plain(pair[0]) == plain(pair[1])
     return pair[0]
