@@ -323,27 +323,29 @@ def test_a_topic_that_stands_twice_does_not_grow_and_is_answered_once(prepared: 
 
 
 def test_a_topic_grows_and_keeps_its_id(prepared: ConformanceCluster) -> None:
-    prepared.serve_topic("grown", [[1, 2]])
-    before = prepared.topic_id("grown")
-    assert codes(prepared, growing(growth("grown", 3, [[3, 1], [2, 3]]))) == [("grown", ErrorCode.none)]
-    prepared.wait_until_served("grown", 3)
-    assert prepared.topic_id("grown") == before
-    assert [prepared.znodes.assigned("grown", number) for number in range(3)] == [[1, 2], [3, 1], [2, 3]]
-    assert codes(prepared, growing(growth("grown", 4), timeout_ms=0)) == [("grown", ErrorCode.request_timed_out)]
-    prepared.wait_until_served("grown", 4)
+    prepared.serve_topic("asked-grown", [[1, 2]])
+    before = prepared.topic_id("asked-grown")
+    assert codes(prepared, growing(growth("asked-grown", 3, [[3, 1], [2, 3]]))) == [("asked-grown", ErrorCode.none)]
+    prepared.wait_until_served("asked-grown", 3)
+    assert prepared.topic_id("asked-grown") == before
+    assert [prepared.znodes.assigned("asked-grown", number) for number in range(3)] == [[1, 2], [3, 1], [2, 3]]
+    assert codes(prepared, growing(growth("asked-grown", 4), timeout_ms=0)) == [
+        ("asked-grown", ErrorCode.request_timed_out)
+    ]
+    prepared.wait_until_served("asked-grown", 4)
 
 
 def test_a_topic_that_is_being_reassigned_does_not_grow(prepared: ConformanceCluster) -> None:
     """The target is a broker that is down, so the reassignment cannot end; it is taken back afterwards."""
-    prepared.serve_topic("moving", [[1]])
+    prepared.serve_topic("asked-moving", [[1]])
     path = "/brokers/topics/moving"
     content = prepared.znodes.read(path)
     content["partitions"]["0"], content["adding_replicas"] = [1, 9], {"0": [9]}
     before = prepared.znodes.client.get(path)[0]
     prepared.znodes.client.set(path, json.dumps(content).encode())
-    asked = growing(growth("moving", 2), validate_only=True)
+    asked = growing(growth("asked-moving", 2), validate_only=True)
     try:
-        assert codes(prepared, asked) == [("moving", ErrorCode.reassignment_in_progress)]
+        assert codes(prepared, asked) == [("asked-moving", ErrorCode.reassignment_in_progress)]
     finally:
         prepared.znodes.client.set(path, before)
 
@@ -367,40 +369,40 @@ def test_elections_that_are_not_needed_or_not_possible_are_judged_alike(prepared
 
 def test_a_preferred_replica_out_of_sync_is_not_elected_and_one_in_sync_is(prepared: ConformanceCluster) -> None:
     first, second, _ = prepared.order
-    prepared.serve_topic("led", [[second, first]])
+    prepared.serve_topic("asked-led", [[second, first]])
     prepared.kafka.broker(second).kill()
-    prepared.wait_until_led("led", first)
-    assert codes(prepared, election(PREFERRED, {"led": [0]})) == [
-        (("led", 0), ErrorCode.preferred_leader_not_available)
+    prepared.wait_until_led("asked-led", first)
+    assert codes(prepared, election(PREFERRED, {"asked-led": [0]})) == [
+        (("asked-led", 0), ErrorCode.preferred_leader_not_available)
     ]
     prepared.kafka.start()
-    prepared.wait_until_served("led")
-    assert codes(prepared, election(PREFERRED, {"led": [0]})) == [(("led", 0), ErrorCode.none)]
-    assert prepared.znodes.leader("led", 0) == second
+    prepared.wait_until_served("asked-led")
+    assert codes(prepared, election(PREFERRED, {"asked-led": [0]})) == [(("asked-led", 0), ErrorCode.none)]
+    assert prepared.znodes.leader("asked-led", 0) == second
 
 
 def test_an_unclean_leader_is_elected_when_a_person_asks_for_it(prepared: ConformanceCluster) -> None:
     _, second, third = prepared.order
-    prepared.serve_topic("unclean", [[second, third]], {"unclean.leader.election.enable": "false"})
-    prepared.leave_in_isr("unclean", [second])
+    prepared.serve_topic("asked-unclean", [[second, third]], {"unclean.leader.election.enable": "false"})
+    prepared.leave_in_isr("asked-unclean", [second])
     prepared.kafka.broker(second).kill()
-    prepared.wait_until_led("unclean", -1)
-    assert codes(prepared, election(PREFERRED, {"unclean": [0]})) == [
-        (("unclean", 0), ErrorCode.preferred_leader_not_available)
+    prepared.wait_until_led("asked-unclean", -1)
+    assert codes(prepared, election(PREFERRED, {"asked-unclean": [0]})) == [
+        (("asked-unclean", 0), ErrorCode.preferred_leader_not_available)
     ]
-    assert codes(prepared, election(UNCLEAN, {"unclean": [0]})) == [(("unclean", 0), ErrorCode.none)]
-    assert prepared.seen("unclean").leader == third
+    assert codes(prepared, election(UNCLEAN, {"asked-unclean": [0]})) == [(("asked-unclean", 0), ErrorCode.none)]
+    assert prepared.seen("asked-unclean").leader == third
     prepared.kafka.start()
-    prepared.wait_until_served("unclean")
+    prepared.wait_until_served("asked-unclean")
 
 
 def test_nobody_is_elected_where_no_replica_is_alive(prepared: ConformanceCluster) -> None:
     _, second, _ = prepared.order
-    prepared.serve_topic("lonely", [[second]])
+    prepared.serve_topic("asked-lonely", [[second]])
     prepared.kafka.broker(second).kill()
-    prepared.wait_until_led("lonely", -1)
-    assert codes(prepared, election(UNCLEAN, {"lonely": [0]})) == [
-        (("lonely", 0), ErrorCode.eligible_leaders_not_available)
+    prepared.wait_until_led("asked-lonely", -1)
+    assert codes(prepared, election(UNCLEAN, {"asked-lonely": [0]})) == [
+        (("asked-lonely", 0), ErrorCode.eligible_leaders_not_available)
     ]
 
 

@@ -146,14 +146,16 @@ def test_kafkas_tool_moves_throttles_lists_cancels_and_verifies(cluster: Conform
 def test_a_running_target_is_replaced_and_the_dropped_replica_deleted(
     cluster: ConformanceCluster, tmp_path: Path
 ) -> None:
-    cluster.serve_topic("replaced", [[1]])
-    fill(cluster, "replaced")
-    run_tool(cluster, tmp_path, {"replaced": [3]}, "--execute", "--throttle", SLOW)
-    assert ask(cluster, {("replaced", 0): [2]}) == {("replaced", 0): (ErrorCode.none, None)}
+    cluster.serve_topic("replaced-by-tool", [[1]])
+    fill(cluster, "replaced-by-tool")
+    run_tool(cluster, tmp_path, {"replaced-by-tool": [3]}, "--execute", "--throttle", SLOW)
+    assert ask(cluster, {("replaced-by-tool", 0): [2]}) == {("replaced-by-tool", 0): (ErrorCode.none, None)}
     topic = cluster.znodes.read("/brokers/topics/replaced")
     assert (topic["partitions"]["0"], topic["adding_replicas"]["0"], topic["removing_replicas"]["0"]) == (
         [2, 1], [2], [1],
     )  # fmt: skip
-    cluster.wait(lambda: not (cluster.kafka.broker(3).log_folder / "replaced-0").exists(), "3 deleted its replica")
-    run_tool(cluster, tmp_path, {"replaced": [2]}, "--cancel", "--preserve-throttles")
-    cluster.wait(lambda: cluster.znodes.assigned("replaced", 0) == [1], "it is back")
+    cluster.wait(
+        lambda: not (cluster.kafka.broker(3).log_folder / "replaced-by-tool-0").exists(), "3 deleted its replica"
+    )
+    run_tool(cluster, tmp_path, {"replaced-by-tool": [2]}, "--cancel", "--preserve-throttles")
+    cluster.wait(lambda: cluster.znodes.assigned("replaced-by-tool", 0) == [1], "it is back")

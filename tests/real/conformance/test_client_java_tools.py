@@ -111,29 +111,29 @@ def test_a_running_reassignment_is_listed_and_cancelled(cluster: ConformanceClus
 
 def test_an_unclean_leader_is_elected_when_a_person_says_so(cluster: ConformanceCluster) -> None:
     _, second, third = cluster.order
-    cluster.serve_topic("unclean", [[second, third]])
+    cluster.serve_topic("java-unclean", [[second, third]])
     cluster.kafka.broker(third).stop()
-    cluster.wait(lambda: cluster.znodes.isr("unclean", 0) == [second], "one replica alone is in sync")
+    cluster.wait(lambda: cluster.znodes.isr("java-unclean", 0) == [second], "one replica alone is in sync")
     cluster.kafka.broker(second).kill()
-    cluster.wait_until_led("unclean", -1)
+    cluster.wait_until_led("java-unclean", -1)
     cluster.kafka.broker(third).start()
-    partition = ("--topic", "unclean", "--partition", "0")
+    partition = ("--topic", "java-unclean", "--partition", "0")
     elected = run(cluster, tools.LEADER_ELECTION, "--election-type", "unclean", *partition)
-    assert "Successfully completed leader election (UNCLEAN) for partitions unclean-0" in elected
-    assert cluster.znodes.leader("unclean", 0) == third
+    assert "Successfully completed leader election (UNCLEAN) for partitions java-unclean-0" in elected
+    assert cluster.znodes.leader("java-unclean", 0) == third
     cluster.kafka.broker(second).start()
-    cluster.wait_until_served("unclean")
+    cluster.wait_until_served("java-unclean")
 
 
 def test_the_preferred_leader_is_elected(cluster: ConformanceCluster) -> None:
-    cluster.serve_topic("led", [[1, 2, 3]])
-    cluster.znodes.reassign({("led", 0): [2, 1, 3]})
-    cluster.wait_until_moved("led", [2, 1, 3])
-    assert cluster.znodes.leader("led", 0) == 1
-    partition = ("--topic", "led", "--partition", "0")
+    cluster.serve_topic("java-led", [[1, 2, 3]])
+    cluster.znodes.reassign({("java-led", 0): [2, 1, 3]})
+    cluster.wait_until_moved("java-led", [2, 1, 3])
+    assert cluster.znodes.leader("java-led", 0) == 1
+    partition = ("--topic", "java-led", "--partition", "0")
     elected = run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", *partition)
-    assert "Successfully completed leader election (PREFERRED) for partitions led-0" in elected
-    assert cluster.znodes.leader("led", 0) == 2
+    assert "Successfully completed leader election (PREFERRED) for partitions java-led-0" in elected
+    assert cluster.znodes.leader("java-led", 0) == 2
     again = run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", *partition)
-    assert "Valid replica already elected for partitions led-0" in again
+    assert "Valid replica already elected for partitions java-led-0" in again
     run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", "--all-topic-partitions")
