@@ -338,7 +338,7 @@ def test_a_topic_grows_and_keeps_its_id(prepared: ConformanceCluster) -> None:
 def test_a_topic_that_is_being_reassigned_does_not_grow(prepared: ConformanceCluster) -> None:
     """The target is a broker that is down, so the reassignment cannot end; it is taken back afterwards."""
     prepared.serve_topic("asked-moving", [[1]])
-    path = "/brokers/topics/moving"
+    path = "/brokers/topics/asked-moving"
     content = prepared.znodes.read(path)
     content["partitions"]["0"], content["adding_replicas"] = [1, 9], {"0": [9]}
     before = prepared.znodes.client.get(path)[0]

@@ -150,7 +150,7 @@ def test_a_running_target_is_replaced_and_the_dropped_replica_deleted(
     fill(cluster, "replaced-by-tool")
     run_tool(cluster, tmp_path, {"replaced-by-tool": [3]}, "--execute", "--throttle", SLOW)
     assert ask(cluster, {("replaced-by-tool", 0): [2]}) == {("replaced-by-tool", 0): (ErrorCode.none, None)}
-    topic = cluster.znodes.read("/brokers/topics/replaced")
+    topic = cluster.znodes.read("/brokers/topics/replaced-by-tool")
     assert (topic["partitions"]["0"], topic["adding_replicas"]["0"], topic["removing_replicas"]["0"]) == (
         [2, 1], [2], [1],
     )  # fmt: skip

@@ -136,4 +136,3 @@ def test_the_preferred_leader_is_elected(cluster: ConformanceCluster) -> None:
     assert cluster.znodes.leader("java-led", 0) == 2
     again = run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", *partition)
     assert "Valid replica already elected for partitions java-led-0" in again
-    run(cluster, tools.LEADER_ELECTION, "--election-type", "preferred", "--all-topic-partitions")
