@@ -83,6 +83,12 @@ class SimulatedSession:
         return self._session_id
 
     @property
+    def armed_watches(self) -> int:
+        """How many watches wait for a change; one that was armed twice counts twice."""
+        armed = (*self._data_watches.values(), *self._child_watches.values())
+        return sum(len(watches) for watches in armed)
+
+    @property
     def is_connected(self) -> bool:
         return self._state is SessionState.CONNECTED
 

@@ -134,12 +134,12 @@ def test_kafkas_tool_moves_throttles_lists_cancels_and_verifies(cluster: Conform
     cancelled = run_tool(cluster, tmp_path, plan, "--cancel", "--preserve-throttles")
     assert "Successfully cancelled partition reassignment for: tooled-0" in cancelled
     cluster.wait(lambda: sorted(cluster.znodes.assigned("tooled", 0)) == [1, 2], "it is back")
-    cluster.wait(lambda: not (cluster.kafka.broker(3).log_folder / "tooled-0").exists(), "3 deleted its replica")
+    cluster.wait(lambda: 3 not in cluster.brokers_with_a_log("tooled"), "3 deleted its replica")
     assert "No partition reassignments found" in run_tool(cluster, tmp_path, plan, "--list")
     run_tool(cluster, tmp_path, plan, "--execute", "--throttle", FAST)
     cluster.wait(lambda: cluster.znodes.assigned("tooled", 0) == [3, 1], "it moved", deadline_s=180)
     assert "is completed" in run_tool(cluster, tmp_path, plan, "--verify", "--preserve-throttles")
-    cluster.wait(lambda: not (cluster.kafka.broker(2).log_folder / "tooled-0").exists(), "2 deleted its replica")
+    cluster.wait(lambda: 2 not in cluster.brokers_with_a_log("tooled"), "2 deleted its replica")
 
 
 @pytest.mark.timeout(600)
@@ -154,8 +154,6 @@ def test_a_running_target_is_replaced_and_the_dropped_replica_deleted(
     assert (topic["partitions"]["0"], topic["adding_replicas"]["0"], topic["removing_replicas"]["0"]) == (
         [2, 1], [2], [1],
     )  # fmt: skip
-    cluster.wait(
-        lambda: not (cluster.kafka.broker(3).log_folder / "replaced-by-tool-0").exists(), "3 deleted its replica"
-    )
+    cluster.wait(lambda: 3 not in cluster.brokers_with_a_log("replaced-by-tool"), "3 deleted its replica")
     run_tool(cluster, tmp_path, {"replaced-by-tool": [2]}, "--cancel", "--preserve-throttles")
     cluster.wait(lambda: cluster.znodes.assigned("replaced-by-tool", 0) == [1], "it is back")

@@ -8,6 +8,7 @@ import pytest
 from controller_core.wire.messages import ErrorCode
 from devcluster.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster
+from tests.real.conformance.only_ours import ours_only
 
 
 def led_by_the_second(cluster: ConformanceCluster, topic: str) -> None:
@@ -68,6 +69,13 @@ def test_an_election_that_makes_no_sense_is_removed_and_the_next_one_is_held(
     led_by_the_second(cluster, topic)
     cluster.znodes.elect_preferred([("ghost", 0), (topic, 0)])
     cluster.wait_until_led(topic, 1)
+    cluster.wait_until_gone(PREFERRED_ELECTION)
+
+
+@ours_only
+def test_an_election_with_an_unreadable_entry_is_removed(cluster: ConformanceCluster) -> None:
+    """Kafka's controller stumbles over it and leaves it there, where it keeps everybody from asking again."""
+    cluster.znodes.client.create(PREFERRED_ELECTION, b'{"version":1,"partitions":[{"topic":"ghost"}]}')
     cluster.wait_until_gone(PREFERRED_ELECTION)
 
 

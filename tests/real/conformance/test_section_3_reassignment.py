@@ -88,12 +88,18 @@ def test_an_unreadable_request_in_zookeeper_is_removed(cluster: ConformanceClust
 
 
 @ours_only
-def test_a_target_in_zookeeper_that_is_not_alive_is_refused(cluster: ConformanceCluster) -> None:
+@pytest.mark.parametrize(
+    "target",
+    [[1, NOBODY], [1000], [1, 1], []],
+    ids=["a broker that is not alive", "the controller", "a broker twice", "no replicas"],
+)
+def test_an_impossible_target_in_zookeeper_is_refused(cluster: ConformanceCluster, target: list[int]) -> None:
     """Kafka's controller begins, and waits for ever; the znode keeps everybody else waiting, too."""
-    cluster.serve_topic("hopeless", [[1, 2]])
-    cluster.znodes.reassign({("hopeless", 0): [1, NOBODY]})
+    topic = f"hopeless-{'-'.join(map(str, target))}"
+    cluster.serve_topic(topic, [[1, 2]])
+    cluster.znodes.reassign({(topic, 0): target})
     cluster.wait_until_gone(REASSIGN_PARTITIONS)
-    assert cluster.znodes.assigned("hopeless", 0) == [1, 2]
+    assert cluster.znodes.assigned(topic, 0) == [1, 2]
 
 
 # Its way

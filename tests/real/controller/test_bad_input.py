@@ -8,70 +8,7 @@ import struct
 import pytest
 
 from devcluster.processes import wait_until
-from devcluster.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from tests.real.controller.clusters import OurCluster
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"{not json", id="not JSON"),
-        pytest.param(b"", id="empty"),
-        pytest.param(b"[1, 2]", id="not an object"),
-        pytest.param(b'{"version":1,"partitions":"all"}', id="partitions are no list"),
-        pytest.param(
-            b'{"version":1,"partitions":[{"topic":"ghost","partition":0,"replicas":[1]}]}', id="unknown topic"
-        ),
-        pytest.param(
-            b'{"version":1,"partitions":[{"topic":"sound","partition":9,"replicas":[1]}]}', id="unknown partition"
-        ),
-        pytest.param(
-            b'{"version":1,"partitions":[{"topic":"sound","partition":0,"replicas":[1,1]}]}', id="duplicate replicas"
-        ),
-        pytest.param(b'{"version":1,"partitions":[{"topic":"sound","partition":0,"replicas":[]}]}', id="no replicas"),
-        pytest.param(
-            b'{"version":1,"partitions":[{"topic":"sound","partition":0,"replicas":[1,99]}]}', id="unknown broker"
-        ),
-        pytest.param(
-            b'{"version":1,"partitions":[{"topic":"sound","partition":0,"replicas":[1000]}]}', id="the controller"
-        ),
-    ],
-)
-def test_an_impossible_reassignment_is_removed_and_the_next_one_is_done(
-    our_cluster: OurCluster, content: bytes
-) -> None:
-    znodes = our_cluster.znodes
-    if znodes.read("/brokers/topics/sound") is None:
-        our_cluster.serve_topic("sound", [[1, 2]])
-    before = znodes.assigned("sound", 0)
-    znodes.client.create(REASSIGN_PARTITIONS, content)
-    wait_until(lambda: not znodes.has_reassignments(), "the request is removed", deadline_s=30)
-    assert znodes.assigned("sound", 0) == before
-    target = [3, 4] if before == [1, 2] else [1, 2]
-    znodes.reassign({("sound", 0): target})
-    our_cluster.wait_until_moved("sound", 0, target)
-
-
-def test_the_possible_part_of_a_reassignment_is_done(our_cluster: OurCluster) -> None:
-    our_cluster.serve_topic("partly", [[1, 2]])
-    our_cluster.znodes.reassign({("partly", 0): [2, 3], ("partly", 7): [1, 2], ("nowhere", 0): [1, 2]})
-    our_cluster.wait_until_moved("partly", 0, [2, 3])
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"{not json", id="not JSON"),
-        pytest.param(b'{"version":1,"partitions":[{"topic":"ghost","partition":0}]}', id="unknown topic"),
-        pytest.param(b'{"version":1,"partitions":[{"topic":"ghost"}]}', id="no partition"),
-    ],
-)
-def test_an_impossible_election_is_removed_and_the_next_one_is_held(our_cluster: OurCluster, content: bytes) -> None:
-    znodes = our_cluster.znodes
-    znodes.client.create(PREFERRED_ELECTION, content)
-    wait_until(lambda: not znodes.has_election(), "the request is removed", deadline_s=30)
-    znodes.elect_preferred([("ghost", 0)])
-    wait_until(lambda: not znodes.has_election(), "the next request is removed as well", deadline_s=30)
 
 
 def test_a_reassignment_waits_for_a_target_that_dies_and_completes_when_it_returns(our_cluster: OurCluster) -> None:
@@ -88,20 +25,6 @@ def test_a_reassignment_waits_for_a_target_that_dies_and_completes_when_it_retur
     assert znodes.leader("interrupted", 0) == 1
     our_cluster.kafka.broker(6).start()
     our_cluster.wait_until_moved("interrupted", 0, [5, 6])
-
-
-def test_a_reassignment_that_cannot_end_is_replaced_by_writing_its_request_again(our_cluster: OurCluster) -> None:
-    znodes = our_cluster.znodes
-    our_cluster.serve_topic("replaced", [[1, 2]])
-    our_cluster.kafka.broker(6).pause()
-    try:
-        znodes.reassign({("replaced", 0): [5, 6]})
-        wait_until(lambda: len(znodes.assigned("replaced", 0)) == 4, "it has begun", deadline_s=30)
-        znodes.rewrite_reassignment({("replaced", 0): [3, 4]})
-        our_cluster.wait_until_moved("replaced", 0, [3, 4])
-    finally:
-        our_cluster.kafka.broker(6).resume()
-    our_cluster.wait_until_no_stray_replicas("replaced", 0)
 
 
 def test_a_topic_that_vanishes_takes_its_reassignment_with_it(our_cluster: OurCluster) -> None:

@@ -50,20 +50,6 @@ def test_a_second_kontroller_stands_by_until_the_first_one_dies(
         second.kill()
 
 
-def test_requests_written_while_there_was_no_controller_are_served(our_cluster: OurCluster) -> None:
-    znodes = our_cluster.znodes
-    our_cluster.serve_topic("waiting", [[1, 2], [2, 3]])
-    our_cluster.kafka.broker(1).restart()
-    our_cluster.wait_until_served("waiting", range(2))
-    assert znodes.leader("waiting", 0) == 2
-    our_cluster.controller.kill()
-    znodes.elect_preferred([("waiting", 0)])
-    znodes.reassign({("waiting", 1): [5, 6]})
-    our_cluster.controller.restart_whole()
-    our_cluster.wait_until_moved("waiting", 1, [5, 6])
-    wait_until(lambda: znodes.leader("waiting", 0) == 1, "the election is held", deadline_s=30)
-
-
 def test_a_paused_controller_is_fenced_and_its_late_writes_change_nothing(our_cluster: OurCluster) -> None:
     znodes, ours = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("fenced", [[1, 2]])
