@@ -20,7 +20,8 @@ DEFAULT_CONTROLLER_ID = 1000
 class ControllerProcess(Server):
     """A `kontroller controller run` on fixed loopback ports. Entering the context starts it, leaving it kills it.
 
-    It is ready when it listens and `/controller` names it."""
+    It is ready when it listens and `/controller` names it. Leaders move only when someone asks, unless `settings` says
+    that they go back by themselves."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class ControllerProcess(Server):
                     "listen": f"PLAINTEXT://{self.address}",
                     "metrics_port": self.metrics_port,
                     "zookeeper_session_timeout_ms": 4000,
+                    "auto_leader_rebalance_enable": False,
                     **(settings or {}),
                 }
             )

@@ -51,7 +51,7 @@ def kafka(
 @pytest.fixture
 def controller(servers_folder: RunFolder, kafka: KafkaCluster) -> Iterator[ControllerProcess]:
     """It gives leaders back to their preferred replicas every other second."""
-    settings = {"leader_imbalance_check_interval_seconds": 2}
+    settings = {"auto_leader_rebalance_enable": True, "leader_imbalance_check_interval_seconds": 2}
     with ControllerProcess(
         servers_folder, kafka.zookeeper_connect, name="disk-controller", settings=settings
     ) as process:
