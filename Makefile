@@ -35,8 +35,10 @@ lint: $(READY) ## Check style, types and the direction of imports
 unit: $(READY) ## Run the tests that need no servers
 	$(BIN)/pytest -m "not real"
 
+# In two parts: the clusters of the one have ended before those of the other start.
 real: build ## Run the tests against real ZooKeeper, Kafka and Kubernetes
-	$(BIN)/pytest -v -m real
+	$(BIN)/pytest -v -m real tests/real/conformance tests/real/clients
+	$(BIN)/pytest -v -m real --ignore tests/real/conformance --ignore tests/real/clients
 
 crds: $(READY) ## Write the custom resource definitions from the models into crds/
 	$(BIN)/python -m controller_operator.crds crds
