@@ -49,10 +49,19 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 
-{{- /* Takes a list: the root context and the values of the workload. */ -}}
+{{- define "kontroller.kafkaImage" -}}
+{{ .Values.kafka.image.repository }}:{{ default .Chart.AppVersion .Values.kafka.image.tag }}
+{{- end }}
+
+{{- /* Where a pod runs. Takes a list: the root context, the values of the workload, and its component where it has several
+pods: those are rather not on one node, and rather spread over zones. */ -}}
 {{- define "kontroller.scheduling" -}}
 {{- $root := index . 0 }}
 {{- $workload := index . 1 }}
+{{- $component := "" }}
+{{- if gt (len .) 2 }}
+{{- $component = index . 2 }}
+{{- end }}
 {{- with $root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -65,12 +74,91 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $workload.affinity }}
+{{- if $workload.affinity }}
 affinity:
-  {{- toYaml . | nindent 2 }}
+  {{- toYaml $workload.affinity | nindent 2 }}
+{{- else if $component }}
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels:
+              {{- include "kontroller.selectorLabels" (list $root $component) | nindent 14 }}
+{{- end }}
+{{- if $workload.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml $workload.topologySpreadConstraints | nindent 2 }}
+{{- else if $component }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: topology.kubernetes.io/zone
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "kontroller.selectorLabels" (list $root $component) | nindent 8 }}
 {{- end }}
 {{- with $workload.priorityClassName }}
 priorityClassName: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- /* Labels of an object. Takes a list: the root context and the component. */ -}}
+{{- define "kontroller.componentLabels" -}}
+{{ include "kontroller.labels" (index . 0) }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- /* One pod less at a time. Takes a list: the root context, the component, and the name. */ -}}
+{{- define "kontroller.disruptionBudget" -}}
+{{- $root := index . 0 -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ index . 2 }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "kontroller.componentLabels" (list $root (index . 1)) | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels:
+      {{- include "kontroller.selectorLabels" (list $root (index . 1)) | nindent 6 }}
+{{- end }}
+
+{{- /* The claim, or the lack of one, that a StatefulSet keeps its data in; a part of its spec. */ -}}
+{{- define "kontroller.claims" -}}
+{{- if .enabled -}}
+volumeClaimTemplates:
+  - apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata:
+      name: data
+    spec:
+      accessModes: [ReadWriteOnce]
+      {{- with .storageClassName }}
+      storageClassName: {{ . }}
+      {{- end }}
+      resources:
+        requests:
+          storage: {{ .size }}
+{{- end }}
+{{- end }}
+
+{{- /* The domain of the release's services. */ -}}
+{{- define "kontroller.serviceDomain" -}}
+{{ .Release.Namespace }}.svc{{ with .Values.clusterDomain }}.{{ . }}{{ end }}
+{{- end }}
+
+{{- /* A map as lines of a properties file. Whole numbers of a values file come as floats: 604800000, not 6.048e+08. */ -}}
+{{- define "kontroller.properties" -}}
+{{- range $name, $value := . }}
+{{- if kindIs "float64" $value }}
+{{- $value = ternary (printf "%.0f" $value) (toString $value) (eq (floor $value) $value) }}
+{{- end }}
+{{ $name }}={{ $value }}
 {{- end }}
 {{- end }}
 

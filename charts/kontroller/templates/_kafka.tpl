@@ -1,0 +1,85 @@
+{{- define "kontroller.kafkaName" -}}
+{{ include "kontroller.fullname" . }}-kafka
+{{- end }}
+
+{{- /* Names all brokers at once, those that are not ready among them. */ -}}
+{{- define "kontroller.kafkaBootstrap" -}}
+{{ include "kontroller.kafkaName" . }}.{{ include "kontroller.serviceDomain" . }}:9092
+{{- end }}
+
+{{- /* server.properties but for what is different on each broker. */ -}}
+{{- define "kontroller.kafkaConfig" -}}
+{{- $copies := min 3 (int .Values.kafka.replicas) }}
+{{- $own := dict
+  "listeners" "PLAINTEXT://:9092"
+  "inter.broker.listener.name" "PLAINTEXT"
+  "zookeeper.connect" (include "kontroller.kafkaZookeeper" .)
+  "broker.id.generation.enable" "false"
+  "log.dirs" "/var/lib/kafka/data"
+}}
+{{- range $setting := keys .Values.kafka.config }}
+{{- if or (hasKey $own $setting) (has $setting (list "broker.id" "advertised.listeners" "log.dir")) }}
+{{- fail (printf "kafka.config may not set %s: the chart sets it" $setting) }}
+{{- end }}
+{{- end }}
+{{- $defaults := dict
+  "auto.create.topics.enable" "false"
+  "default.replication.factor" $copies
+  "min.insync.replicas" (ternary 2 1 (ge $copies 3))
+  "offsets.topic.replication.factor" $copies
+  "transaction.state.log.replication.factor" $copies
+  "transaction.state.log.min.isr" (ternary 2 1 (ge $copies 3))
+  "zookeeper.connection.timeout.ms" 60000
+  "zookeeper.session.timeout.ms" 18000
+}}
+{{- toYaml (merge $own .Values.kafka.config $defaults) }}
+{{- end }}
+
+{{- /* What a controller must know of the brokers' own file, as its variables. */ -}}
+{{- define "kontroller.settingsOfBrokers" -}}
+{{- $config := include "kontroller.kafkaConfig" . | fromYaml }}
+{{- $shared := dict }}
+{{- range list
+  "num.partitions" "default.replication.factor" "unclean.leader.election.enable" "delete.topic.enable"
+  "auto.leader.rebalance.enable" "leader.imbalance.per.broker.percentage" "leader.imbalance.check.interval.seconds"
+  "remote.log.storage.system.enable"
+}}
+{{- if hasKey $config . }}
+- name: KONTROLLER_{{ . | upper | replace "." "_" }}
+  value: {{ get $config . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* What the values ask for and what cannot work. */ -}}
+{{- define "kontroller.checkKafka" -}}
+{{- $kafka := .Values.kafka }}
+{{- if not (include "kontroller.kafkaZookeeper" .) }}
+{{- fail "kafka.enabled needs a ZooKeeper: set zookeeper.enabled=true, or kafka.zookeeper to host:port[,host:port...][/chroot]" }}
+{{- end }}
+{{- $needed := add 60 (ternary $kafka.drain.deadlineSeconds 0 $kafka.drain.enabled | int) }}
+{{- if lt (int $kafka.terminationGracePeriodSeconds) (int $needed) }}
+{{- fail (printf "kafka.terminationGracePeriodSeconds is %d, less than kafka.drain.deadlineSeconds and 60 s for the broker's own shutdown: set it to %d or more" (int $kafka.terminationGracePeriodSeconds) $needed) }}
+{{- end }}
+{{- end }}
+
+{{- define "kontroller.checkController" -}}
+{{- $controller := .Values.controller }}
+{{- if not (include "kontroller.controllerZookeeper" .) }}
+{{- fail "controller.enabled needs a ZooKeeper: set controller.zookeeper to the brokers' zookeeper.connect, host:port[,host:port...][/chroot], or zookeeper.enabled=true" }}
+{{- end }}
+{{- if and $controller.advertise (gt (int $controller.replicas) 1) }}
+{{- fail "controller.advertise is one address and there are several controllers: leave it empty, or set controller.replicas=1" }}
+{{- end }}
+{{- $lowest := sub (add1 $controller.id) $controller.replicas | int }}
+{{- if lt $lowest 0 }}
+{{- fail (printf "controller.id is %d, too low for %d controllers that count down from it" (int $controller.id) (int $controller.replicas)) }}
+{{- end }}
+{{- if .Values.kafka.enabled }}
+{{- $first := int .Values.kafka.firstBrokerId }}
+{{- $last := sub (add $first .Values.kafka.replicas) 1 | int }}
+{{- if and (le $lowest $last) (ge (int $controller.id) $first) }}
+{{- fail (printf "the controllers' ids %d to %d and the brokers' ids %d to %d overlap: change controller.id or kafka.firstBrokerId" $lowest (int $controller.id) $first $last) }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,66 @@
+{{- define "kontroller.zookeeperName" -}}
+{{ include "kontroller.fullname" . }}-zookeeper
+{{- end }}
+
+{{- /* The servers of the chart's own ensemble, with the chroot of its brokers. */ -}}
+{{- define "kontroller.ownZookeeper" -}}
+{{- $name := include "kontroller.zookeeperName" . }}
+{{- $servers := list }}
+{{- range until (int .Values.zookeeper.replicas) }}
+{{- $servers = append $servers (printf "%s-%d.%s.%s:2181" $name . $name (include "kontroller.serviceDomain" $)) }}
+{{- end }}
+{{- join "," $servers }}/kafka
+{{- end }}
+
+{{- /* What the controller connects to; empty where nothing says it. */ -}}
+{{- define "kontroller.controllerZookeeper" -}}
+{{- if .Values.controller.zookeeper }}
+{{- .Values.controller.zookeeper }}
+{{- else if .Values.zookeeper.enabled }}
+{{- include "kontroller.ownZookeeper" . }}
+{{- else if .Values.kafka.enabled }}
+{{- .Values.kafka.zookeeper }}
+{{- end }}
+{{- end }}
+
+{{- /* What the brokers connect to; empty where nothing says it. */ -}}
+{{- define "kontroller.kafkaZookeeper" -}}
+{{- if .Values.kafka.zookeeper }}
+{{- .Values.kafka.zookeeper }}
+{{- else if .Values.zookeeper.enabled }}
+{{- include "kontroller.ownZookeeper" . }}
+{{- else }}
+{{- .Values.controller.zookeeper }}
+{{- end }}
+{{- end }}
+
+{{- define "kontroller.zookeeperConfig" -}}
+{{- $name := include "kontroller.zookeeperName" . }}
+{{- $own := dict
+  "dataDir" "/var/lib/zookeeper/data"
+  "clientPort" 2181
+}}
+{{- if gt (int .Values.zookeeper.replicas) 1 }}
+{{- range until (int .Values.zookeeper.replicas) }}
+{{- $_ := set $own (printf "server.%d" (add1 .)) (printf "%s-%d.%s.%s:2888:3888" $name . $name (include "kontroller.serviceDomain" $)) }}
+{{- end }}
+{{- end }}
+{{- range $setting := keys .Values.zookeeper.config }}
+{{- if or (hasKey $own $setting) (hasPrefix "server." $setting) }}
+{{- fail (printf "zookeeper.config may not set %s: the chart sets it" $setting) }}
+{{- end }}
+{{- end }}
+{{- $defaults := dict
+  "tickTime" 2000
+  "initLimit" 10
+  "syncLimit" 5
+  "maxSessionTimeout" 60000
+  "maxClientCnxns" 0
+  "admin.enableServer" "false"
+  "4lw.commands.whitelist" "srvr, ruok, mntr"
+  "autopurge.snapRetainCount" 3
+  "autopurge.purgeInterval" 24
+  "quorumListenOnAllIPs" "true"
+}}
+{{- include "kontroller.properties" (merge $own .Values.zookeeper.config $defaults) | trim }}
+{{- end }}

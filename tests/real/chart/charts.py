@@ -1,0 +1,83 @@
+"""The chart as Helm renders it, and what the tests of it ask again and again."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from controller_operator.resources import KINDS
+from devcluster.binaries import KUBERNETES_VERSION
+from devcluster.kubernetes import KubernetesApi
+
+PROJECT: Final = Path(__file__).parents[3]
+CHART: Final = str(PROJECT / "charts" / "kontroller")
+RELEASE_NAMESPACE: Final = "kontroller-system"
+CRDS: Final = {kind.definition.crd_name for kind in KINDS}
+COMPONENTS: Final = ("operator", "controller", "zookeeper", "kafka")
+
+CONTROLLER_ON: Final = ("--set", "controller.enabled=true", "--set", r"controller.zookeeper=zk-0:2181\,zk-1:2181/kafka")
+SELF_CONTAINED: Final = ("--set", "controller.enabled=true,zookeeper.enabled=true,kafka.enabled=true")
+# Nothing runs the jobs here that Helm would wait for.
+NO_JOBS: Final = ("--set", "apiCheck.enabled=false,releaseFinalizers.enabled=false")
+
+Object = dict[str, Any]
+
+
+def rendered(api: KubernetesApi, *values: str) -> list[Object]:
+    """The objects of the chart, its hooks and tests among them."""
+    here = ("--namespace", RELEASE_NAMESPACE, "--kube-version", KUBERNETES_VERSION)
+    text = api.helm("template", "kontroller", CHART, *here, *values)
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def named(objects: list[Object], kind: str, name: str) -> Object:
+    """The one object of that kind and name."""
+    (found,) = (each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def workload(api: KubernetesApi, component: str, *values: str) -> Object:
+    """The spec of the Deployment or StatefulSet of a component, in a release with all components."""
+    kind = "Deployment" if component == "operator" else "StatefulSet"
+    spec: Object = named(rendered(api, *SELF_CONTAINED, *values), kind, f"kontroller-{component}")["spec"]
+    return spec
+
+
+def container(api: KubernetesApi, component: str, *values: str) -> Object:
+    """The container of a component's pods."""
+    found: Object = workload(api, component, *values)["template"]["spec"]["containers"][0]
+    return found
+
+
+@contextmanager
+def installed(api: KubernetesApi, *values: str) -> Iterator[str]:
+    """The chart installed with `values`; gives what helm said, and removes everything at the end."""
+    yield api.helm("install", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *values)
+    api.helm("uninstall", "kontroller", "--namespace", RELEASE_NAMESPACE)
+    api.kubectl("delete", "crd", "--ignore-not-found", *CRDS)
+
+
+def dry_run(api: KubernetesApi, objects: list[Object], *arguments: str) -> list[str]:
+    """What the API server says to each of the objects, in their order; raises CommandError where it refuses one."""
+    stdin = "\n---\n".join(json.dumps(each) for each in objects)
+    return api.kubectl(
+        "create", "--dry-run=server", "--validate=strict", *arguments, "-f", "-", stdin=stdin
+    ).splitlines()
+
+
+def may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str) -> bool:
+    """Whether `who` may; the resource is written as `name[.group][/subresource]`."""
+    whole, _, subresource = resource.partition("/")
+    name, _, group = whole.partition(".")
+    attributes = {"verb": verb, "group": group, "resource": name, "subresource": subresource, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": who, "resourceAttributes": attributes},
+    }
+    answer = json.loads(api.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(review)))
+    allowed: bool = answer["status"]["allowed"]
+    return allowed

@@ -1,0 +1,180 @@
+"""What the pods run: commands and options that exist, and scripts that do what they are for, run by a real shell."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import typer
+
+from controller_admin.command_line import main as kontroller
+from controller_core.process.settings import ControllerProcessSettings
+from devcluster.kubernetes import KubernetesApi
+from tests.real.chart.charts import (
+    CONTROLLER_ON,
+    RELEASE_NAMESPACE,
+    SELF_CONTAINED,
+    container,
+    named,
+    rendered,
+    workload,
+)
+
+DOMAIN = f"kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
+ECHO = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0")" "$@" > "$ARGUMENTS"\n'
+
+
+def run_as_pod(command: Sequence[str], pod_name: str, folder: Path, variables: Mapping[str, str] = {}) -> list[str]:
+    """Runs a container's command with programs that only write down what they were called with; returns that."""
+    for program in ("kontroller", "kafka-server-start.sh", "zookeeper-server-start.sh"):
+        (folder / program).write_text(ECHO)
+        (folder / program).chmod(0o755)
+    arguments = folder / "arguments"
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "POD_NAME": pod_name, "ARGUMENTS": str(arguments)}
+    subprocess.run(command, env={**environment, **variables}, check=True, timeout=30)
+    return arguments.read_text().splitlines()
+
+
+def options_of(*words: str) -> set[str]:
+    """The options of a `kontroller` command."""
+    command = typer.main.get_command(kontroller)
+    for word in words:
+        assert isinstance(command, typer.core.TyperGroup)
+        command = command.commands[word]
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+def test_each_controller_has_an_id_of_its_own_that_counts_down_from_the_first(
+    api: KubernetesApi, tmp_path: Path
+) -> None:
+    run = container(api, "controller")
+    second = run_as_pod([*run["command"], *run["args"]], "kontroller-controller-1", tmp_path)
+    assert second[:4] == ["kontroller", "controller", "run", "--id=999"]
+    assert second[4:] == run["args"]
+    assert {option.split("=")[0] for option in second[3:]} <= options_of("controller", "run")
+    first = run_as_pod([*run["command"], *run["args"]], "kontroller-controller-0", tmp_path)
+    assert first[3] == "--id=1000"
+
+
+def test_the_controller_can_use_the_settings_that_the_chart_gives(
+    api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_brokers = r"kafka.config.num\.partitions=6,kafka.config.unclean\.leader\.election\.enable=true"
+    run = container(api, "controller", *CONTROLLER_ON, "--set", of_brokers)
+    for variable in run["env"]:
+        if "value" in variable:
+            monkeypatch.setenv(variable["name"], variable["value"].replace("$(POD_IP)", "10.1.2.3"))
+    given = dict(argument.removeprefix("--").split("=", 1) for argument in run["args"])
+    settings = ControllerProcessSettings(id=1, **{name.replace("-", "_"): value for name, value in given.items()})
+    assert settings.zookeeper == "zk-0:2181,zk-1:2181/kafka"
+    assert (settings.endpoint.host, settings.endpoint.port) == ("10.1.2.3", 9093)
+    assert (settings.metrics_host, settings.metrics_port) == ("0.0.0.0", 9404)
+    assert (settings.num_partitions, settings.default_replication_factor) == (6, 3)
+    assert settings.unclean_leader_election_enable
+
+
+def test_the_operator_is_told_which_namespaces_to_watch(api: KubernetesApi) -> None:
+    assert "--all-namespaces" in container(api, "operator")["args"]
+    listed = container(api, "operator", "--set", "watchNamespaces={payments,audit}")["args"]
+    assert [argument for argument in listed if "namespace" in argument] == ["--namespace=payments", "--namespace=audit"]
+
+
+def test_controller_and_brokers_are_told_of_the_same_zookeeper(api: KubernetesApi) -> None:
+    def told(*values: str) -> tuple[str, str]:
+        objects = rendered(api, "--set", "controller.enabled=true,kafka.enabled=true", *values)
+        config = named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
+        (broker,) = (line for line in config.splitlines() if line.startswith("zookeeper.connect="))
+        pod = named(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"]
+        (controller,) = (each for each in pod["containers"][0]["args"] if each.startswith("--zookeeper="))
+        return broker.removeprefix("zookeeper.connect="), controller.removeprefix("--zookeeper=")
+
+    server = f"kontroller-zookeeper-0.kontroller-zookeeper.{RELEASE_NAMESPACE}.svc"
+    assert told("--set", "zookeeper.enabled=true") == (f"{server}:2181/kafka",) * 2
+    full = told("--set", "zookeeper.enabled=true,clusterDomain=cluster.local")
+    assert full == (f"{server}.cluster.local:2181/kafka",) * 2
+    assert told("--set", "kafka.zookeeper=zk:2181/a") == ("zk:2181/a",) * 2
+    assert told("--set", "controller.zookeeper=zk:2181/b") == ("zk:2181/b",) * 2
+
+
+def properties(path: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in path.read_text().splitlines())
+
+
+def test_a_broker_is_started_with_its_own_id_and_address(api: KubernetesApi, tmp_path: Path) -> None:
+    values = ("--set", r"kafka.firstBrokerId=100,kafka.config.log\.retention\.ms=604800000,kafka.config.a=0.25")
+    objects = rendered(api, *SELF_CONTAINED, *values)
+    (tmp_path / "server.properties").write_text(
+        named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
+    )
+    script = [
+        part.replace("/etc/kafka/", f"{tmp_path}/").replace("/tmp/server.properties", f"{tmp_path}/made.properties")
+        for part in container(api, "kafka", *values)["command"]
+    ]
+    started = run_as_pod(script, "kontroller-kafka-2", tmp_path)
+    assert started == ["kafka-server-start.sh", f"{tmp_path}/made.properties"]
+    made = properties(tmp_path / "made.properties")
+    assert made["broker.id"] == "102"
+    assert made["advertised.listeners"] == f"PLAINTEXT://kontroller-kafka-2.{DOMAIN}"
+    assert (made["log.retention.ms"], made["a"]) == ("604800000", "0.25")
+    assert (made["default.replication.factor"], made["min.insync.replicas"]) == ("3", "2")
+
+
+def test_whole_numbers_of_a_values_file_are_written_as_such(api: KubernetesApi, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(
+        "kafka: {config: {log.retention.ms: 604800000, log.cleaner.min.cleanable.ratio: 0.25, a.b: true}}\n"
+    )
+    objects = rendered(api, *SELF_CONTAINED, "--values", str(file))
+    written = tmp_path / "server.properties"
+    written.write_text(named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
+    made = properties(written)
+    assert made["log.retention.ms"] == "604800000"
+    assert (made["log.cleaner.min.cleanable.ratio"], made["a.b"]) == ("0.25", "true")
+
+
+@pytest.mark.parametrize(("replicas", "copies", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (5, "3", "2")])
+def test_replication_is_as_the_number_of_brokers_allows(
+    api: KubernetesApi, tmp_path: Path, replicas: int, copies: str, in_sync: str
+) -> None:
+    objects = rendered(api, *SELF_CONTAINED, "--set", f"kafka.replicas={replicas}")
+    written = tmp_path / "server.properties"
+    written.write_text(named(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"])
+    made = properties(written)
+    assert made["default.replication.factor"] == made["offsets.topic.replication.factor"] == copies
+    assert made["min.insync.replicas"] == made["transaction.state.log.min.isr"] == in_sync
+
+
+def test_a_broker_drains_before_it_stops_within_its_time(api: KubernetesApi, tmp_path: Path) -> None:
+    spec = workload(api, "kafka", "--set", "kafka.firstBrokerId=100")["template"]["spec"]
+    hook = spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    assert run_as_pod(hook, "kontroller-kafka-1", tmp_path) == [
+        "kontroller",
+        "drain",
+        f"--bootstrap=kontroller-kafka-1.{DOMAIN},{DOMAIN}",
+        "--broker-id=101",
+        "--deadline-seconds=300",
+    ]
+    assert spec["terminationGracePeriodSeconds"] == 420
+    assert "lifecycle" not in container(api, "kafka", "--set", "kafka.drain.enabled=false")
+
+
+def test_a_broker_is_ready_when_it_says_so_itself(api: KubernetesApi, tmp_path: Path) -> None:
+    kafka = container(api, "kafka")
+    asked = run_as_pod(kafka["readinessProbe"]["exec"]["command"], "kontroller-kafka-0", tmp_path)
+    assert asked == ["kontroller", "ready", f"--bootstrap=kontroller-kafka-0.{DOMAIN},{DOMAIN}", "--broker-id=0"]
+    assert kafka["startupProbe"]["periodSeconds"] * kafka["startupProbe"]["failureThreshold"] == 1800
+    assert kafka["livenessProbe"]["tcpSocket"] == {"port": "kafka"}
+
+
+def test_zookeeper_s_servers_know_who_they_are(api: KubernetesApi, tmp_path: Path) -> None:
+    values = ("--set", "zookeeper.replicas=3")
+    config = named(rendered(api, *SELF_CONTAINED, *values), "ConfigMap", "kontroller-zookeeper")["data"]["zoo.cfg"]
+    servers = [line for line in config.splitlines() if line.startswith("server.")]
+    assert servers[2] == f"server.3=kontroller-zookeeper-2.kontroller-zookeeper.{RELEASE_NAMESPACE}.svc:2888:3888"
+    script = [
+        part.replace("/var/lib/zookeeper", str(tmp_path)) for part in container(api, "zookeeper", *values)["command"]
+    ]
+    started = run_as_pod(script, "kontroller-zookeeper-2", tmp_path)
+    assert started == ["zookeeper-server-start.sh", "/etc/zookeeper/zoo.cfg"]
+    assert (tmp_path / "data" / "myid").read_text() == "3\n"

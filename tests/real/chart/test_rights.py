@@ -1,0 +1,99 @@
+"""Who may do what: nobody may do more than they need."""
+
+import json
+
+import pytest
+
+from controller_operator.resources import KINDS
+from devcluster.kubernetes import KubernetesApi
+from tests.real.chart.charts import RELEASE_NAMESPACE, may, rendered
+
+OPERATOR = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-operator"
+PLURALS = [f"{kind.definition.plural}.kontroller.dev" for kind in KINDS]
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [
+        *((verb, plural) for plural in PLURALS for verb in ("get", "list", "watch", "patch")),
+        *(("patch", f"{plural}/status") for plural in PLURALS),
+        ("update", "kafkatopics.kontroller.dev/finalizers"),
+        ("create", "partitionreassignments.kontroller.dev"),
+        ("delete", "partitionreassignments.kontroller.dev"),
+        ("delete", "preferredelections.kontroller.dev"),
+        ("create", "events"),
+    ],
+)
+def test_the_operator_may_do_its_work(api: KubernetesApi, release: str, verb: str, resource: str) -> None:
+    assert may(api, OPERATOR, verb, resource, "payments")
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [
+        *((verb, plural) for plural in PLURALS for verb in ("update", "deletecollection")),
+        *(
+            (verb, f"{kind}.kontroller.dev")
+            for kind in ("kafkaclusters", "kafkatopics", "featuresets")
+            for verb in ("create", "delete")
+        ),
+        ("create", "preferredelections.kontroller.dev"),
+        ("get", "secrets"),
+        ("list", "secrets"),
+        ("get", "configmaps"),
+        ("list", "pods"),
+        ("create", "pods"),
+        ("list", "namespaces"),
+        ("list", "customresourcedefinitions.apiextensions.k8s.io"),
+        ("patch", "customresourcedefinitions.apiextensions.k8s.io"),
+        ("delete", "events"),
+        ("create", "clusterrolebindings.rbac.authorization.k8s.io"),
+        ("impersonate", "serviceaccounts"),
+    ],
+)
+def test_the_operator_may_do_nothing_else(api: KubernetesApi, release: str, verb: str, resource: str) -> None:
+    assert not may(api, OPERATOR, verb, resource, "payments")
+
+
+def test_an_operator_of_some_namespaces_has_no_rights_elsewhere(api: KubernetesApi) -> None:
+    values = ("--set", "watchNamespaces={payments},crds.install=false,fullnameOverride=one")
+    stdin = "\n---\n".join(json.dumps(each) for each in rendered(api, *values))
+    api.kubectl("apply", "-f", "-", stdin=stdin)
+    one = f"system:serviceaccount:{RELEASE_NAMESPACE}:one-operator"
+    assert may(api, one, "patch", "kafkatopics.kontroller.dev", "payments")
+    assert not may(api, one, "get", "kafkatopics.kontroller.dev", "audit")
+    assert not may(api, one, "get", "kafkatopics.kontroller.dev", RELEASE_NAMESPACE)
+    api.kubectl("delete", "-f", "-", stdin=stdin)
+
+
+def test_an_editor_has_topics_and_cannot_say_where_clusters_are(api: KubernetesApi, release: str) -> None:
+    api.kubectl("create", "rolebinding", "ed", "--clusterrole=kontroller-edit", "--user=ed", "-n", "payments")
+    api.kubectl("create", "rolebinding", "vi", "--clusterrole=kontroller-view", "--user=vi", "-n", "payments")
+    api.kubectl("create", "rolebinding", "ann", "--clusterrole=kontroller-clusters", "--user=ann", "-n", "payments")
+    assert may(api, "ed", "create", "kafkatopics.kontroller.dev", "payments")
+    assert not may(api, "ed", "create", "kafkaclusters.kontroller.dev", "payments")
+    assert not may(api, "ed", "patch", "kafkatopics.kontroller.dev/status", "payments")
+    assert may(api, "vi", "watch", "kafkaclusters.kontroller.dev", "payments")
+    assert not may(api, "vi", "create", "kafkatopics.kontroller.dev", "payments")
+    assert may(api, "ann", "create", "kafkaclusters.kontroller.dev", "payments")
+    assert not may(api, "ann", "create", "kafkaclusters.kontroller.dev", "audit")
+
+
+def test_the_roles_of_users_join_the_cluster_s_own(api: KubernetesApi) -> None:
+    def joined(*values: str) -> dict[str, set[str]]:
+        prefix = "rbac.authorization.k8s.io/aggregate-to-"
+        return {
+            each["metadata"]["name"]: {
+                label.removeprefix(prefix) for label in each["metadata"]["labels"] if label.startswith(prefix)
+            }
+            for each in rendered(api, *values)
+            if each["kind"] == "ClusterRole"
+        }
+
+    assert joined() == {
+        "kontroller-operator": set(),
+        "kontroller-view": {"view", "edit", "admin"},
+        "kontroller-edit": {"edit", "admin"},
+        "kontroller-clusters": set(),
+    }
+    assert not any(joined("--set", "rbac.aggregate=false").values())

@@ -1,0 +1,199 @@
+"""What the chart installs: the API server takes it, with whatever values, and Helm refuses values that cannot work."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from devcluster.kubernetes import CommandError, KubernetesApi
+from tests.real.chart.charts import (
+    CHART,
+    COMPONENTS,
+    CONTROLLER_ON,
+    PROJECT,
+    RELEASE_NAMESPACE,
+    SELF_CONTAINED,
+    Object,
+    dry_run,
+    named,
+    rendered,
+    workload,
+)
+
+WITHOUT_VOLUMES = "zookeeper.replicas=3,zookeeper.persistence.enabled=false,kafka.persistence.enabled=false"
+
+
+@pytest.mark.parametrize("values", [CONTROLLER_ON, SELF_CONTAINED])
+def test_the_chart_has_nothing_that_helm_finds_fault_with(api: KubernetesApi, values: tuple[str, ...]) -> None:
+    assert "0 chart(s) failed" in api.helm("lint", CHART, "--strict", *values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (),
+        CONTROLLER_ON,
+        SELF_CONTAINED,
+        (*SELF_CONTAINED, "--set", WITHOUT_VOLUMES),
+        ("--set", r"kafka.enabled=true,kafka.zookeeper=zk-0:2181\,zk-1:2181/kafka"),
+        ("--set", "watchNamespaces={payments,audit}"),
+        ("--set", "operator.serviceAccount.create=false,rbac.create=false"),
+        ("--set", "imagePullSecrets[0].name=pull,operator.nodeSelector.disk=ssd,operator.podAnnotations.a=b"),
+    ],
+    ids=["defaults", "controller", "self-contained", "no-volumes", "kafka", "namespaces", "no-rbac", "scheduling"],
+)
+def test_the_api_server_takes_every_object_of_the_chart(api: KubernetesApi, values: tuple[str, ...]) -> None:
+    objects = rendered(api, *values)
+    assert len(dry_run(api, objects)) == len(objects)
+
+
+def test_everything_carries_the_labels_that_say_where_it_comes_from(api: KubernetesApi) -> None:
+    for each in rendered(api, *SELF_CONTAINED):
+        labels = each["metadata"]["labels"]
+        assert labels["app.kubernetes.io/name"] == "kontroller"
+        assert labels["app.kubernetes.io/instance"] == "kontroller"
+        assert labels["helm.sh/chart"].startswith("kontroller-")
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_new_version_of_the_chart_alone_restarts_no_pod(api: KubernetesApi, component: str) -> None:
+    versioned = {"helm.sh/chart", "app.kubernetes.io/version"}
+    assert versioned.isdisjoint(workload(api, component)["template"]["metadata"]["labels"])
+
+
+def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) -> None:
+    files = (yaml.safe_load(path.read_text()) for path in (PROJECT / "crds").glob("*.yaml"))
+    specs = {each["metadata"]["name"]: each["spec"] for each in files}
+    in_chart = [each for each in rendered(api) if each["kind"] == "CustomResourceDefinition"]
+    assert {each["metadata"]["name"]: each["spec"] for each in in_chart} == specs
+    assert all(each["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"} for each in in_chart)
+    assert not [each for each in rendered(api, "--set", "crds.install=false") if "Custom" in each["kind"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("operator.replicas=2", "replicas"),
+        ("controller.replicas=0", "replicas"),
+        ("watchNamespaces={Payments}", "watchNamespaces"),
+        ("controller.zookeeper=zk", "/controller/zookeeper"),
+        ("image.repository=", "/image/repository"),
+        ("zookeeper.replicas=2", "/zookeeper/replicas"),
+        ("kafka.config.a={1,2}", "/kafka/config/a"),
+        ("kafka.persistence.size=big", "/kafka/persistence/size"),
+        ("controller.enabled=true", "controller.enabled needs a ZooKeeper"),
+        ("kafka.enabled=true", "kafka.enabled needs a ZooKeeper"),
+        ("controller.advertise=a:1,controller.enabled=true,zookeeper.enabled=true", "set controller.replicas=1"),
+        ("controller.id=0,controller.enabled=true,zookeeper.enabled=true", "too low for 2 controllers"),
+    ],
+)
+def test_a_wrong_value_is_refused(api: KubernetesApi, values: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        rendered(api, "--set", values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            "kafka.drain.deadlineSeconds=361",
+            "kafka.terminationGracePeriodSeconds is 420, .* set it to 421 or more",
+        ),
+        ("kafka.terminationGracePeriodSeconds=30,kafka.drain.enabled=false", "set it to 60 or more"),
+        (r"kafka.config.broker\.id=7", "kafka.config may not set broker.id"),
+        (r"kafka.config.zookeeper\.connect=zk:2181", "kafka.config may not set zookeeper.connect"),
+        (r"zookeeper.config.clientPort=1", "zookeeper.config may not set clientPort"),
+        (r"zookeeper.config.server\.4=zk", "zookeeper.config may not set server.4"),
+        ("kafka.firstBrokerId=997", "controllers' ids 999 to 1000 and the brokers' ids 997 to 999 overlap"),
+    ],
+)
+def test_values_that_cannot_work_together_are_refused(api: KubernetesApi, values: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        rendered(api, *SELF_CONTAINED, "--set", values)
+
+
+def test_values_at_the_limit_are_taken(api: KubernetesApi) -> None:
+    assert rendered(api, *SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=360,kafka.firstBrokerId=996")
+    assert rendered(api, *SELF_CONTAINED, "--set", "controller.id=10000,kafka.firstBrokerId=10001")
+
+
+def test_the_schema_describes_every_value(api: KubernetesApi) -> None:
+    schema = json.loads((Path(CHART) / "values.schema.json").read_text())
+    values = yaml.safe_load(api.helm("show", "values", CHART))
+
+    def undescribed(known: dict[str, Any], given: dict[str, Any], path: str) -> Iterator[str]:
+        for name, value in given.items():
+            field = known.get("properties", {}).get(name, {})
+            if not field.get("description"):
+                yield f"{path}.{name}"
+            if "properties" in field:
+                yield from undescribed(field, value, f"{path}.{name}")
+
+    assert list(undescribed(schema, values, "")) == []
+
+
+def test_the_schema_refuses_every_name_that_is_not_there() -> None:
+    schema = json.loads((Path(CHART) / "values.schema.json").read_text())
+
+    def open_ended(known: dict[str, Any], path: str) -> Iterator[str]:
+        if "properties" in known and known.get("additionalProperties") is not False:
+            yield path
+        for name, field in known.get("properties", {}).items():
+            yield from open_ended(field, f"{path}.{name}")
+
+    assert list(open_ended(schema, "")) == []
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_the_pods_meet_the_restricted_standard(api: KubernetesApi, component: str) -> None:
+    api.kubectl("label", "namespace", "audit", "--overwrite", "pod-security.kubernetes.io/enforce=restricted")
+
+    def pod(*values: str) -> Object:
+        spec = workload(api, component, *values)["template"]["spec"]
+        kept = [volume for volume in spec["volumes"] if volume["name"] != "data"]
+        data = {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}
+        spec["volumes"] = [*kept, data]
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": "audit"}, "spec": spec}
+
+    assert dry_run(api, [pod()]) == ["pod/probe created (server dry run)"]
+    with pytest.raises(CommandError, match="violates PodSecurity"):
+        dry_run(api, [pod("--set", "securityContext.allowPrivilegeEscalation=true")])
+
+
+@pytest.mark.parametrize("component", ["controller", "zookeeper", "kafka"])
+def test_only_the_operator_gets_a_token_and_nobody_gets_variables_of_services(
+    api: KubernetesApi, component: str
+) -> None:
+    spec = workload(api, component)["template"]["spec"]
+    assert (spec["automountServiceAccountToken"], spec["enableServiceLinks"]) == (False, False)
+
+
+@pytest.mark.parametrize("component", ["controller", "zookeeper", "kafka"])
+def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(api: KubernetesApi, component: str) -> None:
+    objects = rendered(api, *SELF_CONTAINED)
+    of_it = named(objects, "StatefulSet", f"kontroller-{component}")["spec"]["selector"]
+    spec = workload(api, component)["template"]["spec"]
+    (rule,) = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert rule["podAffinityTerm"] == {"topologyKey": "kubernetes.io/hostname", "labelSelector": of_it}
+    (spread,) = spec["topologySpreadConstraints"]
+    assert (spread["whenUnsatisfiable"], spread["labelSelector"]) == ("ScheduleAnyway", of_it)
+    budget = named(objects, "PodDisruptionBudget", f"kontroller-{component}")["spec"]
+    assert budget == {"maxUnavailable": 1, "selector": of_it}
+    own = workload(api, component, "--set-json", f'{component}.affinity={{"nodeAffinity":{{}}}}')
+    assert own["template"]["spec"]["affinity"] == {"nodeAffinity": {}}
+    off = rendered(api, *SELF_CONTAINED, "--set", f"{component}.podDisruptionBudget=false")
+    assert f"kontroller-{component}" not in {
+        each["metadata"]["name"] for each in off if each["kind"] == "PodDisruptionBudget"
+    }
+
+
+def test_the_notes_say_what_to_do_next(api: KubernetesApi, release: str) -> None:
+    assert "rollout status deployment/kontroller-operator" in release
+    assert "rollout status statefulset/kontroller-controller" in release
+    proposed = release.split("<<END\n")[1].split("END")[0]
+    printed = api.kubectl("apply", "--dry-run=server", "-n", RELEASE_NAMESPACE, "-f", "-", stdin=proposed)
+    assert "kafkacluster.kontroller.dev/my-cluster created" in printed
+    assert yaml.safe_load(proposed)["spec"]["zookeeper"]["connect"].endswith(".svc:2181/kafka")
