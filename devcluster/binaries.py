@@ -1,4 +1,4 @@
-"""The Kubernetes API server, kubectl, etcd and helm, built from their Go modules into the cache."""
+"""Kubernetes, etcd, helm and CoreDNS, built from their Go modules into the cache."""
 
 import json
 from pathlib import Path
@@ -10,25 +10,55 @@ from devcluster.toolchain import require_go, run
 KUBERNETES_VERSION = "1.34.4"
 ETCD_VERSION = "3.6.7"
 HELM_VERSION = "3.20.2"
+COREDNS_VERSION = "1.12.4"
+KIND_VERSION = "0.31.0"
 
 _OLDEST_GO = (1, 25)
 # Two compilers at a time: a link of the API server takes over a gigabyte.
 _BUILD = ("build", "-p", "2", "-mod=mod", "-trimpath", "-o", "bin/")
 
 
+_PAUSE = """\
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
+	<-end
+}
+"""
+
+
 def kubernetes_binaries() -> Path:
     """The folder with `kube-apiserver` and `kubectl`; a first build takes some minutes."""
+    return _kubernetes("kubernetes", "kube-apiserver", "kubectl")
+
+
+def node_binaries() -> Path:
+    """The folder with what a node needs beside the API server: `kubelet`, `kube-controller-manager`, `kube-scheduler`
+    and `kube-proxy`.
+    """
+    return _kubernetes("kubernetes-node", "kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy")
+
+
+def _kubernetes(entry: str, *programs: str) -> Path:
     version_package = "k8s.io/component-base/version"
     major, minor, _patch = KUBERNETES_VERSION.split(".")
     stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
     flags = " ".join(["-s -w", *(f"-X {version_package}.{name}={value}" for name, value in stamps.items())])
-    packages = ("k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
+    packages = tuple(f"k8s.io/kubernetes/cmd/{program}" for program in programs)
 
     def build(folder: Path) -> None:
-        with progress.step(f"Building kube-apiserver and kubectl {KUBERNETES_VERSION}"):
+        with progress.step(f"Building {', '.join(programs)} {KUBERNETES_VERSION}"):
             _build(folder, _kubernetes_module(folder), flags, packages)
 
-    return cached(f"kubernetes-{KUBERNETES_VERSION}", flags, *_BUILD, *packages, build=build) / "bin"
+    return cached(f"{entry}-{KUBERNETES_VERSION}", flags, *_BUILD, *packages, build=build) / "bin"
 
 
 def etcd_binary() -> Path:
@@ -54,6 +84,41 @@ def helm_binary() -> Path:
             _build(folder, module, flags, ("helm.sh/helm/v3/cmd/helm",))
 
     return cached(f"helm-{HELM_VERSION}", module, flags, *_BUILD, build=build) / "bin" / "helm"
+
+
+def coredns_binary() -> Path:
+    """The path of `coredns`."""
+    module = _module("github.com/coredns/coredns", COREDNS_VERSION)
+
+    def build(folder: Path) -> None:
+        with progress.step(f"Building CoreDNS {COREDNS_VERSION}"):
+            _build(folder, module, "-s -w", ("github.com/coredns/coredns",))
+
+    return cached(f"coredns-{COREDNS_VERSION}", module, *_BUILD, build=build) / "bin" / "coredns"
+
+
+def kind_binary() -> Path:
+    """The path of `kind`."""
+    module = _module("sigs.k8s.io/kind", KIND_VERSION)
+
+    def build(folder: Path) -> None:
+        with progress.step(f"Building kind {KIND_VERSION}"):
+            _build(folder, module, "-s -w", ("sigs.k8s.io/kind",))
+
+    return cached(f"kind-{KIND_VERSION}", module, *_BUILD, build=build) / "bin" / "kind"
+
+
+def pause_binary() -> Path:
+    """The path of a program that does nothing until it is told to end: the first process of every pod."""
+
+    def build(folder: Path) -> None:
+        with progress.step("Building the pods' first process"):
+            go, environment = require_go(_OLDEST_GO)
+            (folder / "pause.go").write_text(_PAUSE)
+            command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", "bin/pause", "pause.go"]
+            run(command, what="building pause", cwd=folder, env={**environment, "CGO_ENABLED": "0"})
+
+    return cached("pause-1", _PAUSE, build=build) / "bin" / "pause"
 
 
 def _module(required: str, version: str, *more: str) -> str:

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
 from devcluster.ports import release_port, reserve_port
@@ -23,6 +23,11 @@ from devcluster.processes import ManagedProcess
 from devcluster.run_folder import RunFolder
 from devcluster.servers import Startable
 from devcluster.toolchain import require, run
+
+KEY: Final = "service-accounts.key"
+"""Where `make_credentials` puts the key that signs service accounts' tokens, below the data folder."""
+CERTIFICATE: Final = "certificates/apiserver.crt"
+"""Where the API server puts its certificate, below the data folder."""
 
 
 class CommandError(Exception):
@@ -53,14 +58,18 @@ class KubernetesCluster:
         token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration", "24h").strip()
         shown = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
         path = self._folder.data("kubeconfigs") / f"{namespace}-{name}.json"
-        _write_private(path, json.dumps(_kubeconfig(shown["clusters"][0]["cluster"], token, namespace)))
+        write_private(path, json.dumps(kubeconfig(shown["clusters"][0]["cluster"], token, namespace)))
         return path
+
+    def _client_command(self, command: list[str]) -> list[str]:
+        """How a client's command line is run so that it reaches the API server."""
+        return command
 
     def _command(self, binary: Path, arguments: tuple[str, ...], stdin: str | None, kubeconfig: Path | None) -> str:
         own = str(self._folder.data("client"))
         folders = ("KUBECACHEDIR", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")
         done = subprocess.run(
-            [str(binary), "--kubeconfig", str(kubeconfig or self.kubeconfig), *arguments],
+            self._client_command([str(binary), "--kubeconfig", str(kubeconfig or self.kubeconfig), *arguments]),
             env={**os.environ, **dict.fromkeys(folders, own)},
             input=stdin or "",
             capture_output=True,
@@ -79,15 +88,23 @@ class KubernetesApi(KubernetesCluster, Startable):
         self._data = folder.data(name)
         super().__init__(folder, self._data / "admin.json")
         self.port, self._etcd_port, self._etcd_peer_port = (reserve_port() for _ in range(3))
-        self._certificate = self._data / "certificates" / "apiserver.crt"
-        self._token = secrets.token_hex(16)
-        _write_private(self._data / "tokens.csv", f'{self._token},admin,admin,"system:masters"\n')
+        self._certificate = self._data / CERTIFICATE
+        self._token = make_credentials(self._data)
         self.etcd = ManagedProcess(
-            f"{name}-etcd", self._etcd_command(), log_path=folder.log(f"{name}-etcd"), ready=self._etcd_is_healthy
+            f"{name}-etcd",
+            etcd_command(self._data, clients=self._etcd_port, peers=self._etcd_peer_port),
+            log_path=folder.log(f"{name}-etcd"),
+            ready=self._etcd_is_healthy,
         )
         self.process = ManagedProcess(
             f"{name}-apiserver",
-            self._api_server_command(),
+            [
+                *api_server_command(self._data, etcd_port=self._etcd_port),
+                "--bind-address=127.0.0.1",
+                f"--secure-port={self.port}",
+                # Nothing here makes the service accounts that this admission step would demand.
+                "--disable-admission-plugins=ServiceAccount",
+            ],
             log_path=folder.log(f"{name}-apiserver"),
             ready=self._is_ready,
         )
@@ -98,11 +115,10 @@ class KubernetesApi(KubernetesCluster, Startable):
 
     def start(self) -> None:
         """Starts both and waits until the default namespace is there; raises StartError."""
-        self._make_service_account_key()
         self.etcd.start()
         self.process.start()
         cluster = {"server": self.url, "certificate-authority": str(self._certificate)}
-        _write_private(self.kubeconfig, json.dumps(_kubeconfig(cluster, self._token, "default")))
+        write_private(self.kubeconfig, json.dumps(kubeconfig(cluster, self._token, "default")))
 
     def stop(self) -> None:
         """Kills both; the data stays for another start."""
@@ -120,44 +136,6 @@ class KubernetesApi(KubernetesCluster, Startable):
         for port in (self.port, self._etcd_port, self._etcd_peer_port):
             release_port(port)
 
-    def _etcd_command(self) -> list[str]:
-        clients = f"http://127.0.0.1:{self._etcd_port}"
-        peers = f"http://127.0.0.1:{self._etcd_peer_port}"
-        return [
-            str(etcd_binary()),
-            "--unsafe-no-fsync",
-            "--log-level=warn",
-            f"--data-dir={self._data / 'etcd'}",
-            f"--listen-client-urls={clients}",
-            f"--advertise-client-urls={clients}",
-            f"--listen-peer-urls={peers}",
-            f"--initial-advertise-peer-urls={peers}",
-            f"--initial-cluster=default={peers}",
-        ]
-
-    def _api_server_command(self) -> list[str]:
-        key = self._data / "service-accounts.key"
-        return [
-            str(kubernetes_binaries() / "kube-apiserver"),
-            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self.port}",
-            f"--cert-dir={self._certificate.parent}",
-            "--service-cluster-ip-range=10.0.0.0/24",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}",
-            "--authorization-mode=RBAC",
-            f"--token-auth-file={self._data / 'tokens.csv'}",
-            # Nothing here makes the service accounts that this admission step would demand.
-            "--disable-admission-plugins=ServiceAccount",
-        ]
-
-    def _make_service_account_key(self) -> None:
-        key = self._data / "service-accounts.key"
-        if not key.exists():
-            run([require("openssl"), "genrsa", "-out", str(key), "2048"], what="making a service account key")
-
     def _etcd_is_healthy(self) -> bool:
         return b'"true"' in _read(HTTPConnection("127.0.0.1", self._etcd_port, timeout=2), "/health", {})
 
@@ -167,6 +145,45 @@ class KubernetesApi(KubernetesCluster, Startable):
         for path in ("/readyz", "/api/v1/namespaces/default"):
             _read(HTTPSConnection("127.0.0.1", self.port, timeout=5, context=trust), path, permission)
         return True
+
+
+def make_credentials(data: Path) -> str:
+    """Makes the key that signs service accounts' tokens and an administrator's token, and returns that token."""
+    token = secrets.token_hex(16)
+    write_private(data / "tokens.csv", f'{token},admin,admin,"system:masters"\n')
+    run([require("openssl"), "genrsa", "-out", str(data / KEY), "2048"], what="making a service account key")
+    return token
+
+
+def etcd_command(data: Path, *, clients: int, peers: int) -> list[str]:
+    """etcd on two loopback ports, which need not survive a power cut."""
+    client_url, peer_url = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
+    return [
+        str(etcd_binary()),
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+        f"--data-dir={data / 'etcd'}",
+        f"--listen-client-urls={client_url}",
+        f"--advertise-client-urls={client_url}",
+        f"--listen-peer-urls={peer_url}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=default={peer_url}",
+    ]
+
+
+def api_server_command(data: Path, *, etcd_port: int) -> list[str]:
+    """An API server with RBAC and the credentials of `make_credentials`; where it listens is the caller's to add."""
+    return [
+        str(kubernetes_binaries() / "kube-apiserver"),
+        f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        f"--cert-dir={(data / CERTIFICATE).parent}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={data / KEY}",
+        f"--service-account-signing-key-file={data / KEY}",
+        "--authorization-mode=RBAC",
+        f"--token-auth-file={data / 'tokens.csv'}",
+    ]
 
 
 @contextmanager
@@ -190,7 +207,8 @@ def _read(connection: HTTPConnection, path: str, headers: dict[str, str]) -> byt
         return answer.read()
 
 
-def _kubeconfig(cluster: dict[str, Any], token: str, namespace: str) -> dict[str, Any]:
+def kubeconfig(cluster: dict[str, Any], token: str, namespace: str) -> dict[str, Any]:
+    """A kubeconfig file's content: a cluster entry, a bearer token and the namespace to work in."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -206,6 +224,7 @@ def _kubeconfig(cluster: dict[str, Any], token: str, namespace: str) -> dict[str
     }
 
 
-def _write_private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """Writes a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text)

@@ -11,7 +11,21 @@ from pathlib import Path
 
 from devcluster import progress
 
-_PACKAGES = {"java": "default-jdk-headless", "mvn": "maven", "go": "golang-go", "openssl": "openssl"}
+_PACKAGES = {
+    "java": "default-jdk-headless",
+    "mvn": "maven",
+    "go": "golang-go",
+    "openssl": "openssl",
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "runc": "runc",
+    "/usr/lib/cni/bridge": "containernetworking-plugins",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+}
 _OLDEST_SELF_UPDATING_GO = (1, 21)
 
 
@@ -24,7 +38,7 @@ class BuildError(Exception):
 
 
 def require(tool: str) -> str:
-    """The path of `java`, `mvn`, `go` or `openssl`; on Debian as root it is installed first when missing.
+    """The path of a program; on Debian as root it is installed first when missing.
 
     Raises MissingToolError that says what to install otherwise.
     """

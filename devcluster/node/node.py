@@ -1,0 +1,96 @@
+"""A cluster of one node: what starts in which order, and how clients reach it."""
+
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from devcluster.kubernetes import CommandError, KubernetesCluster
+from devcluster.node import control_plane, kubelet, storage
+from devcluster.node.isolation import Isolation
+from devcluster.node.pause_image import pause_image
+from devcluster.node.requirements import install_for_a_node
+from devcluster.processes import ManagedProcess, wait_until
+from devcluster.run_folder import RunFolder
+from devcluster.servers import Startable
+from devcluster.toolchain import run
+
+_START_DEADLINE_S = 120.0
+
+
+class Node(KubernetesCluster, Startable):
+    """One-node Kubernetes. Entering the context starts it; leaving, or the end of this process, ends all of it.
+
+    Nothing outside reaches it but `kubectl` and `helm` of this object, and what is run with `inside`.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._data = folder.data("node")
+        self._isolation = Isolation(folder, folder.path.name)
+        super().__init__(folder, control_plane.write_configuration(self._data))
+        kubelet.write_configuration(self._data)
+
+    def start(self) -> None:
+        """Starts everything and waits until the node is ready for pods. Raises StartError and ConditionTimeoutError."""
+        install_for_a_node()
+        self._isolation.start()
+        data, api = self._data, self.kubeconfig
+        self._server("etcd", control_plane.etcd(data))
+        self._server("containerd", kubelet.container_runtime(data), ready=self._runtime_answers)
+        self._server("apiserver", control_plane.api_server(data), ready=self._api_answers)
+        self._server("controller-manager", control_plane.controller_manager(data))
+        self._server("scheduler", control_plane.scheduler(data))
+        self._server("dns", control_plane.dns(data))
+        self._server("proxy", kubelet.proxy(api))
+        self.load_images([pause_image()])
+        self._server("kubelet", kubelet.kubelet(data, api))
+        self.kubectl("apply", "--filename", "-", stdin=storage.manifests(data))
+        wait_until(self._is_ready, "the node is ready for pods", deadline_s=_START_DEADLINE_S)
+
+    def close(self) -> None:
+        """Ends every process of the node, its pods' too, and with them its network and its mounts."""
+        self._isolation.close()
+
+    def load_images(self, archives: Iterable[Path]) -> None:
+        """Gives the node images from docker-archives."""
+        for archive in archives:
+            command = ["ctr", "--address", kubelet.RUNTIME_SOCKET, "--namespace", "k8s.io", "images", "import"]
+            run(self.inside([*command, str(archive)]), what=f"loading {archive.name}")
+
+    def inside(self, command: list[str]) -> list[str]:
+        """The command line that runs a command with the node's network and files."""
+        return self._isolation.command(command)
+
+    def _client_command(self, command: list[str]) -> list[str]:
+        return self.inside(command)
+
+    def _server(self, name: str, command: list[str], *, ready: Callable[[], bool] = lambda: True) -> None:
+        process = ManagedProcess(
+            f"node-{name}",
+            self._isolation.server_command(command),
+            log_path=self._folder.log(f"node-{name}"),
+            ready=ready,
+            start_deadline_s=_START_DEADLINE_S,
+        )
+        process.start()
+
+    def _runtime_answers(self) -> bool:
+        asked = self.inside(["ctr", "--address", kubelet.RUNTIME_SOCKET, "version"])
+        return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+    def _api_answers(self) -> bool:
+        try:
+            self.kubectl("get", "--raw", "/readyz")
+            self.kubectl("get", "namespace", "default")
+        except CommandError:
+            return False
+        return True
+
+    def _is_ready(self) -> bool:
+        """Whether pods can start: the node says so, and so does the account that they have by default."""
+        try:
+            (node,) = self.get("nodes")["items"] or [{"status": {"conditions": []}}]
+            self.kubectl("get", "serviceaccount", "default")
+        except CommandError:
+            return False
+        conditions = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+        return conditions.get("Ready") == "True"

@@ -1,0 +1,28 @@
+"""Whether this machine can be a node: what is missing is said before anything is started."""
+
+import os
+import shutil
+import sys
+
+from devcluster.node import cgroups
+from devcluster.toolchain import require
+
+_PROGRAMS = ("containerd", "ctr", "runc", "iptables", "conntrack", "ip", "unshare", "nsenter", "/usr/lib/cni/bridge")
+
+
+def missing_for_a_node() -> str | None:
+    """Why this machine cannot be a node; None where it can, or can once `install_for_a_node` has run."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return "it needs Linux and root"
+    if not cgroups.is_version_1():
+        return "it needs cgroups of version 1"
+    lacking = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if lacking and shutil.which("apt-get") is None:
+        return f"it needs {', '.join(lacking)}"
+    return None
+
+
+def install_for_a_node() -> None:
+    """Installs what is missing, on Debian. Raises MissingToolError and BuildError."""
+    for name in _PROGRAMS:
+        require(name)
