@@ -1,6 +1,7 @@
 """Everything the cache holds, filled at once: what a first run waits for can be had beforehand."""
 
 from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
+from devcluster.health import health_binary
 from devcluster.java import kafka_home
 from devcluster.toolchain import require
 
@@ -11,5 +12,5 @@ def fill_cache() -> None:
     Raises MissingToolError that says what to install, or BuildError with what the failed step printed.
     """
     require("openssl")
-    for part in (kafka_home, etcd_binary, kubernetes_binaries, helm_binary):
+    for part in (kafka_home, etcd_binary, kubernetes_binaries, helm_binary, health_binary):
         part()

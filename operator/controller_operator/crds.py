@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from controller_operator.resources import KINDS
-from controller_operator.resources.common import CATEGORY, GROUP, VERSION, Column, Resource
+from controller_operator.resources.common import CATEGORY, GROUP, NOTHING_OBSERVED, VERSION, Column, Resource
 from controller_operator.resources.schema import Rule, rules
 
 CRDS_FOLDER: Final = Path("crds")
@@ -105,7 +105,7 @@ def _object_schema(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
     model = kind.model_json_schema(by_alias=True)
     models = model["$defs"]
     spec, status = (_structural(model["properties"][name], models) for name in ("spec", "status"))
-    status = _without_defaults(status)
+    status = {**_without_defaults(status), "default": {"observedGeneration": NOTHING_OBSERVED}}
     status["properties"]["kopf"] = {
         "description": "What the operator's framework remembers about its work on the object. Not for reading.",
         "type": "object",

@@ -33,7 +33,6 @@ from controller_operator.plans.election import plan_election
 from controller_operator.plans.feature_set import plan_feature_set
 from controller_operator.plans.outcome import (
     Context,
-    DeleteObject,
     FinalizerWish,
     ForgetMove,
     Notice,
@@ -42,14 +41,16 @@ from controller_operator.plans.outcome import (
     Step,
     Verdict,
     conditions,
+    ended_status,
+    seconds_left,
 )
 from controller_operator.plans.reassignment import plan_reassignment
 from controller_operator.plans.topic import Surroundings, plan_topic
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import API_VERSION, FINALIZER, Status
 from controller_operator.resources.conditions import ConditionType
 
-ZooKeeperOrObjectStep = Action | StartMove | ForgetMove | DeleteObject
+ZooKeeperOrObjectStep = Action | StartMove | ForgetMove
 _ROUNDS: Final = 6
 _AGAIN_S: Final = 0.5
 _log = structlog.get_logger(__name__)
@@ -111,17 +112,30 @@ class Reconciler:
         if resource.status.condition(ConditionType.READY) is None and resource.metadata.deletion_timestamp is None:
             stored = await self._write_status(stored, self._refused_status(resource, Verdict.first_sight()))
             resource = stored.resource or resource
+        if isinstance(resource, PartitionReassignment | PreferredElection) and resource.has_ended:
+            return await self._keep_ended(stored, resource)
         grant = self._access.of(resource)
         if isinstance(grant, Withheld):
             return await self._without_cluster(stored, resource, grant)
         return await self._with_cluster(stored, grant)
+
+    async def _keep_ended(self, stored: StoredObject, resource: PartitionReassignment | PreferredElection) -> Result:
+        """An object whose one run is over needs no cluster any more; it goes when its time is over, unless it is paused."""
+        stored = await self._write_status(stored, ended_status(resource.status, resource.metadata))
+        ttl_s = None if resource.is_paused else resource.spec.ttl_seconds_after_finished
+        left_s = seconds_left(resource.status.completion_time, ttl_s, datetime.now(UTC))
+        if left_s != 0:
+            return Result(word="settled", look_again_in_s=left_s)
+        await self._api.delete(stored.raw)
+        _log.info("deleted, as its time is over", object=str(stored.key))
+        return Result(word="deleted")
 
     async def _without_cluster(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> Result:
         if isinstance(resource, KafkaTopic | FeatureSet) and self._may_go(resource, grant):
             plan = _release_without_cluster(resource)
             await self._settle_finalizer(stored, plan)
             return Result(word="released")
-        verdict = Verdict.paused(resource.status) if resource.is_paused else grant.verdict
+        verdict = Verdict.paused(resource.status, resource.metadata) if resource.is_paused else grant.verdict
         if verdict is not None:
             await self._write_status(stored, self._refused_status(resource, verdict))
         return Result(word="withheld", look_again_in_s=grant.retry_s)
@@ -153,8 +167,6 @@ class Reconciler:
             if not plan.steps:
                 return Result(word="settled", look_again_in_s=plan.look_again_in_s)
             done, replies = await self._carry_out(stored, plan.steps, grant)
-            if DeleteObject() in done:
-                return Result(word="deleted")
             view = await grant.observer.refresh(self._touched(plan.steps))
             context = replace(
                 context,
@@ -170,7 +182,7 @@ class Reconciler:
         if isinstance(resource, FeatureSet):
             return plan_feature_set(resource, grant.view, self._access.feature_claims(resource), context)
         if resource.is_paused:
-            return Plan(status=self._refused_status(resource, Verdict.paused(resource.status)))
+            return Plan(status=self._refused_status(resource, Verdict.paused(resource.status, resource.metadata)))
         if isinstance(resource, KafkaCluster):
             return plan_cluster(resource, grant.view, context)
         if isinstance(resource, PartitionReassignment):
@@ -256,8 +268,6 @@ class Reconciler:
                 known = self._store.remove(key)
                 if known is not None:
                     await self._api.delete(known.raw)
-            case DeleteObject():
-                await self._api.delete(stored.raw)
             case _:
                 return await execute(step, grant.observer.session)
         return Outcome.DONE
@@ -272,7 +282,7 @@ class Reconciler:
         return Outcome.DONE
 
     def _touched(self, steps: Sequence[Step]) -> list[str]:
-        own = (StartMove, ForgetMove, DeleteObject, UpdateFeatures)
+        own = (StartMove, ForgetMove, UpdateFeatures)
         touched = [path for step in steps if not isinstance(step, own) for path in touched_paths(step)]
         return [*touched, paths.FEATURE] if any(isinstance(step, UpdateFeatures) for step in steps) else touched
 

@@ -285,7 +285,7 @@ def test_the_framework_keeps_what_it_likes_below_status_kopf_and_nothing_unknown
     remembered = {"kopf": {"progress": {"handler": {"retries": 1}}}, "unknown": 1}
     target = ("kafkatopic", "remembering", "--namespace", NAMESPACE)
     api.kubectl("patch", *target, "--subresource=status", "--type=merge", "--patch", json.dumps({"status": remembered}))
-    assert api.get(*target)["status"] == {"kopf": remembered["kopf"]}
+    assert api.get(*target)["status"] == {"observedGeneration": -1, "kopf": remembered["kopf"]}
 
 
 def test_the_columns_show_what_the_status_says(api: KubernetesCluster) -> None:

@@ -13,13 +13,11 @@ from controller_operator.actions import REQUEST_LIMIT_BYTES, SubmitPreferredElec
 from controller_operator.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
     Context,
-    DeleteObject,
     Notice,
     Plan,
     Step,
     Verdict,
     conditions,
-    seconds_left,
 )
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import (
@@ -39,12 +37,8 @@ Rows = list[PartitionElection]
 
 
 def plan_election(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
-    """One more look at the election: what to ask for, and what became of each partition."""
+    """One more look at an election that has not ended: what to ask for, and what became of each partition."""
     phase = election.status.phase
-    if phase is not None and phase.is_final:
-        left_s = seconds_left(election.status.completion_time, election.spec.ttl_seconds_after_finished, context.now)
-        steps: tuple[Step, ...] = (DeleteObject(),) if left_s == 0 else ()
-        return Plan(status=election.status, steps=steps, look_again_in_s=left_s or None)
     rows = list(_rows(election, view))
     pending = [_key(row) for row in rows if row.result is None]
     if not pending:

@@ -57,7 +57,7 @@ def plan_feature_set(
     spec = resource.spec
     rows = [feature_row(each, view, allow_downgrade=spec.allow_downgrade) for each in spec.features]
     if resource.is_paused:
-        return _plan(resource, view, rows, Verdict.paused(resource.status), context)
+        return _plan(resource, view, rows, Verdict.paused(resource.status, resource.metadata), context)
     refusal = _refusal(resource, view, claims)
     if refusal is not None:
         return _plan(resource, view, rows, refusal, context)

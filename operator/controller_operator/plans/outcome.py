@@ -17,6 +17,7 @@ from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION, De
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
 _MESSAGE_LIMIT: Final = 8_000
+StatusT = TypeVar("StatusT", bound=Status)
 StatusT_co = TypeVar("StatusT_co", bound=Status, covariant=True)
 
 
@@ -35,12 +36,7 @@ class ForgetMove:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteObject:
-    """Deletes the object itself, as its time is over."""
-
-
-Step = Action | UpdateFeatures | StartMove | ForgetMove | DeleteObject
+Step = Action | UpdateFeatures | StartMove | ForgetMove
 """What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
 
 
@@ -113,12 +109,13 @@ class Verdict:
         return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_stalled=True)
 
     @staticmethod
-    def paused(previous: Status) -> "Verdict":
-        """All work stops; what was last known of the object stays."""
+    def paused(previous: Status, metadata: ObjectMeta) -> "Verdict":
+        """All work stops; what was last known of the object stays, but for a spec that was not looked at yet."""
         before = previous.condition(ConditionType.READY)
+        is_known = before is not None and before.observed_generation == metadata.generation
         message = f"paused by the annotation {PAUSE_ANNOTATION}"
         return Verdict(
-            ready=before.status if before else ConditionStatus.UNKNOWN,
+            ready=before.status if before and is_known else ConditionStatus.UNKNOWN,
             reason=Reason.PAUSED,
             message=message,
             others=((ConditionType.PAUSED, ConditionStatus.TRUE, Reason.PAUSED, message),),
@@ -178,6 +175,16 @@ def wanted_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerW
     if policy is DeletionPolicy.DELETE:
         return FinalizerWish.KEEP_AS_IS if holds else FinalizerWish.HOLD
     return FinalizerWish.RELEASE if holds else FinalizerWish.KEEP_AS_IS
+
+
+def ended_status(status: StatusT, metadata: ObjectMeta) -> StatusT:
+    """The status of an object whose one run is over: neither a pause nor the cluster changes what became of it.
+
+    It only follows the generation, as the time to live may still change and whoever waits for the object (kstatus) waits
+    until its generation is observed.
+    """
+    said = tuple(each.model_copy(update={"observed_generation": metadata.generation}) for each in status.conditions)
+    return status.model_copy(update={"observed_generation": metadata.generation, "conditions": said})
 
 
 def seconds_left(since: datetime | None, ttl_s: int | None, now: datetime) -> float | None:

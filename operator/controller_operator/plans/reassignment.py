@@ -13,14 +13,12 @@ from controller_operator.actions import SubmitReassignment
 from controller_operator.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
     Context,
-    DeleteObject,
     Notice,
     Plan,
     Step,
     Verdict,
     conditions,
     listed,
-    seconds_left,
 )
 from controller_operator.plans.reassignment_rows import (
     ENDED,
@@ -49,9 +47,7 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 def plan_reassignment(
     move: PartitionReassignment, view: ClusterView, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
-    """One more look at the move: what to ask for, and how far each partition is."""
-    if move.status.phase is not None and move.status.phase.is_final:
-        return _ended(move, context)
+    """One more look at a move that has not ended: what to ask for, and how far each partition is."""
     targets = _targets(move)
     if move.status.phase is not ReassignmentPhase.RUNNING:
         return _begin(move, targets, view, context)
@@ -141,11 +137,6 @@ def _finish(
         phase, verdict = ReassignmentPhase.COMPLETED, Verdict.good(Reason.COMPLETED, message)
         notice = Notice(reason="ReassignmentCompleted", message=message)
     return _plan(move, phase, rows, verdict, context, notices=(notice,), needs_fresh_view=needs_fresh_view)
-
-
-def _ended(move: PartitionReassignment, context: Context) -> Plan[PartitionReassignmentStatus]:
-    left_s = seconds_left(move.status.completion_time, move.spec.ttl_seconds_after_finished, context.now)
-    return Plan(status=move.status, steps=(DeleteObject(),) if left_s == 0 else (), look_again_in_s=left_s or None)
 
 
 def _plan(

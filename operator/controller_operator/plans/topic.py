@@ -59,7 +59,7 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
     if resource.is_paused:
         topic = view.topics.get(name)
         planned = planned_changes(differences(resource, topic)) if topic else None
-        return Finding(verdict=Verdict.paused(resource.status), planned=planned)
+        return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned)
     if around.winner is not None:
         message = f"topic {name} belongs to {around.winner}, which is older: delete one of the two"
         conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
@@ -214,9 +214,11 @@ def _in_order(topic: TopicView) -> Verdict:
 
 
 def _reported(found: Differences) -> Verdict:
-    message = f"changed elsewhere: {listed(each.key for each in found.all)}"
+    """The spec says to leave it as it is, so nothing goes on that anybody could wait for."""
+    changed = listed(each.key for each in found.all)
+    message = f"changed elsewhere: {changed}: make the spec equal, or set driftPolicy to Enforce"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
-    return Verdict(ready=ConditionStatus.FALSE, reason=Reason.DRIFTED, message=message, others=(marker,))
+    return replace(Verdict.stalled(Reason.DRIFTED, message), others=(marker,))
 
 
 def _was_in_order(resource: KafkaTopic) -> bool:

@@ -22,6 +22,10 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 CATEGORY: Final = "kontroller"
 
 FINALIZER: Final = f"{GROUP}/finalizer"
+NOTHING_OBSERVED: Final = -1
+"""The generation that the API server shows for an object that no operator has seen yet. Without it kstatus, which Flux
+goes by, takes an object without conditions for done."""
+
 PAUSE_ANNOTATION: Final = f"{GROUP}/pause"
 RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
 
@@ -88,8 +92,8 @@ class Spec(Model):
 class Status(Observed):
     """What every status says."""
 
-    observed_generation: int | None = Field(default=None, ge=0)
-    """The generation of the spec that this status is about."""
+    observed_generation: int | None = Field(default=None, ge=NOTHING_OBSERVED)
+    """The generation of the spec that this status is about; -1 until the operator has seen the object."""
 
     conditions: Conditions = ()
     """What can be said about the object, one entry per type."""

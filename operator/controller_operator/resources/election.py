@@ -215,3 +215,8 @@ class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]
 
     kind: str = "PreferredElection"
     status: PreferredElectionStatus = Field(default_factory=PreferredElectionStatus)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its one run is over."""
+        return self.status.phase is not None and self.status.phase.is_final

@@ -179,3 +179,8 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
 
     kind: str = "PartitionReassignment"
     status: PartitionReassignmentStatus = Field(default_factory=PartitionReassignmentStatus)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its one run is over."""
+        return self.status.phase is not None and self.status.phase.is_final

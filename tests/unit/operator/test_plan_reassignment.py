@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -12,7 +11,7 @@ from controller_core.model.metadata import PartitionState, ReplicaAssignment
 from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.actions import SubmitReassignment
 from controller_operator.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context, DeleteObject, Plan
+from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment import plan_reassignment
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentStep
@@ -237,15 +236,3 @@ def test_a_long_move_lists_what_is_unfinished_first_and_counts_everything() -> N
     assert [row.partition for row in plan.status.partitions[:10]] == list(range(690, 700))
     assert plan.status.totals is not None
     assert (plan.status.totals.total, plan.status.totals.done, plan.status.totals.moving) == (700, 690, 10)
-
-
-@pytest.mark.parametrize(("age_s", "is_deleted"), [(9, False), (10, True), (60, True)])
-def test_a_finished_move_is_deleted_when_its_time_is_over(age_s: int, is_deleted: bool) -> None:
-    move = reassignment({0: [1, 2]})
-    done = plan_reassignment(move, view(healthy([1, 2])), LOOK)
-    move = move.model_copy(
-        update={"status": done.status, "spec": move.spec.model_copy(update={"ttl_seconds_after_finished": 10})}
-    )
-    plan = plan_reassignment(move, view(), replace(LOOK, now=NOW + timedelta(seconds=age_s)))
-    assert plan.steps == ((DeleteObject(),) if is_deleted else ())
-    assert plan.status == done.status

@@ -62,7 +62,14 @@ def test_the_api_server_writes_no_default_into_a_status_or_into_an_entry_of_a_li
     kind: type[Resource[Any, Any]],
 ) -> None:
     defaults = [path for path, schema in nodes(schema_of(kind)) if "default" in schema]
-    assert [path for path in defaults if path.startswith(".status") or "[]" in path] == []
+    assert [path for path in defaults if path.startswith(".status.") or "[]" in path] == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)
+def test_a_status_that_nobody_has_written_is_of_no_generation(kind: type[Resource[Any, Any]]) -> None:
+    status = schema_of(kind)["properties"]["status"]
+    assert status["default"] == {"observedGeneration": -1}
+    assert status["properties"]["observedGeneration"]["minimum"] == -1
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)

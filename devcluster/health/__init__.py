@@ -1,0 +1,70 @@
+"""How GitOps tools judge an object: Argo CD's Lua, Flux's kstatus and its CEL, run by the libraries that they use.
+
+`main.go` beside this file asks all three about one object; it is built into the cache like the other Go programs.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from devcluster import progress
+from devcluster.cache import cached
+from devcluster.toolchain import require_go, run
+
+_FOLDER = Path(__file__).parent
+_SOURCES = ("go.mod", "main.go")
+_OLDEST_GO = (1, 24)
+_BUILD = ("build", "-p", "2", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", "bin/health", ".")
+
+
+class JudgementError(Exception):
+    """A script or an expression does not run; the message is the engine's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What the tools make of an object."""
+
+    kstatus: str
+    """Flux without expressions: InProgress, Failed, Current or Terminating."""
+    argo: str
+    """Argo CD: Healthy, Progressing, Degraded or Suspended."""
+    argo_message: str
+    flux: str
+    """Flux with healthCheckExprs: as kstatus has them."""
+
+
+def health_binary() -> Path:
+    """The path of the program that asks the engines."""
+    sources = [(_FOLDER / name).read_text() for name in _SOURCES]
+
+    def build(folder: Path) -> None:
+        go, environment = require_go(_OLDEST_GO)
+        for name in _SOURCES:
+            shutil.copy(_FOLDER / name, folder)
+        with progress.step("Building the health checks of Argo CD and Flux"):
+            run([go, *_BUILD], what="building devcluster/health", cwd=folder, env=environment)
+
+    return cached("health", *sources, *_BUILD, build=build) / "bin" / "health"
+
+
+def judge(resource: Mapping[str, Any], *, lua: str, expressions: Mapping[str, str]) -> Health:
+    """Asks all engines about an object: Argo CD with a health script, Flux with an entry of healthCheckExprs.
+
+    Raises JudgementError where a script or an expression does not run.
+    """
+    asked = json.dumps({"object": resource, "lua": lua, "expressions": expressions})
+    done = subprocess.run([str(health_binary())], input=asked, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise JudgementError(done.stderr.strip())
+    answer = json.loads(done.stdout)
+    return Health(
+        kstatus=answer["kstatus"]["status"],
+        argo=answer["argo"]["status"],
+        argo_message=answer["argo"].get("message", ""),
+        flux=answer["flux"]["status"],
+    )

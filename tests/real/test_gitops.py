@@ -1,0 +1,210 @@
+"""What Argo CD and Flux make of real objects, and that Git and the operator never argue about them.
+
+The objects come from the operator on a real API server with real brokers, and the engines that judge them are those of
+the tools. With KONTROLLER_EXPORT_STATUSES set, what was seen becomes Argo CD's test data in examples/gitops.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller_operator.resources.common import GROUP
+from devcluster.health import Health, judge
+from devcluster.kafka import KafkaCluster
+from devcluster.kontroller import ControllerProcess
+from devcluster.kubernetes import KubernetesCluster
+from devcluster.processes import wait_until
+from devcluster.run_folder import RunFolder
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.health_states import STATES, Stage, State
+from tests.real.operated import NAMESPACE, PROJECT, Objects, operated_namespace, running_operator
+from tests.real.test_operator_features import Features
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+EXAMPLES = PROJECT / "examples" / "gitops"
+CHECKS = EXAMPLES / "argocd" / "health"
+IS_EXPORT = "KONTROLLER_EXPORT_STATUSES" in os.environ
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+MANAGER = "gitops"
+
+
+@pytest.fixture(scope="module")
+def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
+    """Three brokers under our controller."""
+    cluster = KafkaCluster(servers_folder, zookeeper, brokers=3, chroot="/gitops")
+    with ExitStack() as stack:
+        with zookeeper.client() as client:
+            client.ensure_path("/gitops")
+        stack.enter_context(ControllerProcess(servers_folder, cluster.zookeeper_connect, name="gitops-controller"))
+        yield stack.enter_context(cluster)
+
+
+@pytest.fixture(scope="module")
+def other_cluster(zookeeper: ZooKeeper) -> Iterator[str]:
+    """Another cluster, of which there is only what ZooKeeper says."""
+    connect = f"{zookeeper.connect}/gitops-other"
+    with zookeeper.client() as client:
+        client.ensure_path("/gitops-other")
+    with connected_client(connect) as client:
+        client.create("/cluster/id", b'{"version":"1","id":"another-cluster"}', makepath=True)
+        client.ensure_path("/feature")
+        features = Features(client, port=1)
+        features.register(1, f=(1, 5))
+        features.finalize(f=3)
+        yield connect
+
+
+@pytest.fixture(scope="module")
+def stage(
+    servers_folder: RunFolder, kubernetes_api: KubernetesCluster, kafka: KafkaCluster, other_cluster: str
+) -> Iterator[Stage]:
+    with (
+        operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
+        connected_client(kafka.zookeeper_connect) as client,
+        running_operator(servers_folder, kubernetes_api) as operator,
+    ):
+        znodes = ClusterZnodes(client)
+        yield Stage(objects=objects, operator=operator, kafka=kafka, znodes=znodes, other_cluster=other_cluster)
+
+
+def expressions() -> dict[str, dict[str, str]]:
+    """healthCheckExprs of the Flux example, by kind."""
+    documents = yaml.safe_load_all((EXAMPLES / "flux" / "kafka.yaml").read_text())
+    entries = [entry for each in documents for entry in each["spec"].get("healthCheckExprs", ())]
+    return {entry["kind"]: {name: entry[name] for name in ("current", "inProgress", "failed")} for entry in entries}
+
+
+def health_of(resource: dict[str, Any]) -> Health:
+    kind = resource["kind"]
+    return judge(resource, lua=(CHECKS / kind / "health.lua").read_text(), expressions=expressions()[kind])
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: f"{state.kind}-{state.name}")
+def test_both_tools_judge_what_was_really_seen(stage: Stage, state: State) -> None:
+    seen = state.reach(stage, state.name)
+    health = health_of(seen)
+    assert (health.argo, health.kstatus, health.flux) == (state.argo, state.kstatus, state.flux), json.dumps(
+        seen["status"], indent=1
+    )
+    if IS_EXPORT:
+        export(state, seen, health)
+    committed = yaml.safe_load((CHECKS / state.kind / state.export).read_text())
+    assert facts(committed) == facts(seen), "the test data is stale: export it again"
+
+
+@pytest.mark.parametrize("kind", sorted({state.kind for state in STATES}))
+def test_the_committed_test_data_is_judged_as_its_list_says(kind: str) -> None:
+    tests = yaml.safe_load((CHECKS / kind / "health_test.yaml").read_text())["tests"]
+    paths = sorted(test["inputPath"] for test in tests)
+    assert paths == sorted(state.export for state in STATES if state.kind == kind)
+    assert paths == sorted(f"testdata/{path.name}" for path in (CHECKS / kind / "testdata").iterdir())
+    for test in tests:
+        health = health_of(yaml.safe_load((CHECKS / kind / test["inputPath"]).read_text()))
+        assert {"status": health.argo, "message": health.argo_message} == test["healthStatus"]
+
+
+def test_what_is_applied_again_changes_nothing(stage: Stage, kubernetes_api: KubernetesCluster, tmp_path: Path) -> None:
+    folders = [overlay(tmp_path, part, stage.kafka.zookeeper_connect) for part in ("state", "operations")]
+    applied: list[dict[str, Any]] = []
+    for folder in folders:
+        applied += apply(kubernetes_api, folder)
+        for each in applied:
+            is_dry = each["kind"] == "FeatureSet"
+            stage.objects.wait_ready(each["kind"], each["metadata"]["name"], "False" if is_dry else "True")
+    before = [kept(stage.objects, each) for each in applied]
+    assert {owner for each in before for owner in each["owners of the spec"]} == {MANAGER}
+    for folder in folders:
+        assert kubernetes_api.kubectl("diff", "--server-side", "--field-manager", MANAGER, "-k", str(folder)) == ""
+        apply(kubernetes_api, folder)
+    assert [kept(stage.objects, each) for each in applied] == before
+
+    for each in reversed(applied):
+        stage.objects.delete(each["kind"], each["metadata"]["name"])
+    for each in applied:
+        kind, name = each["kind"], each["metadata"]["name"]
+        wait_until(lambda kind=kind, name=name: stage.objects.get(kind, name) is None, f"{name} is pruned")  # type: ignore[misc]  # a lambda with defaults
+    assert stage.znodes.is_served("orders", range(3)), "what Git does not name any more keeps its data"
+
+
+def test_a_finished_object_that_deletes_itself_runs_again_when_git_is_applied_again(stage: Stage) -> None:
+    stage.served("looping", 1, 2)
+    uids = set()
+    for _ in range(2):
+        stage.objects.apply("PreferredElection", "looping", {"topics": ["looping"], "ttlSecondsAfterFinished": 2})
+        uids.add(stage.objects.wait_ready("PreferredElection", "looping")["metadata"]["uid"])
+        wait_until(lambda: stage.objects.get("PreferredElection", "looping") is None, "it has deleted itself")
+    assert len(uids) == 2
+
+
+def export(state: State, seen: dict[str, Any], health: Health) -> None:
+    """Writes what was seen, without what tells machines and runs apart, into Argo CD's test data."""
+    folder = CHECKS / state.kind
+    cleaned = deepcopy(seen)
+    for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        cleaned["metadata"].pop(name, None)
+    text = TIMESTAMP.sub("2026-01-15T12:00:00Z", yaml.safe_dump(cleaned, sort_keys=False, width=110))
+    (folder / state.export).write_text(text)
+    path = folder / "health_test.yaml"
+    known = yaml.safe_load(path.read_text())["tests"] if path.exists() else []
+    tests = {test["inputPath"]: test for test in known}
+    healthy = {"status": health.argo, "message": health.argo_message}
+    tests[state.export] = {"healthStatus": healthy, "inputPath": state.export}
+    ours = [tests[each.export] for each in STATES if each.kind == state.kind and each.export in tests]
+    path.write_text(yaml.safe_dump({"tests": ours}, sort_keys=False, width=110))
+
+
+def facts(resource: dict[str, Any]) -> dict[str, Any]:
+    """What health goes by: test data that has other facts than today's operator gives is stale."""
+    status = resource.get("status", {})
+    conditions = status.get("conditions", ())
+    return {
+        "is observed": status.get("observedGeneration") == resource["metadata"]["generation"],
+        "phase": status.get("phase"),
+        "conditions": sorted((each["type"], each["status"], each["reason"]) for each in conditions),
+        "annotations": resource["metadata"].get("annotations"),
+    }
+
+
+def overlay(folder: Path, part: str, connect: str) -> Path:
+    """The example, for the namespace and the cluster of this test."""
+    path = folder / part
+    path.mkdir()
+    patch = [{"op": "replace", "path": "/spec/zookeeper/connect", "value": connect}]
+    content = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": NAMESPACE,
+        "resources": [os.path.relpath(EXAMPLES / part, path.resolve())],
+        "patches": [{"target": {"group": GROUP, "kind": "KafkaCluster"}, "patch": json.dumps(patch)}],
+    }
+    (path / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    return path
+
+
+def apply(api: KubernetesCluster, folder: Path) -> list[dict[str, Any]]:
+    """Applies as Argo CD (ServerSideApply=true) and Flux do; returns the objects."""
+    printed = api.kubectl("apply", "--server-side", "--field-manager", MANAGER, "-k", str(folder), "-o", "json")
+    answer = json.loads(printed)
+    return list(answer["items"]) if answer["kind"] == "List" else [answer]
+
+
+def kept(objects: Objects, applied: dict[str, Any]) -> dict[str, Any]:
+    """What must not change when nothing is changed in Git."""
+    found = objects.get(applied["kind"], applied["metadata"]["name"]) or {}
+    fields = [each for each in found["metadata"]["managedFields"] if each.get("subresource") != "status"]
+    return {
+        "spec": found["spec"],
+        "generation": found["metadata"]["generation"],
+        "managed fields": fields,
+        "owners of the spec": [each["manager"] for each in fields if "f:spec" in each["fieldsV1"]],
+    }
