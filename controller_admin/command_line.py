@@ -1,8 +1,13 @@
-"""The `kontroller` command."""
+"""The `kontroller` command.
+
+`kontroller ready` is started every few seconds beside a broker, so nothing is imported before it is known to be needed:
+each command imports what it does when it runs."""
 
 import typer
 
 from controller_admin import controller_command, operator_command
+from controller_admin.drain_command import drain
+from controller_admin.ready_command import ready
 
 main = typer.Typer(
     name="kontroller",
@@ -12,3 +17,5 @@ main = typer.Typer(
 )
 main.add_typer(controller_command.commands, name="controller")
 main.add_typer(operator_command.commands, name="operator")
+main.command("drain")(drain)
+main.command("ready")(ready)

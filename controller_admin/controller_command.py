@@ -7,12 +7,6 @@ from typing import Annotated
 import typer
 
 from controller_admin.endings import failure, usage_error
-from controller_core.controller.controller import ZooKeeperGone
-from controller_core.process.logging import configure_logging
-from controller_core.process.run import run_controller
-from controller_core.process.settings import InvalidSettings, load_settings
-from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import ZkError
 
 commands = typer.Typer(help="The controller core.", no_args_is_help=True)
 
@@ -57,6 +51,15 @@ def run(
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file."""
     given = {name: value for name, value in locals().items() if name != "settings"}
+
+    # Loaded for a controller alone: other commands are over in less time than this takes.
+    from controller_core.controller.controller import ZooKeeperGone
+    from controller_core.process.logging import configure_logging
+    from controller_core.process.run import run_controller
+    from controller_core.process.settings import InvalidSettings, load_settings
+    from controller_core.zk.codecs import MalformedZnode
+    from controller_core.zk.session import ZkError
+
     try:
         loaded = load_settings(given, settings)
         configure_logging(loaded.log_format)

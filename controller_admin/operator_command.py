@@ -4,11 +4,8 @@ import asyncio
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from controller_admin.endings import failure, usage_error
-from controller_core.process.logging import configure_logging
-from controller_core.process.settings import invalid
 
 commands = typer.Typer(help="The operator.", no_args_is_help=True)
 
@@ -27,7 +24,11 @@ def run(
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment. The API server is that of the pod, or of
     KUBECONFIG."""
-    # kopf takes as long to import as everything else, and a controller has no use for it.
+    # Loaded for an operator alone: kopf takes as long to import as everything else.
+    from pydantic import ValidationError
+
+    from controller_core.process.logging import configure_logging
+    from controller_core.process.settings import invalid
     from controller_operator.kubernetes_objects import ApiRefused
     from controller_operator.main import NoKubernetes
     from controller_operator.main import run as run_operator

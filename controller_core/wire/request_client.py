@@ -1,4 +1,4 @@
-"""One request to whoever is the cluster's controller, as a client of Kafka sends it, and its answer.
+"""One request to whoever is the cluster's controller, or to any server, as a client of Kafka sends it, and its answer.
 
 Any broker knows the controller (Metadata), Kafka's own as well as ours, which brokers list among themselves. What a broker
 knows may be out of date, so a NOT_CONTROLLER is no answer: the controller is looked for again, until the time is over.
@@ -35,6 +35,7 @@ DEFAULT_CONNECT_TIMEOUT_MS: Final = 5_000
 
 _CORRELATION_ID: Final = 1
 _PAUSE_S: Final = 0.2
+_NO_BOOTSTRAP: Final = "no bootstrap server is known"
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -74,15 +75,29 @@ class ControllerClient(Protocol):
         ...
 
 
+class ClusterClient(ControllerClient, Protocol):
+    """The seam for who asks brokers, too."""
+
+    async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """What the first server says that answers. Each is asked once, so only ask what may be asked twice.
+
+        Raises `ControllerUnreachable` where none answers, `AnswerUnreadable`, and `Unencodable`."""
+        ...
+
+    def at(self, address: Address) -> "ClusterClient":
+        """The same for one server alone."""
+        ...
+
+
 def parse_addresses(text: str) -> tuple[Address, ...]:
     """The addresses in `host:port[,host:port...]`; IPv6 in brackets. Raises `ValueError` for anything else."""
     return tuple(_parse_address(part.strip()) for part in text.split(","))
 
 
 class RequestClient:
-    """A `ControllerClient` over TCP, PLAINTEXT.
+    """A `ClusterClient` over TCP, PLAINTEXT.
 
-    `timeout_ms` is for everything that one call of `ask` does, and should be more than the request itself says."""
+    `timeout_ms` is for everything that one call does, and should be more than the request itself says."""
 
     def __init__(
         self,
@@ -109,10 +124,30 @@ class RequestClient:
                     raise ControllerUnreachable(f"no controller answered in {self._timeout_ms} ms: {error}") from error
             await asyncio.sleep(_PAUSE_S)
 
+    async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ClusterClient`."""
+        deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
+        frame = encode_request(request, _CORRELATION_ID, self._client_id)
+        troubles = []
+        for server, until in self._each_in_turn(deadline):
+            try:
+                return await self._ask_server(server, frame, response_type, until)
+            except (ControllerUnreachable, AnswerLost) as error:
+                troubles.append(str(error))
+        raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
+
+    def at(self, address: Address) -> "RequestClient":
+        """See `ClusterClient`."""
+        return RequestClient(
+            (address,),
+            client_id=self._client_id,
+            timeout_ms=self._timeout_ms,
+            connect_timeout_ms=self._connect_timeout_ms,
+        )
+
     async def _attempt(self, frame: bytes, response_type: type[Response], deadline: float) -> Response:
         address = await self._find_controller(deadline)
-        async with self._connected(address, deadline) as connection:
-            response = await _exchange(connection, frame, response_type)
+        response = await self._ask_server(address, frame, response_type, deadline)
         if _is_refused_by_another(response):
             raise ControllerUnreachable(f"{address} is not the controller")
         return response
@@ -122,10 +157,9 @@ class RequestClient:
         request = MetadataRequest(topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False)
         frame = encode_request(request, _CORRELATION_ID, self._client_id)
         troubles = []
-        for server in self._bootstrap:
+        for server, until in self._each_in_turn(deadline):
             try:
-                async with self._connected(server, deadline) as connection:
-                    metadata = await _exchange(connection, frame, MetadataResponse)
+                metadata = await self._ask_server(server, frame, MetadataResponse, until)
             except (ControllerUnreachable, AnswerLost) as error:
                 troubles.append(str(error))
                 continue
@@ -133,7 +167,19 @@ class RequestClient:
             if controller is not None:
                 return Address(str(controller.host), int(controller.port))
             troubles.append(f"{server} knows no controller")
-        raise ControllerUnreachable("; ".join(troubles) or "no bootstrap server is known")
+        raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
+
+    def _each_in_turn(self, deadline: float) -> Iterator[tuple[Address, float]]:
+        """The bootstrap servers, each with an equal share of the time left: one that hangs leaves the others theirs."""
+        for index, server in enumerate(self._bootstrap):
+            now = asyncio.get_running_loop().time()
+            yield server, now + (deadline - now) / (len(self._bootstrap) - index)
+
+    async def _ask_server(
+        self, server: Address, frame: bytes, response_type: type[Response], deadline: float
+    ) -> Response:
+        async with self._connected(server, deadline) as connection:
+            return await _exchange(connection, frame, response_type)
 
     @asynccontextmanager
     async def _connected(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:

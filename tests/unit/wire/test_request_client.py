@@ -49,12 +49,16 @@ class Server:
         self.script: list[ResponsePayload | bytes | None] = []
         self.asked: list[int] = []
         self.writers: list[asyncio.StreamWriter] = []
+        self.is_silent = False
+        """Whether it answers nothing at all."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writers.append(writer)
         while (content := await read_frame(reader)) is not None:
             head = read_request_head(content)
             self.asked.append(head.api_key)
+            if self.is_silent:
+                continue
             reply = self._metadata() if head.api_key == METADATA else self.script.pop(0)
             if reply is None:
                 break
@@ -173,6 +177,42 @@ async def test_an_answer_that_is_none_is_told(servers: Servers, content: bytes) 
     controller.script = [with_length(content)]
     with pytest.raises(AnswerUnreadable):
         await client(broker.address).ask(REQUEST, UpdateFeaturesResponse)
+
+
+async def test_any_server_is_asked_whoever_is_the_controller(servers: Servers) -> None:
+    _, broker, other = servers
+    broker.script = [answer()]
+    assert await client(NOBODY, broker.address, other.address).ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+    assert (broker.asked, other.asked) == ([57], [])
+
+
+async def test_one_server_alone_is_asked_where_it_is_named(servers: Servers) -> None:
+    _, broker, other = servers
+    other.script = [answer()]
+    assert await client(broker.address).at(other.address).ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+    assert (broker.asked, other.asked) == ([], [57])
+
+
+@pytest.mark.parametrize("reply", [None, b""], ids=["closed", "silent"])
+async def test_a_server_that_answers_nothing_leaves_time_for_the_next(servers: Servers, reply: bytes | None) -> None:
+    _, silent, broker = servers
+    silent.script, broker.script = [reply], [answer()]
+    asked = client(silent.address, broker.address, timeout_ms=1_000)
+    assert await asked.ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+
+
+async def test_a_server_that_is_silent_about_the_controller_leaves_time_for_the_next(servers: Servers) -> None:
+    controller, silent, broker = servers
+    controller.script, silent.is_silent = [answer()], True
+    asked = client(silent.address, broker.address, timeout_ms=1_000)
+    assert await asked.ask(REQUEST, UpdateFeaturesResponse) == answer()
+
+
+async def test_it_is_told_of_every_server_why_none_has_answered(servers: Servers) -> None:
+    _, closing, _ = servers
+    closing.script = [None]
+    with pytest.raises(ControllerUnreachable, match=r"cannot be reached.*; .* did not answer"):
+        await client(NOBODY, closing.address).ask_any(REQUEST, UpdateFeaturesResponse)
 
 
 def test_addresses_are_hosts_and_ports() -> None:

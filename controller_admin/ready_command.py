@@ -1,0 +1,46 @@
+"""`kontroller ready`: the readiness probe of a broker's pod, started every few seconds, so it loads as little as it can."""
+
+from typing import Annotated
+
+import typer
+
+from controller_admin.endings import EXIT_FAILED, run_and_exit
+from controller_admin.options import Bootstrap, BrokerIdOption, bootstrap_addresses
+
+
+def ready(
+    bootstrap: Bootstrap,
+    broker_id: BrokerIdOption,
+    timeout_seconds: Annotated[
+        int,
+        typer.Option(
+            help="How long the broker may take to answer.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600
+        ),
+    ] = 5,
+) -> None:
+    """Whether a broker is registered, answers, knows a controller, and has all its replicas in sync.
+
+    Exits with 0 when it is ready, 1 when it is not and says why, 2 when the command is wrong. Ask the broker itself:
+    --bootstrap is its own address."""
+    addresses = bootstrap_addresses(bootstrap)
+
+    from kio.schema.metadata.v12 import MetadataResponse
+
+    from controller_core.model.broker_readiness import why_not_ready
+    from controller_core.model.ids import BrokerId
+    from controller_core.wire.cluster_picture import EVERYTHING, read_picture
+    from controller_core.wire.request_client import RequestClient, RequestError
+
+    client = RequestClient(addresses, timeout_ms=timeout_seconds * 1000, connect_timeout_ms=timeout_seconds * 1000)
+
+    async def run() -> int:
+        try:
+            picture = read_picture(await client.ask_any(EVERYTHING, MetadataResponse))
+        except RequestError as error:
+            why: str | None = str(error)
+        else:
+            why = why_not_ready(picture, BrokerId(broker_id))
+        typer.echo(f"broker {broker_id} is {'ready' if why is None else f'not ready: {why}'}")
+        return 0 if why is None else EXIT_FAILED
+
+    run_and_exit(run())

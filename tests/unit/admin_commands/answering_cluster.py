@@ -1,0 +1,132 @@
+"""A cluster that answers what a drain asks, and whose brokers and replicas a test moves as it likes."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v12.response import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i8, i32, i32Timedelta
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.ids import PartitionId, TopicName
+from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
+
+NO_TIME = i32Timedelta.parse(timedelta())
+CONTROLLER = 1000
+
+
+@dataclass(slots=True)
+class SimulatedTopic:
+    """A topic of one partition, led by the first of its ISR."""
+
+    replicas: list[int]
+    isr: list[int]
+    min_insync_replicas: int = 2
+    error_code: ErrorCode = ErrorCode.none
+    """What DescribeConfigs says of it; a controller passes over topics that are being deleted."""
+
+
+@dataclass(slots=True)
+class AnsweringCluster:
+    """Answers as a controller that takes a broker out of service when ControlledShutdown asks for it."""
+
+    topics: dict[str, SimulatedTopic]
+    alive: list[int] = field(default_factory=lambda: [1, 2, 3])
+    refusals: list[ErrorCode] = field(default_factory=list)
+    """What the next ControlledShutdowns are answered instead."""
+    shutdowns: int = 0
+    looks: int = 0
+    looked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by each Metadata request."""
+
+    async def answer(self, request: RequestPayload) -> ResponsePayload:
+        match request:
+            case MetadataRequest():
+                self.looks += 1
+                self.looked.set()
+                return self._metadata()
+            case DescribeConfigsRequest():
+                return self._configs(request)
+            case ControlledShutdownRequest():
+                return self._shut_down(request)
+        raise AssertionError(f"nobody asks for {request}")
+
+    async def another_look(self) -> None:
+        """Waits until the drain has looked again, at least once from the beginning."""
+        for _ in range(2):
+            self.looked.clear()
+            await self.looked.wait()
+
+    def _metadata(self) -> MetadataResponse:
+        return MetadataResponse(
+            throttle_time=NO_TIME,
+            brokers=tuple(
+                MetadataResponseBroker(node_id=WireBrokerId(broker), host="h", port=i32(9092), rack=None)
+                for broker in [*self.alive, CONTROLLER]
+            ),
+            cluster_id="c",
+            controller_id=WireBrokerId(CONTROLLER),
+            topics=tuple(self._topic(name, topic) for name, topic in self.topics.items()),
+        )
+
+    def _topic(self, name: str, topic: SimulatedTopic) -> MetadataResponseTopic:
+        def ids(numbers: list[int]) -> tuple[WireBrokerId, ...]:
+            return tuple(WireBrokerId(number) for number in numbers)
+
+        partition = MetadataResponsePartition(
+            error_code=ErrorCode.none,
+            partition_index=i32(0),
+            leader_id=WireBrokerId(topic.isr[0] if topic.isr else -1),
+            leader_epoch=i32(0),
+            replica_nodes=ids(topic.replicas),
+            isr_nodes=ids(topic.isr),
+            offline_replicas=(),
+        )
+        return MetadataResponseTopic(
+            error_code=ErrorCode.none,
+            name=WireTopicName(name),
+            topic_id=None,
+            is_internal=False,
+            partitions=(partition,),
+        )
+
+    def _configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        return DescribeConfigsResponse(
+            throttle_time=NO_TIME,
+            results=tuple(self._config(resource.resource_name) for resource in request.resources),
+        )
+
+    def _config(self, name: str) -> DescribeConfigsResult:
+        topic = self.topics[name]
+        values: dict[str, Any] = {"name": "min.insync.replicas", "value": str(topic.min_insync_replicas)}
+        config = DescribeConfigsResourceResult(
+            **values, read_only=False, is_sensitive=False, synonyms=(), documentation=None
+        )
+        return DescribeConfigsResult(
+            error_code=topic.error_code,
+            error_message=None,
+            resource_type=i8(2),
+            resource_name=name,
+            configs=(config,) if topic.error_code is ErrorCode.none else (),
+        )
+
+    def _shut_down(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        self.shutdowns += 1
+        if self.refusals:
+            return ControlledShutdownResponse(error_code=self.refusals.pop(0), remaining_partitions=())
+        remaining = []
+        for name, topic in self.topics.items():
+            if topic.error_code is not ErrorCode.none:
+                continue
+            if topic.isr == [request.broker_id] and len(topic.replicas) > 1:
+                remaining.append(RemainingPartition(topic_name=TopicName(name), partition_index=PartitionId(0)))
+            elif len(topic.replicas) > 1:
+                topic.isr = [member for member in topic.isr if member != request.broker_id]
+        return ControlledShutdownResponse(error_code=ErrorCode.none, remaining_partitions=tuple(remaining))

@@ -1,0 +1,118 @@
+"""The command as it is called: what it refuses, how it ends, and what it loads."""
+
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller_admin.command_line import main
+from devcluster.kontroller import run_command
+
+NOBODY = "127.0.0.1:1"
+EVERYTHING = {
+    "drain": ("--bootstrap", NOBODY, "--broker-id", "1", "--deadline-seconds", "1"),
+    "ready": ("--bootstrap", NOBODY, "--broker-id", "1", "--timeout-seconds", "1"),
+}
+
+
+@pytest.mark.parametrize("command", EVERYTHING)
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--bootstrap", "kafka", "is not host:port"),
+        ("--bootstrap", "", "is not host:port"),
+        ("--bootstrap", "PLAINTEXT://kafka:9092", "is not host:port"),
+        ("--broker-id", "kafka-0", "valid int"),
+        ("--broker-id", "-1", "0"),
+        ("--broker-id", "2147483648", "2147483647"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(command: str, option: str, value: str, told: str) -> None:
+    result = CliRunner().invoke(main, [command, *EVERYTHING[command], option, value], env={"COLUMNS": "500"})
+    assert result.exit_code == 2
+    assert option in result.output
+    assert told in result.output.replace("\n│ ", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("drain", "--deadline-seconds"),
+        ("drain", "--wait-for-replicas-seconds"),
+        ("ready", "--timeout-seconds"),
+    ],
+)
+@pytest.mark.parametrize("value", ["-1", "soon", "1.5"])
+def test_a_time_is_a_whole_number_of_seconds(command: str, option: str, value: str) -> None:
+    result = CliRunner().invoke(main, [command, *EVERYTHING[command], option, value])
+    assert (result.exit_code, option in result.output) == (2, True)
+
+
+@pytest.mark.parametrize(("command", "option"), [("drain", "--deadline-seconds"), ("ready", "--timeout-seconds")])
+def test_no_time_at_all_is_no_time(command: str, option: str) -> None:
+    assert CliRunner().invoke(main, [command, *EVERYTHING[command], option, "0"]).exit_code == 2
+
+
+def test_a_drain_without_a_cluster_ends_in_time_with_one_line_that_says_why(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    ended = run_command("drain", *EVERYTHING["drain"], "--log-to", str(log))
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 1
+    assert line.startswith("kontroller drain: broker 1 is not drained: no controller answered")
+    assert line.endswith("; gave up after 1 s; nothing was changed")
+    assert log.read_text().splitlines()[-1] == line
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a pipe that nobody reads", "nowhere"])
+def test_a_log_that_cannot_be_written_hinders_nobody(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "log"
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a pipe that nobody reads":
+        subprocess.run(["mkfifo", path], check=True)
+        assert stat.S_ISFIFO(path.stat().st_mode)
+    else:
+        path = path / "not" / "there"
+    ended = run_command("drain", *EVERYTHING["drain"], "--log-to", str(path))
+    assert ended.returncode == 1
+    assert "gave up after 1 s" in ended.stderr
+
+
+def test_sigterm_ends_a_drain_at_once() -> None:
+    command = [sys.executable, "-m", "controller_admin", "drain", *EVERYTHING["drain"], "--deadline-seconds", "60"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert "broker 1 is drained within 60 s" in running.stdout.readline()
+        running.terminate()
+        assert running.wait(30) == -signal.SIGTERM
+
+
+def test_a_broker_that_does_not_answer_is_not_ready() -> None:
+    ended = run_command("ready", *EVERYTHING["ready"])
+    assert ended.returncode == 1
+    assert ended.stdout.startswith(f"broker 1 is not ready: {NOBODY} cannot be reached")
+
+
+def test_options_may_come_from_the_environment() -> None:
+    environment = {"KONTROLLER_BOOTSTRAP": "kafka", "KONTROLLER_BROKER_ID": "1"}
+    result = CliRunner().invoke(main, ["ready"], env=environment)
+    assert (result.exit_code, "is not host:port" in result.output.replace("\n", " ")) == (2, True)
+
+
+def test_a_probe_loads_neither_the_operator_nor_the_controller() -> None:
+    """It is started every few seconds beside every broker."""
+    script = (
+        "import sys, os\n"
+        "sys.modules['hypothesis'] = None\n"  # kio takes it where it is installed, as it is for tests
+        "from controller_admin.command_line import main\n"
+        "os._exit = lambda code: sys.exit(print(*sorted({name.split('.')[0] for name in sys.modules})))\n"
+        f"main(['ready', *{EVERYTHING['ready']!r}])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = ended.stdout.splitlines()[-1].split()
+    assert "kio" in loaded
+    assert not {"kopf", "kazoo", "kubernetes_asyncio", "aiohttp", "structlog", "prometheus_client"} & set(loaded)
