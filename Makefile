@@ -10,7 +10,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo soak test lint unit real crds build clean
+.PHONY: help demo soak test lint unit real crds build images clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ crds: $(READY) ## Write the custom resource definitions from the models into crd
 
 build: $(READY) ## Fetch and build ZooKeeper, Kafka, Kubernetes and Helm into the cache outside the repository
 	$(BIN)/python -m devcluster build
+
+images: $(READY) ## Build the container images without a registry or an engine (as root) and say how to load them
+	$(BIN)/python -m devcluster.images
 
 clean: ## Remove the virtual environment and what tools left here; the cache outside the repository stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist *.egg-info

@@ -8,43 +8,13 @@ from devcluster import progress
 from devcluster.cache import cached
 from devcluster.toolchain import require, run
 
-KAFKA_VERSION = "3.9.1"
+# The image of Kafka is built from the same definitions.
+KAFKA_FOLDER = Path(__file__).resolve().parents[1] / "images" / "kontroller-kafka"
 
-_POM = f"""\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>dev.kontroller</groupId>
-  <artifactId>devcluster</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA_VERSION}</version>
-    </dependency>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{KAFKA_VERSION}</version>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId><artifactId>slf4j-reload4j</artifactId><version>1.7.36</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
-
-_SERVER_LOGGING = """\
-log4j.rootLogger=INFO, console
-log4j.appender.console=org.apache.log4j.ConsoleAppender
-log4j.appender.console.layout=org.apache.log4j.PatternLayout
-log4j.appender.console.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
-
-_TOOL_LOGGING = """\
-log4j.rootLogger=WARN, console
-log4j.appender.console=org.apache.log4j.ConsoleAppender
-log4j.appender.console.target=System.err
-log4j.appender.console.layout=org.apache.log4j.PatternLayout
-log4j.appender.console.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
+_POM = (KAFKA_FOLDER / "pom.xml").read_text()
+KAFKA_VERSION = _POM.partition("<artifactId>kafka_2.13</artifactId><version>")[2].partition("<")[0]
+_SERVER_LOGGING = (KAFKA_FOLDER / "server-log4j.properties").read_text()
+_TOOL_LOGGING = (KAFKA_FOLDER / "tool-log4j.properties").read_text()
 
 # A short life on few cores: the first compiler tier and the serial collector start fastest.
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.awt.headless=true")

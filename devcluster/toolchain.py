@@ -25,6 +25,7 @@ _PACKAGES = {
     "ip": "iproute2",
     "unshare": "util-linux",
     "nsenter": "util-linux",
+    "mmdebstrap": "mmdebstrap",
 }
 _OLDEST_SELF_UPDATING_GO = (1, 21)
 

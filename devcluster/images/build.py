@@ -1,0 +1,163 @@
+"""The two images, built layer by layer; each layer is cached by what determines it.
+
+A change of the project's sources makes only the topmost layer of `kontroller` anew, which takes seconds. The
+images' definitions are in images/: the Containerfiles say which packages and settings, the steps are scripts.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from devcluster import progress
+from devcluster.cache import cache_folder, cached
+from devcluster.images import containerfile
+from devcluster.images.archive import ImageArchive, image_config, write_archive
+from devcluster.images.chroot import debian, require_root, run_step
+from devcluster.images.containerfile import ImageSettings
+from devcluster.images.layers import Layer, changed_since, read_layer, snapshot, unpack, write_layer
+from devcluster.images.wheels import PROJECT, dependencies, dependency_wheels, project_version, project_wheel
+from devcluster.java import KAFKA_FOLDER, kafka_home
+
+_IMAGES = PROJECT / "images"
+_STEPS = _IMAGES / "steps"
+_KONTROLLER = _IMAGES / "kontroller" / "Containerfile"
+_KAFKA = KAFKA_FOLDER / "Containerfile"
+_KEPT_ARCHIVES = 3
+
+
+def image_archives() -> tuple[ImageArchive, ...]:
+    """The archives of `kontroller` and `kontroller-kafka`, built first where something changed.
+
+    Raises NeedsRoot when something has to be built and this is not root; else as `cached` and `require` do.
+    """
+    settings = containerfile.settings(_KONTROLLER)
+    layers = _kontroller_layers()
+    kafka_layers = [*layers, _java_layer(), _kafka_layer()]
+    return (
+        _archive("kontroller", settings, layers),
+        _archive("kontroller-kafka", containerfile.settings(_KAFKA, settings), kafka_layers),
+    )
+
+
+def _kontroller_layers() -> list[Layer]:
+    system = _system_layer()
+    wheels = dependency_wheels()
+    above = _wheels_layer("dependencies", [system], dependencies(), wheels)
+    project = _wheels_layer("project", [system, above], ["kontroller"], wheels, project_wheel())
+    return [system, above, project]
+
+
+def _system_layer() -> Layer:
+    """Debian with Python."""
+    packages = containerfile.packages(_KONTROLLER)
+
+    def build(folder: Path, root: Path) -> None:
+        with progress.step("Making the layer with Debian and Python"):
+            debian(root, packages, documentation=False)
+            run_step(root, "steps/finish-system.sh", mounts={"steps": _STEPS})
+            write_layer(folder, root)
+
+    return _layer("system", *packages, _text("finish-system.sh"), build=build)
+
+
+def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Path) -> Layer:
+    """What installing `wanted` from the folders of wheels adds to the layers below."""
+
+    def build(folder: Path, root: Path) -> None:
+        with progress.step(f"Making the layer with the {name}"):
+            together = folder / "wheels"
+            together.mkdir()
+            for wheel in (path for source in wheels for path in source.iterdir()):
+                os.link(wheel, together / wheel.name)
+            unpack(below, root)
+            before = snapshot(root)
+            run_step(root, "steps/install-wheels.sh", *wanted, mounts={"steps": _STEPS, "wheels": together})
+            write_layer(folder, root, changed_since(root, before))
+            shutil.rmtree(together)
+
+    inputs = [layer.diff_id for layer in below] + [source.name for source in wheels]
+    return _layer(name, *inputs, *wanted, _text("install-wheels.sh"), build=build)
+
+
+def _java_layer() -> Layer:
+    """/opt/java, made from a JDK in a Debian that is not kept."""
+    packages = containerfile.packages(_KAFKA)
+
+    def build(folder: Path, root: Path) -> None:
+        with progress.step("Making the layer with Java"):
+            debian(root, packages, documentation=True)
+            run_step(root, "steps/make-java.sh", mounts={"steps": _STEPS})
+            _keep_only(root, "java")
+            write_layer(folder, root)
+
+    return _layer("java", *packages, _text("make-java.sh"), build=build)
+
+
+def _kafka_layer() -> Layer:
+    """/opt/kafka: the jars that the development cluster has, too, and the scripts that start their classes."""
+    home = kafka_home()
+    sources = sorted(path for path in KAFKA_FOLDER.iterdir() if path.name != "Containerfile")
+
+    def build(folder: Path, root: Path) -> None:
+        with progress.step("Making the layer with Kafka"):
+            unpack([_system_layer()], root)
+            run_step(root, "steps/make-kafka.sh", "/mnt/kafka", mounts={"steps": _STEPS, "kafka": KAFKA_FOLDER})
+            _keep_only(root, "kafka")
+            shutil.copytree(home / "libs", root / "opt" / "kafka" / "libs")
+            for jar in (root / "opt" / "kafka" / "libs").iterdir():
+                jar.chmod(0o644)
+            write_layer(folder, root)
+
+    texts = [f"{path.name}\n{path.read_text()}" for path in sources]
+    return _layer("kafka", home.name, *texts, _text("make-kafka.sh"), build=build)
+
+
+def _keep_only(root: Path, name: str) -> None:
+    """Removes everything but /opt/`name`, and with that what the layers below have already."""
+    kept = root / "opt" / name
+    aside = root.with_name("kept")
+    kept.rename(aside)
+    shutil.rmtree(root)
+    kept.parent.mkdir(parents=True)
+    aside.rename(kept)
+
+
+def _layer(name: str, *inputs: str, build: Callable[[Path, Path], None]) -> Layer:
+    """The cached layer; `build` is given its folder and that of a root file system which is not kept."""
+
+    def build_and_clean(folder: Path) -> None:
+        require_root()
+        root = folder / "root"
+        # Whatever the umask, programs of another user must be able to enter the root file system.
+        root.mkdir()
+        root.chmod(0o755)
+        build(folder, root)
+        shutil.rmtree(root)
+
+    return read_layer(cached(f"image-layer-{name}", *inputs, build=build_and_clean))
+
+
+def _archive(name: str, settings: ImageSettings, layers: list[Layer]) -> ImageArchive:
+    version = project_version()
+    reference = f"docker.io/library/{name}:{version}"
+    config = image_config(settings, layers)
+
+    def build(folder: Path) -> None:
+        with progress.step(f"Writing the image {name}:{version}"):
+            write_archive(folder / f"{name}.tar", reference, config, layers)
+
+    entry = cached(f"image-{name}", reference, config.decode(), build=build)
+    _forget_old_archives(name)
+    return ImageArchive(reference=reference, path=entry / f"{name}.tar")
+
+
+def _forget_old_archives(name: str) -> None:
+    """Every change of a source makes a new archive: keeps the newest few, one of which a running test may load."""
+    entries = cache_folder().glob(f"image-{name}-" + "[0-9a-f]" * 12)
+    for old in sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)[_KEPT_ARCHIVES:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _text(step: str) -> str:
+    return (_STEPS / step).read_text()

@@ -1,0 +1,82 @@
+"""Steps that run inside a root file system, without a container engine.
+
+A step has namespaces of its own: what is mounted for it and the processes that it leaves are gone when it ends,
+however it ends, also when this process is interrupted. It has no network.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from devcluster.toolchain import BuildError, require, run
+
+_DEBIAN_SUITE = "bookworm"
+_DOCUMENTATION = ("/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/doc/*")
+_DEBIAN_SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
+_OF_THIS_MACHINE = ("etc/resolv.conf", "etc/hostname")
+# The folders below /mnt are a step's view of this machine; they are no part of the root file system.
+_ENTER = """\
+set -e
+root=$1 step=$2
+shift 2
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs tmpfs "$root/tmp"
+mount -t tmpfs tmpfs "$root/mnt"
+while [ "$1" != -- ]; do
+    mkdir "$root/mnt/$1"
+    mount --bind -o ro "$2" "$root/mnt/$1"
+    shift 2
+done
+shift
+exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 PYTHONHASHSEED=0 "/mnt/$step" "$@"
+"""
+
+
+class NeedsRoot(BuildError):
+    """The build without a container engine enters root file systems, which only root may."""
+
+
+def require_root() -> None:
+    """Raises NeedsRoot that says what to do instead."""
+    if os.geteuid() != 0:
+        raise NeedsRoot(
+            "building images without a container engine needs root: run it as root,"
+            " or build images/*/Containerfile with podman, buildah or docker (see images/README.md)"
+        )
+
+
+def debian(root: Path, packages: list[str], *, documentation: bool) -> None:
+    """Makes `root` a small Debian with `packages`, from the mirrors that this machine uses if it runs that release."""
+    require_root()
+    excluded = () if documentation else _DOCUMENTATION
+    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in excluded]
+    if not documentation:
+        options.append("--dpkgopt=path-include=/usr/share/doc/*/copyright")
+    command = [require("mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase", f"--include={','.join(packages)}"]
+    _run_alone(
+        [*command, *options, _DEBIAN_SUITE, os.fspath(root), *_mirrors()], what="making a Debian root file system"
+    )
+
+
+def run_step(root: Path, step: str, *arguments: str, mounts: Mapping[str, Path]) -> None:
+    """Runs the program `step` (a path below /mnt) inside `root`; `mounts` names what it sees there, read-only.
+
+    Raises NeedsRoot, or BuildError with what the step printed last.
+    """
+    require_root()
+    mounted = [word for name, source in mounts.items() for word in (name, os.fspath(source))]
+    enter = ["sh", "-c", _ENTER, "sh", os.fspath(root), step, *mounted, "--", *arguments]
+    _run_alone(["unshare", "--net", *enter], what=f"the step {step}")
+
+
+def _run_alone(command: list[str], *, what: str) -> None:
+    alone = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    run([*alone, *command], what=what)
+
+
+def _mirrors() -> list[str]:
+    release = Path("/etc/os-release").read_text()
+    if f"VERSION_CODENAME={_DEBIAN_SUITE}" not in release:
+        return []
+    return [os.fspath(path) for path in _DEBIAN_SOURCES if path.exists() and _DEBIAN_SUITE in path.read_text()]

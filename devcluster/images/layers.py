@@ -1,0 +1,98 @@
+"""Layers of images: tar archives that are the same whenever their files are.
+
+Time stamps are fixed, owners are numbers and names are sorted, so that a layer that was built again keeps its
+digest, and whoever has it already need not load it again. A layer holds the files that a step made or changed;
+steps that remove files of the layers below are refused, as nothing here needs them.
+"""
+
+import gzip
+import hashlib
+import os
+import stat
+import tarfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.toolchain import run
+
+_TIME_STAMP_S = 315_532_800  # 1980-01-01, the oldest that zip archives can hold
+_NOT_IN_IMAGES = {"dev", "proc", "sys", "mnt", "tmp", "run"}  # their content; the folders are
+
+Snapshot = dict[str, tuple[int, int]]
+
+
+class RemovedFiles(Exception):
+    """A step removed files of a layer below; that would need a layer with whiteouts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """`path` is the compressed archive, `diff_id` the SHA-256 in hexadecimal of the archive before compression."""
+
+    path: Path
+    diff_id: str
+
+
+def snapshot(root: Path) -> Snapshot:
+    """Inode and time of the last change of every path below `root`."""
+    return {path: (status.st_ino, status.st_ctime_ns) for path, status in _walk(root)}
+
+
+def changed_since(root: Path, before: Snapshot) -> list[str]:
+    """The paths that are new or changed; raises RemovedFiles."""
+    now = snapshot(root)
+    if removed := sorted(before.keys() - now.keys()):
+        raise RemovedFiles(f"a step removed {', '.join(removed[:5])} of the layers below")
+    return [path for path, state in now.items() if before.get(path) != state]
+
+
+def write_layer(folder: Path, root: Path, paths: Iterable[str] | None = None) -> None:
+    """Writes the archive of `paths` below `root` (all, when not given) into `folder`; `read_layer` finds it there."""
+    path = folder / "layer.tar.gz"
+    with (
+        path.open("wb") as file,
+        gzip.GzipFile("", "wb", 6, file, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name in sorted(snapshot(root) if paths is None else paths):
+            _add(archive, root, name)
+    with gzip.open(path) as written:
+        (folder / "diff_id").write_text(hashlib.file_digest(written, "sha256").hexdigest())
+
+
+def read_layer(folder: Path) -> Layer:
+    """The layer that `write_layer` wrote."""
+    return Layer(path=folder / "layer.tar.gz", diff_id=(folder / "diff_id").read_text())
+
+
+def unpack(layers: Iterable[Layer], root: Path) -> None:
+    """Puts the layers' files above one another into `root`, with their owners and modes."""
+    root.mkdir(exist_ok=True)
+    for layer in layers:
+        command = ["tar", "--extract", "--file", str(layer.path), "--directory", str(root)]
+        run([*command, "--numeric-owner", "--preserve-permissions"], what="unpacking a layer")
+
+
+def _walk(root: Path, folder: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(root / folder) as entries:
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            yield path, entry.stat(follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False) and path not in _NOT_IN_IMAGES:
+                yield from _walk(root, path)
+
+
+def _add(archive: tarfile.TarFile, root: Path, path: str) -> None:
+    source = root / path
+    mode = source.lstat().st_mode
+    if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+        return
+    entry = archive.gettarinfo(source, arcname=path)
+    entry.mtime = _TIME_STAMP_S
+    entry.uname = entry.gname = ""
+    if entry.isreg():
+        with source.open("rb") as content:
+            archive.addfile(entry, content)
+    else:
+        archive.addfile(entry)

@@ -1,0 +1,57 @@
+"""What the Containerfiles say reaches the images that are built without an engine."""
+
+from pathlib import Path
+
+import pytest
+
+from devcluster.images.containerfile import ImageSettings, UnknownInstruction, packages, settings
+
+IMAGES = Path(__file__).resolve().parents[3] / "images"
+KONTROLLER = IMAGES / "kontroller" / "Containerfile"
+KAFKA = IMAGES / "kontroller-kafka" / "Containerfile"
+
+
+def test_both_images_run_as_a_user_without_privileges() -> None:
+    kontroller = settings(KONTROLLER)
+    assert kontroller.user == "65532:65532"
+    assert settings(KAFKA, kontroller).user == "65532:65532"
+
+
+def test_the_image_of_kafka_has_the_commands_of_both_on_its_path_and_no_entrypoint() -> None:
+    kontroller = settings(KONTROLLER)
+    kafka = settings(KAFKA, kontroller)
+    assert kontroller.entrypoint == ["kontroller"]
+    assert kafka.entrypoint == []
+    path = kafka.environment["PATH"].split(":")
+    assert path[:3] == ["/opt/kafka/bin", "/opt/java/bin", "/opt/kontroller/bin"]
+    assert path[3:] == kontroller.environment["PATH"].split(":")[1:]
+
+
+def test_only_the_first_install_of_packages_is_what_the_image_stands_on() -> None:
+    assert packages(KONTROLLER) == ["python3"]
+    assert packages(KAFKA) == ["openjdk-17-jdk-headless"]
+
+
+def test_settings_become_an_image_configuration() -> None:
+    image = ImageSettings(user="1:2", environment={"A": "b"}, entrypoint=["run"], labels={"l": "m"})
+    assert image.as_config() == {"User": "1:2", "Env": ["A=b"], "Entrypoint": ["run"], "Labels": {"l": "m"}}
+
+
+def test_an_instruction_that_would_be_lost_is_refused(tmp_path: Path) -> None:
+    containerfile = tmp_path / "Containerfile"
+    containerfile.write_text("FROM base\nVOLUME /data\n")
+    with pytest.raises(UnknownInstruction, match="VOLUME"):
+        settings(containerfile)
+
+
+def test_a_containerfile_without_packages_is_refused(tmp_path: Path) -> None:
+    containerfile = tmp_path / "Containerfile"
+    containerfile.write_text("FROM base\n")
+    with pytest.raises(UnknownInstruction, match=r"install-packages\.sh"):
+        packages(containerfile)
+
+
+@pytest.mark.parametrize("step", sorted((IMAGES / "steps").iterdir()), ids=lambda step: step.name)
+def test_every_step_is_run_by_a_containerfile_as_a_program(step: Path) -> None:
+    assert f"/mnt/steps/{step.name}" in KONTROLLER.read_text() + KAFKA.read_text()
+    assert step.stat().st_mode & 0o111 == 0o111
