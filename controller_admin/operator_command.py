@@ -1,4 +1,4 @@
-"""`kontroller operator run`: the operator as a process."""
+"""`kontroller operator`: the operator as a process, and what is left to do when it has ended."""
 
 import asyncio
 from typing import Annotated, Any
@@ -51,3 +51,33 @@ def run(
         asyncio.run(run_operator(settings))
     except (NoKubernetes, ApiRefused, OSError) as error:
         raise failure(error) from error
+
+
+@commands.command("release")
+def release(
+    namespace: Annotated[list[str] | None, typer.Option(help="A namespace; may be given again.")] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", help="All namespaces.")] = False,
+) -> None:
+    """Takes the operator's finalizer off all resources, so that they can be deleted when no operator runs any more.
+
+    Topics, features and data stay as they are. End the operator first: while it runs, it puts the finalizer back."""
+    from controller_operator.kubernetes_objects import ApiError
+    from controller_operator.main import NoKubernetes, kubernetes_objects
+    from controller_operator.release import release_all
+
+    if all_namespaces == bool(namespace):
+        raise usage_error(ValueError("say where: either namespaces (--namespace) or all of them (--all-namespaces)"))
+
+    async def let_go() -> int:
+        count = 0
+        async with kubernetes_objects() as objects:
+            async for key in release_all(objects, namespace or ()):
+                typer.echo(f"released {key}")
+                count += 1
+        return count
+
+    try:
+        count = asyncio.run(let_go())
+    except (NoKubernetes, ApiError) as error:
+        raise failure(error) from error
+    typer.echo(f"{count} resources released")

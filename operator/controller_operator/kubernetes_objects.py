@@ -1,7 +1,7 @@
 """The Kubernetes seam: all that the operator asks of the API server beside the watches, which are kopf's.
 
-Statuses are written as merge patches of what differs, and finalizers as JSON patches; both only over the version of the
-object that they were decided on. `ObjectApi` is what the operator needs, `KubernetesObjects` is the real thing.
+Statuses are written as merge patches of what differs, and finalizers as a whole; both only over the version of the object
+that they were decided on. `ObjectApi` is what the operator needs, `KubernetesObjects` is the real thing.
 """
 
 from collections.abc import Awaitable
@@ -17,7 +17,6 @@ from controller_operator.resources.common import GROUP, VERSION
 
 _PAGE: Final = 500
 _MERGE: Final = "application/merge-patch+json"
-_JSON_PATCH: Final = "application/json-patch+json"
 
 
 class ApiError(Exception):
@@ -100,12 +99,9 @@ class KubernetesObjects:
 
     async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
         key = key_of(raw)
-        body = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"]},
-            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
-        ]
+        body = {"metadata": {"resourceVersion": raw["metadata"]["resourceVersion"], "finalizers": finalizers}}
         return await _asked(
-            self._objects.patch_namespaced_custom_object(*_place(key), key.name, body, _content_type=_JSON_PATCH)
+            self._objects.patch_namespaced_custom_object(*_place(key), key.name, body, _content_type=_MERGE)
         )
 
     async def create(self, raw: Raw) -> Raw:
@@ -161,7 +157,7 @@ async def _asked(request: Awaitable[Any]) -> Raw:
         message = f"{error.status} {error.reason}: {str(error.body)[:500]}"
         if error.status in (404, 410):
             raise ObjectGone(message) from error
-        if error.status == 409 or (error.status == 422 and "resourceVersion" in str(error.body)):
+        if error.status == 409:
             raise ObjectChanged(message) from error
         if error.status in (400, 401, 403, 422):
             raise ApiRefused(message) from error

@@ -31,8 +31,7 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
     `NoKubernetes`, `ApiRefused` where rights are missing, and `OSError` where a port is taken.
     """
     async with AsyncExitStack() as stack:
-        await _load_kubernetes_config()
-        objects = api if api is not None else await stack.enter_async_context(_kubernetes_objects())
+        objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
         runtime = OperatorRuntime(settings, objects, connect or zookeeper_connector(settings))
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
@@ -65,7 +64,9 @@ def zookeeper_connector(settings: OperatorSettings) -> Connect:
 
 
 @asynccontextmanager
-async def _kubernetes_objects() -> AsyncIterator[KubernetesObjects]:
+async def kubernetes_objects() -> AsyncIterator[KubernetesObjects]:
+    """The objects of the API server of the pod, or of `KUBECONFIG`. Raises `NoKubernetes`."""
+    await _load_kubernetes_config()
     objects = KubernetesObjects()
     try:
         yield objects

@@ -1,26 +1,14 @@
 """Install, upgrade, uninstall."""
 
 import json
-from collections.abc import Iterator
-
-import pytest
 
 from devcluster.kubernetes import KubernetesApi
-from devcluster.run_folder import RunFolder
 from tests.real.chart.charts import CHART, CONTROLLER_ON, CRDS, NO_JOBS, RELEASE_NAMESPACE
 
 
-@pytest.fixture
-def fresh_api(servers_folder: RunFolder) -> Iterator[KubernetesApi]:
-    """An API server with nothing on it, for what installs and uninstalls by itself."""
-    with KubernetesApi(servers_folder, name="kubernetes-chart-life") as cluster:
-        yield cluster
-
-
-def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(fresh_api: KubernetesApi) -> None:
-    api = fresh_api
+def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api: KubernetesApi) -> None:
     where = ("--namespace", RELEASE_NAMESPACE)
-    api.helm("install", "kontroller", CHART, *where, *NO_JOBS, "--create-namespace")
+    api.helm("install", "kontroller", CHART, *where, *NO_JOBS)
     api.kubectl("wait", "--for=condition=Established", "crd", *CRDS)
     assert workloads(api) == {"kontroller-operator"}
     api.kubectl("apply", "-f", "-", *where, stdin=TOPIC)
@@ -33,15 +21,16 @@ def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(fres
     assert api.get("kafkatopic", "orders", *where)["spec"]["partitions"] == 1
     left = [role["metadata"]["name"] for role in api.get("clusterroles")["items"] if "kontroller" in str(role)]
     assert left == []
+    api.kubectl("delete", "crd", *CRDS)
 
 
-def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(fresh_api: KubernetesApi) -> None:
+def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(api: KubernetesApi) -> None:
     where = ("--namespace", RELEASE_NAMESPACE)
-    fresh_api.helm("install", "kontroller", CHART, *where, *NO_JOBS, "--create-namespace", "--set", "crds.keep=false")
-    names = {each["metadata"]["name"] for each in fresh_api.get("crds")["items"]}
+    api.helm("install", "kontroller", CHART, *where, *NO_JOBS, "--set", "crds.keep=false")
+    names = {each["metadata"]["name"] for each in api.get("crds")["items"]}
     assert names == CRDS
-    fresh_api.helm("uninstall", "kontroller", *where, "--wait")
-    assert fresh_api.get("crds")["items"] == []
+    api.helm("uninstall", "kontroller", *where, "--wait")
+    assert api.get("crds")["items"] == []
 
 
 def workloads(api: KubernetesApi) -> set[str]:

@@ -1,0 +1,139 @@
+{{- /* A job of Helm's: it runs one command of the `kontroller` image with a service account of its own.
+Takes a dict: root, name, component, hooks, serviceAccount, deadline (seconds), args. */ -}}
+{{- define "kontroller.job" -}}
+{{- $root := .root -}}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "kontroller.componentLabels" (list $root .component) | nindent 4 }}
+  annotations:
+    {{- include "kontroller.hook" (list .hooks 1) | nindent 4 }}
+spec:
+  backoffLimit: 3
+  activeDeadlineSeconds: {{ .deadline }}
+  template:
+    metadata:
+      labels:
+        {{- include "kontroller.selectorLabels" (list $root .component) | nindent 8 }}
+    spec:
+      {{- include "kontroller.commandPod" . | nindent 6 }}
+{{- end }}
+
+{{- /* A pod that `helm test` runs. Takes a dict: root, name, component, hooks, serviceAccount, args. */ -}}
+{{- define "kontroller.testPod" -}}
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "kontroller.componentLabels" (list .root .component) | nindent 4 }}
+  annotations:
+    {{- include "kontroller.hook" (list .hooks 1) | nindent 4 }}
+spec:
+  {{- include "kontroller.commandPod" . | nindent 2 }}
+{{- end }}
+
+{{- /* The spec of a pod that runs one command to its end. Takes a dict: root, component, serviceAccount (none: no token), args. */ -}}
+{{- define "kontroller.commandPod" -}}
+{{- $root := .root -}}
+{{- if .serviceAccount -}}
+serviceAccountName: {{ .serviceAccount }}
+{{- else -}}
+automountServiceAccountToken: false
+{{- end }}
+enableServiceLinks: false
+restartPolicy: Never
+securityContext:
+  {{- toYaml $root.Values.podSecurityContext | nindent 2 }}
+{{- with include "kontroller.scheduling" (list $root $root.Values.operator) | trim }}
+{{- . | nindent 0 }}
+{{- end }}
+containers:
+  - name: {{ .component }}
+    image: {{ include "kontroller.image" $root | quote }}
+    imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+    command: [kontroller]
+    args:
+      {{- toYaml .args | nindent 6 }}
+    resources:
+      requests: {cpu: 50m, memory: 96Mi}
+      limits: {memory: 256Mi}
+    securityContext:
+      {{- toYaml $root.Values.securityContext | nindent 6 }}
+    volumeMounts:
+      - {name: tmp, mountPath: /tmp}
+volumes:
+  - name: tmp
+    emptyDir: {}
+{{- end }}
+
+{{- /* Annotations of a hook. Takes a list: the hooks, and the weight: rights come before the job that needs them. */ -}}
+{{- define "kontroller.hook" -}}
+helm.sh/hook: {{ index . 0 }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
+{{- /* The service account of a hook, with a role in the given namespaces, or (none given) in all.
+Takes a dict: root, name, component, hooks, namespaces, rules (YAML). */ -}}
+{{- define "kontroller.hookRights" -}}
+{{- $given := . }}
+{{- $root := .root }}
+{{- $scope := ternary "" "Cluster" (gt (len .namespaces) 0) -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "kontroller.componentLabels" (list $root .component) | nindent 4 }}
+  annotations:
+    {{- include "kontroller.hook" (list .hooks 0) | nindent 4 }}
+{{- range default (list "") .namespaces }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $scope }}Role
+metadata:
+  name: {{ $given.name }}
+  {{- with . }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "kontroller.componentLabels" (list $root $given.component) | nindent 4 }}
+  annotations:
+    {{- include "kontroller.hook" (list $given.hooks 0) | nindent 4 }}
+rules:
+  {{- $given.rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $scope }}RoleBinding
+metadata:
+  name: {{ $given.name }}
+  {{- with . }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "kontroller.componentLabels" (list $root $given.component) | nindent 4 }}
+  annotations:
+    {{- include "kontroller.hook" (list $given.hooks 0) | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $scope }}Role
+  name: {{ $given.name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ $given.name }}
+    namespace: {{ $root.Release.Namespace }}
+{{- end }}
+{{- end }}
+
+{{- /* What `kontroller check api` needs: it asks for creations that are not carried out. */ -}}
+{{- define "kontroller.checkApiRules" -}}
+- apiGroups: [kontroller.dev]
+  resources: [kafkatopics]
+  verbs: [create]
+{{- end }}

@@ -1,0 +1,134 @@
+"""After an uninstall nothing is left that cannot be deleted, and nothing is deleted that was not asked for."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from kubernetes_asyncio import config
+
+from controller_operator.kubernetes_objects import KubernetesObjects
+from controller_operator.objects import Raw
+from controller_operator.release import release_all
+from controller_operator.resources.common import FINALIZER
+from devcluster.kubernetes import KubernetesApi
+from devcluster.processes import wait_until
+from tests.real.chart.charts import CHART, CRDS, RELEASE_NAMESPACE
+from tests.real.chart.jobs import running_jobs
+
+WHERE = ("--namespace", RELEASE_NAMESPACE)
+NO_CHECK = ("--set", "apiCheck.enabled=false")
+OTHER_FINALIZER = "example.com/mine"
+
+
+@pytest.fixture(autouse=True)
+def no_definitions_stay(api: KubernetesApi) -> Iterator[None]:
+    """Whatever a test leaves goes."""
+    yield
+    for key in [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in topics(api)]:
+        clear_finalizers(api, *key)
+    api.kubectl("delete", "crd", "--ignore-not-found", *CRDS)
+
+
+def install(api: KubernetesApi, *values: str) -> None:
+    api.helm("install", "kontroller", CHART, *WHERE, *NO_CHECK, *values)
+    api.kubectl("wait", "--for=condition=Established", "crd", *CRDS)
+
+
+def create_topic(api: KubernetesApi, namespace: str, name: str, *finalizers: str) -> None:
+    topic = {
+        "apiVersion": "kontroller.dev/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": name, "namespace": namespace, "finalizers": list(finalizers)},
+        "spec": {"clusterRef": {"name": "demo"}, "partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"},
+    }
+    api.kubectl("create", "-f", "-", stdin=json.dumps(topic))
+
+
+def clear_finalizers(api: KubernetesApi, namespace: str, name: str) -> None:
+    patch = '{"metadata":{"finalizers":[]}}'
+    api.kubectl("patch", "kafkatopic", name, "--namespace", namespace, "--type=merge", "--patch", patch)
+
+
+def topics(api: KubernetesApi) -> list[Raw]:
+    if "kafkatopics.kontroller.dev" not in {each["metadata"]["name"] for each in api.get("crds")["items"]}:
+        return []
+    found: list[Raw] = api.get("kafkatopics", "--all-namespaces")["items"]
+    return found
+
+
+def finalizers(api: KubernetesApi, namespace: str) -> dict[str, list[str]]:
+    """The finalizers of each topic in a namespace."""
+    every = [each["metadata"] for each in topics(api)]
+    return {each["name"]: each.get("finalizers", []) for each in every if each["namespace"] == namespace}
+
+
+def test_resources_stay_and_can_be_deleted_after_an_uninstall(api: KubernetesApi) -> None:
+    install(api)
+    create_topic(api, "payments", "orders", FINALIZER)
+    create_topic(api, "payments", "shared", FINALIZER, OTHER_FINALIZER)
+    create_topic(api, "audit", "on-its-way", FINALIZER)
+    api.kubectl("delete", "kafkatopic", "on-its-way", "--namespace", "audit", "--wait=false")
+    with running_jobs(api) as jobs:
+        api.helm("uninstall", "kontroller", *WHERE)
+    said = jobs.printed["kontroller-release-finalizers"].splitlines()
+    assert said == [
+        "released KafkaTopic audit/on-its-way",
+        "released KafkaTopic payments/orders",
+        "released KafkaTopic payments/shared",
+        "3 resources released",
+    ]
+    assert finalizers(api, "payments") == {"orders": [], "shared": [OTHER_FINALIZER]}
+    assert finalizers(api, "audit") == {}
+    api.kubectl("delete", "kafkatopic", "orders", "--namespace", "payments", "--timeout=30s")
+    left = api.get("jobs,serviceaccounts,clusterroles,clusterrolebindings", "--all-namespaces")["items"]
+    assert [each["metadata"]["name"] for each in left if "kontroller" in each["metadata"]["name"]] == []
+
+
+def test_an_operator_of_some_namespaces_lets_go_of_theirs_alone(api: KubernetesApi) -> None:
+    install(api, "--set", "watchNamespaces={payments}")
+    create_topic(api, "payments", "orders", FINALIZER)
+    create_topic(api, "audit", "of-another-operator", FINALIZER)
+    with running_jobs(api) as jobs:
+        api.helm("uninstall", "kontroller", *WHERE)
+    assert "1 resources released" in jobs.printed["kontroller-release-finalizers"]
+    assert finalizers(api, "payments") == {"orders": []}
+    assert finalizers(api, "audit") == {"of-another-operator": [FINALIZER]}
+
+
+def test_definitions_that_are_not_kept_go_with_all_their_resources(api: KubernetesApi) -> None:
+    install(api, "--set", "crds.keep=false")
+    create_topic(api, "payments", "orders", FINALIZER)
+    with running_jobs(api):
+        api.helm("uninstall", "kontroller", *WHERE)
+    wait_until(lambda: not api.get("crds")["items"], "the definitions are gone", deadline_s=60)
+
+
+class StaleListing(KubernetesObjects):
+    """Lists what was there when it was asked first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: dict[str, list[Raw]] = {}
+
+    async def list_all(self, kind: str, namespace: str | None) -> list[Raw]:
+        if kind not in self._first:
+            self._first[kind] = await super().list_all(kind, namespace)
+        return self._first[kind]
+
+
+async def test_objects_that_change_or_go_meanwhile_are_looked_at_again(api: KubernetesApi) -> None:
+    install(api)
+    for name in ("changed", "released", "gone"):
+        create_topic(api, "payments", name, FINALIZER)
+    await config.load_kube_config(str(api.kubeconfig))
+    objects = StaleListing()
+    try:
+        await objects.list_all("KafkaTopic", None)
+        api.kubectl("label", "kafkatopic", "changed", "a=b", "--namespace", "payments")
+        for name in ("released", "gone"):
+            clear_finalizers(api, "payments", name)
+        api.kubectl("delete", "kafkatopic", "gone", "--namespace", "payments")
+        assert [key.name async for key in release_all(objects, ())] == ["changed"]
+    finally:
+        await objects.close()
+    assert finalizers(api, "payments") == {"changed": [], "released": []}
