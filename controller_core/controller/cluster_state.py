@@ -262,6 +262,14 @@ class ClusterState:
         """How many partitions have no live leader."""
         return sum(1 for partition in self.all_partitions() if not self.is_leader_live(partition))
 
+    def under_replicated_partitions(self) -> int:
+        """How many partitions have a replica that is not in the ISR; the targets of a reassignment count."""
+        return sum(
+            1
+            for partition, state in self.states.items()
+            if self.has(partition) and not set(self.assignment(partition).replicas) <= set(state.leader_and_isr.isr)
+        )
+
 
 def bounced(known: Mapping[BrokerId, Broker], present: Mapping[BrokerId, Broker]) -> list[BrokerId]:
     """The brokers that were down and are back before anyone noticed: the same id with a larger epoch (KIP-380)."""

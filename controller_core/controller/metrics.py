@@ -71,6 +71,11 @@ class _Gauges(Collector):
         )
         yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", state.offline_partitions())
         yield _gauge(
+            "kontroller_under_replicated_partitions",
+            "Partitions with a replica that is not in sync",
+            state.under_replicated_partitions(),
+        )
+        yield _gauge(
             "kontroller_preferred_replica_imbalance",
             "Partitions not led by their first assigned replica",
             state.preferred_replica_imbalance(),

@@ -1,6 +1,21 @@
 """The operator's metrics, on a registry of its own."""
 
+from collections import Counter as CounterOf
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+
+class Said(NamedTuple):
+    """A condition of an object, as a label set."""
+
+    kind: str
+    type: str
+    status: str
+    reason: str
 
 
 class OperatorMetrics:
@@ -43,3 +58,20 @@ class OperatorMetrics:
             "Clusters whose ZooKeeper is out of reach.",
             registry=self.registry,
         )
+
+    def observe(self, conditions: Callable[[], CounterOf[Said]]) -> None:
+        """Registers the gauge that counts conditions when it is scraped."""
+        self.registry.register(_Conditions(conditions))
+
+
+class _Conditions(Collector):
+    def __init__(self, conditions: Callable[[], CounterOf[Said]]) -> None:
+        self._conditions = conditions
+
+    def collect(self) -> Iterator[Metric]:
+        gauge = GaugeMetricFamily(
+            "kontroller_operator_conditions", "Objects by what their conditions say.", labels=Said._fields
+        )
+        for said, count in self._conditions().items():
+            gauge.add_metric(said, count)
+        yield gauge

@@ -4,11 +4,13 @@ What the watches and the listings of all objects tell arrives in any order, so a
 resource versions of one kind rise (Kubernetes promises that since 1.35, and etcd has always kept it).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
+from controller_operator.metrics import Said
 from controller_operator.resources import (
     KINDS,
     FeatureSet,
@@ -115,6 +117,15 @@ class ObjectStore:
         for key in gone:
             self.remove(key)
         return changed, gone
+
+    def conditions(self) -> Counter[Said]:
+        """How many objects say what."""
+        resources = (stored.resource for stored in self._objects.values() if stored.resource is not None)
+        return Counter(
+            Said(each.kind, condition.type, condition.status, condition.reason)
+            for each in resources
+            for condition in each.status.conditions
+        )
 
     def dependents(self, cluster: Key) -> set[Key]:
         """The objects that refer to a KafkaCluster."""

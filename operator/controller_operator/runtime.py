@@ -52,6 +52,7 @@ class OperatorRuntime:
         self._store = ObjectStore()
         self._queue = WorkQueue()
         self.metrics = OperatorMetrics()
+        self.metrics.observe(self._store.conditions)
         self._recorder = EventRecorder(api)
         self._access = ClusterAccess(self._store, connect, unreachable_grace_s=settings.unreachable_grace_s)
         self._access.on_change = self._on_observation

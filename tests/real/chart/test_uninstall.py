@@ -21,9 +21,10 @@ OTHER_FINALIZER = "example.com/mine"
 
 
 @pytest.fixture(autouse=True)
-def no_definitions_stay(api: KubernetesApi) -> Iterator[None]:
+def nothing_stays(api: KubernetesApi) -> Iterator[None]:
     """Whatever a test leaves goes."""
     yield
+    api.helm("uninstall", "kontroller", *WHERE, "--no-hooks", "--ignore-not-found")
     for key in [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in topics(api)]:
         clear_finalizers(api, *key)
     api.kubectl("delete", "crd", "--ignore-not-found", *CRDS)

@@ -76,3 +76,17 @@ async def test_a_deletion_that_a_broker_refused_is_held_up(cluster: Cluster) -> 
     cluster.bounce_broker(2)
     await cluster.settle()
     assert cluster.active.metric("kontroller_topics_to_delete") == 0
+
+
+async def test_a_partition_is_under_replicated_until_its_replica_is_back_in_sync(cluster: Cluster) -> None:
+    await served(cluster)
+    assert cluster.active.metric("kontroller_under_replicated_partitions") == 0
+    cluster.kill_broker(2)
+    await cluster.settle()
+    assert cluster.active.metric("kontroller_under_replicated_partitions") == 1
+    assert cluster.active.metric("kontroller_offline_partitions") == 0
+    cluster.start_broker(2)
+    await cluster.settle()
+    await cluster.replicate()
+    assert cluster.leadership(ORDERS) == (1, [1, 2])
+    assert cluster.active.metric("kontroller_under_replicated_partitions") == 0

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from controller_operator.kubernetes_objects import merge_patch
+from controller_operator.metrics import OperatorMetrics
 from controller_operator.objects import Key, ObjectStore, StoredObject
 from tests.unit.operator.clusters import raw
 
@@ -87,3 +88,32 @@ def test_a_merge_patch_says_what_differs_and_nothing_else(
     before: dict[str, Any], after: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     assert merge_patch(before, after) == patch
+
+
+def test_conditions_are_counted_as_they_are_now() -> None:
+    def said(status: str, reason: str) -> dict[str, Any]:
+        return {
+            "type": "Ready",
+            "status": status,
+            "reason": reason,
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": 1,
+        }
+
+    def conditions() -> dict[tuple[str, ...], float]:
+        return {
+            tuple(sample.labels[name] for name in ("kind", "type", "status", "reason")): sample.value
+            for metric in metrics.registry.collect()
+            for sample in metric.samples
+            if sample.name == "kontroller_operator_conditions"
+        }
+
+    store, metrics = ObjectStore(), OperatorMetrics()
+    metrics.observe(store.conditions)
+    store.put({**topic_raw("one"), "status": {"conditions": [said("True", "Reconciled")]}})
+    store.put({**topic_raw("two", resourceVersion="1"), "status": {"conditions": [said("True", "Reconciled")]}})
+    assert conditions() == {("KafkaTopic", "Ready", "True", "Reconciled"): 2}
+    store.put({**topic_raw("two", resourceVersion="2"), "status": {"conditions": [said("False", "ClusterNotFound")]}})
+    store.remove(Key("KafkaTopic", "shop", "one"))
+    assert conditions() == {("KafkaTopic", "Ready", "False", "ClusterNotFound"): 1}
