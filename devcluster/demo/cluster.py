@@ -120,7 +120,9 @@ def running_demo(stage: Stage) -> Iterator[Demo]:
             "The chart installs the resources' definitions and a role; the operator runs with exactly that role.",
         )
         kubernetes.kubectl("create", "namespace", NAMESPACE)
-        kubernetes.helm("install", RELEASE, str(ROOT / "charts" / "kontroller"), "--namespace", NAMESPACE)
+        # Nothing runs the jobs that Helm would wait for.
+        chart = str(ROOT / "charts" / "kontroller")
+        kubernetes.helm("install", RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE)
         kubeconfig = kubernetes.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator")
         operator = stack.enter_context(OperatorProcess(folder, kubeconfig, namespaces=[NAMESPACE]))
         demo = Demo(
