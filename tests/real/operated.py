@@ -170,7 +170,7 @@ def running_operator(folder: RunFolder, api: KubernetesCluster) -> Iterator[Oper
 
 
 def _install_chart(kubernetes_api: KubernetesCluster) -> None:
-    """Installs the chart, but for the definitions, which all tests share. Nothing runs its pods and jobs; its roles are real."""
+    """Installs the chart but for the definitions, which all tests share. Its roles are real; nothing runs pods or jobs."""
     values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{NAMESPACE}}}")
     chart = str(PROJECT / "charts" / RELEASE)
     kubernetes_api.helm("upgrade", "--install", RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE, *values)

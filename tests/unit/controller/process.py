@@ -155,7 +155,7 @@ class Process:
         self.session = zk.session()
         self.connections_closed = 0
         self._zk = zk
-        self._registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
 
         async def close_connections() -> None:
             self.connections_closed += 1
@@ -168,7 +168,7 @@ class Process:
             Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="controller", port=9000),
             Seams(zk=MortalSession(self.session, life), links=link, clock=clock, close_connections=close_connections),
             settings,
-            ControllerMetrics(self._registry),
+            ControllerMetrics(self.registry),
             SERVED_APIS,
         )
         self.running = asyncio.create_task(self.controller.run(), name=f"controller-{own_id}")
@@ -191,11 +191,11 @@ class Process:
 
     def metric(self, name: str, **labels: str) -> float | None:
         """The value of a metric; None where it has none yet."""
-        return self._registry.get_sample_value(name, labels)
+        return self.registry.get_sample_value(name, labels)
 
     @property
     def unexpected_errors(self) -> int:
-        samples = (sample for metric in self._registry.collect() for sample in metric.samples)
+        samples = (sample for metric in self.registry.collect() for sample in metric.samples)
         return int(sum(sample.value for sample in samples if sample.name == "kontroller_event_errors_total"))
 
     async def answer(self, request: RequestPayload) -> Any:

@@ -1,0 +1,71 @@
+"""What Prometheus and Grafana get: it is there when asked for, finds what it is about, and says what to do."""
+
+import json
+import re
+
+import pytest
+
+from devcluster.kubernetes import KubernetesApi
+from tests.real.chart.charts import RELEASE_NAMESPACE, SELF_CONTAINED, Object, dry_run, named, rendered
+
+ALL_ON = ("--set", "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true")
+SELECTOR = re.compile(r"kontroller_\w+\{([^}]*)\}|\bup\{([^}]*)\}")
+
+
+def rules(api: KubernetesApi, *values: str) -> list[Object]:
+    spec = named(rendered(api, *ALL_ON, *values), "PrometheusRule", "kontroller")["spec"]
+    return [rule for group in spec["groups"] for rule in group["rules"]]
+
+
+def test_nothing_of_it_is_there_unless_asked_for(api: KubernetesApi) -> None:
+    kinds = {each["kind"] for each in rendered(api, *SELF_CONTAINED)}
+    assert {"ServiceMonitor", "PrometheusRule", "NetworkPolicy"}.isdisjoint(kinds)
+    assert "kontroller-dashboard" not in str(rendered(api, *SELF_CONTAINED))
+
+
+@pytest.mark.parametrize("component", ["operator", "controller"])
+def test_the_monitor_finds_the_service_and_its_port(api: KubernetesApi, component: str) -> None:
+    objects = rendered(api, *SELF_CONTAINED, *ALL_ON)
+    monitor = named(objects, "ServiceMonitor", f"kontroller-{component}")["spec"]
+    labels = monitor["selector"]["matchLabels"].items()
+    services = [each for each in objects if each["kind"] == "Service" and labels <= each["metadata"]["labels"].items()]
+    (service,) = services
+    assert monitor["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
+
+
+def test_every_alert_says_what_it_is_what_to_do_and_where_to_read_on(api: KubernetesApi) -> None:
+    alerts = rules(api, *SELF_CONTAINED)
+    assert len({rule["alert"] for rule in alerts}) == len(alerts)
+    for rule in alerts:
+        said = rule["annotations"]
+        assert re.fullmatch(r"Kontroller[A-Za-z]+", rule["alert"])
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert said["summary"].endswith(".")
+        assert len(said["description"]) > 60
+        assert said["runbook_url"] == f"docs/operations.md#{rule['alert'].lower()}"
+
+
+def test_alerts_look_at_this_release_alone(api: KubernetesApi) -> None:
+    services = {"kontroller-operator", "kontroller-controller"}
+    for rule in rules(api, *SELF_CONTAINED):
+        selectors = ["".join(found) for found in SELECTOR.findall(rule["expr"])]
+        assert selectors, rule["expr"]
+        for selector in selectors:
+            assert f'namespace="{RELEASE_NAMESPACE}"' in selector
+            assert any(f'job="{service}"' in selector for service in services)
+
+
+def test_what_does_not_run_has_no_alerts(api: KubernetesApi) -> None:
+    assert {"KontrollerNoController", "KontrollerBrokerMissing"}.isdisjoint(rule["alert"] for rule in rules(api))
+    without = rules(api, "--set", "operator.enabled=false,controller.enabled=true,controller.zookeeper=zk:2181")
+    assert "KontrollerOperatorDown" not in {rule["alert"] for rule in without}
+    assert "KontrollerNoController" in {rule["alert"] for rule in without}
+
+
+def test_the_dashboard_is_a_config_map_that_a_sidecar_finds(api: KubernetesApi) -> None:
+    on = "monitoring.dashboard.enabled=true,monitoring.dashboard.annotations.grafana_folder=Kafka"
+    dashboard = named(rendered(api, "--set", on), "ConfigMap", "kontroller-dashboard")
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert dashboard["metadata"]["annotations"] == {"grafana_folder": "Kafka"}
+    assert json.loads(dashboard["data"]["kontroller.json"])["title"] == "Kontroller"
+    assert dry_run(api, [dashboard]) == ["configmap/kontroller-dashboard created (server dry run)"]
