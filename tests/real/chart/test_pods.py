@@ -148,13 +148,15 @@ def test_replication_is_as_the_number_of_brokers_allows(
 def test_a_broker_drains_before_it_stops_within_its_time(api: KubernetesApi, tmp_path: Path) -> None:
     spec = workload(api, "kafka", "--set", "kafka.firstBrokerId=100")["template"]["spec"]
     hook = spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
-    assert run_as_pod(hook, "kontroller-kafka-1", tmp_path) == [
-        "kontroller",
-        "drain",
+    program, command, *options = run_as_pod(hook, "kontroller-kafka-1", tmp_path)
+    assert (program, command) == ("kontroller", "drain")
+    assert options == [
         f"--bootstrap=kontroller-kafka-1.{DOMAIN},{DOMAIN}",
         "--broker-id=101",
         "--deadline-seconds=300",
+        "--log-to=/proc/1/fd/1",
     ]
+    assert {option.split("=")[0] for option in options} <= options_of("drain")
     assert spec["terminationGracePeriodSeconds"] == 420
     assert "lifecycle" not in container(api, "kafka", "--set", "kafka.drain.enabled=false")
 
@@ -162,7 +164,8 @@ def test_a_broker_drains_before_it_stops_within_its_time(api: KubernetesApi, tmp
 def test_a_broker_is_ready_when_it_says_so_itself(api: KubernetesApi, tmp_path: Path) -> None:
     kafka = container(api, "kafka")
     asked = run_as_pod(kafka["readinessProbe"]["exec"]["command"], "kontroller-kafka-0", tmp_path)
-    assert asked == ["kontroller", "ready", f"--bootstrap=kontroller-kafka-0.{DOMAIN},{DOMAIN}", "--broker-id=0"]
+    assert asked == ["kontroller", "ready", f"--bootstrap=kontroller-kafka-0.{DOMAIN}", "--broker-id=0"]
+    assert {option.split("=")[0] for option in asked[2:]} <= options_of("ready")
     assert kafka["startupProbe"]["periodSeconds"] * kafka["startupProbe"]["failureThreshold"] == 1800
     assert kafka["livenessProbe"]["tcpSocket"] == {"port": "kafka"}
 
