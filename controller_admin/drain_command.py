@@ -53,7 +53,7 @@ def drain(
             _append(log_to, line)
 
     async def run() -> int:
-        say(f"broker {broker_id} is drained within {deadline_seconds} s, or not at all")
+        say(f"draining broker {broker_id}, for {deadline_seconds} s at most")
         try:
             await Drain(client, BrokerId(broker_id), patience_s=wait_for_replicas_seconds, say=say).run(
                 deadline_seconds

@@ -189,7 +189,7 @@ class RequestClient:
             async with asyncio.timeout_at(min(deadline, now + self._connect_timeout_ms / 1000)):
                 reader, writer = await asyncio.open_connection(address.host, address.port)
         except (OSError, TimeoutError, UnicodeError) as error:
-            raise ControllerUnreachable(f"{address} cannot be reached: {error or type(error).__name__}") from error
+            raise ControllerUnreachable(f"{address} cannot be reached: {str(error) or type(error).__name__}") from error
         try:
             yield _Connection(address, reader, writer, deadline)
         finally:
@@ -224,7 +224,7 @@ async def _exchange(connection: _Connection, frame: bytes, response_type: type[R
             await connection.writer.drain()
             content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
     except (OSError, FrameError, TimeoutError) as error:
-        raise AnswerLost(f"{connection.address} did not answer: {error or type(error).__name__}") from error
+        raise AnswerLost(f"{connection.address} did not answer: {str(error) or type(error).__name__}") from error
     if content is None:
         raise AnswerLost(f"{connection.address} closed the connection and did not answer")
     try:

@@ -39,6 +39,10 @@ class ApiRefused(ApiError):
     """The API server refuses: rights are missing, or a schema forbids it. Retried slowly; a person has to act."""
 
 
+class ApiForbidden(ApiRefused):
+    """Rights are missing."""
+
+
 class ObjectApi(Protocol):
     """What the operator does with objects. Every method raises `ApiError`s."""
 
@@ -107,6 +111,15 @@ class KubernetesObjects:
     async def create(self, raw: Raw) -> Raw:
         return await _asked(self._objects.create_namespaced_custom_object(*_place(key_of(raw)), raw))
 
+    async def dry_run(self, raw: Raw) -> None:
+        """What `create` raises, without creating anything."""
+        await _asked(self._objects.create_namespaced_custom_object(*_place(key_of(raw)), raw, dry_run="All"))
+
+    async def served_kinds(self) -> frozenset[str]:
+        """The kinds of our group and version that the API server knows; `ObjectGone` where it knows neither."""
+        found: Any = await _asked(self._objects.get_api_resources(GROUP, VERSION))
+        return frozenset(resource.kind for resource in found.resources)
+
     async def delete(self, raw: Raw) -> None:
         key = key_of(raw)
         options = {"preconditions": {"uid": raw["metadata"]["uid"]}, "propagationPolicy": "Background"}
@@ -159,7 +172,9 @@ async def _asked(request: Awaitable[Any]) -> Raw:
             raise ObjectGone(message) from error
         if error.status == 409:
             raise ObjectChanged(message) from error
-        if error.status in (400, 401, 403, 422):
+        if error.status in (401, 403):
+            raise ApiForbidden(message) from error
+        if error.status in (400, 422):
             raise ApiRefused(message) from error
         raise ApiUnavailable(message) from error
     except (ClientError, TimeoutError, OSError) as error:

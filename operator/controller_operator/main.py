@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import kopf
 import structlog
 from kubernetes_asyncio import config
+from yaml import YAMLError
 
 from controller_core.process.http import serve_metrics
 from controller_core.zk.kazoo_session import KazooSession
@@ -75,12 +76,21 @@ async def kubernetes_objects() -> AsyncIterator[KubernetesObjects]:
 
 
 async def _load_kubernetes_config() -> None:
-    """The pod's service account, or the kubeconfig of `KUBECONFIG` or the home folder."""
+    """The pod's service account, or the kubeconfig of `KUBECONFIG` or the home folder. Raises `NoKubernetes`."""
     try:
         config.load_incluster_config()  # type: ignore[no-untyped-call]  # kubernetes_asyncio leaves it untyped
     except config.ConfigException:
         try:
             await config.load_kube_config()
-        except config.ConfigException as error:
+        except (
+            config.ConfigException,
+            YAMLError,
+            TypeError,
+            AttributeError,
+            ValueError,
+            LookupError,
+            OSError,
+        ) as error:
+            # A file that is no kubeconfig at all fails wherever the library happens to look into it.
             message = f"neither a service account nor a usable kubeconfig: set KUBECONFIG to one ({error})"
             raise NoKubernetes(message) from error

@@ -1,0 +1,26 @@
+"""Looks again until all is well, for a while."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+PAUSE_S: Final = 1.0
+
+
+class NotWell(Exception):
+    """Something is not as it should be; the message is one line that says what, and what to change."""
+
+
+async def wait_until_well(look: Callable[[], Awaitable[str]], deadline_s: float, *, pause_s: float = PAUSE_S) -> str:
+    """What `look` returns when it raises no `NotWell`. Raises the `NotWell` of the last look when the time is over."""
+    trouble = NotWell(f"there was no answer in {deadline_s:g} s")
+    try:
+        async with asyncio.timeout(deadline_s):
+            while True:
+                try:
+                    return await look()
+                except NotWell as error:
+                    trouble = error
+                await asyncio.sleep(pause_s)
+    except TimeoutError as error:
+        raise trouble from error

@@ -1,0 +1,211 @@
+"""`kontroller drain` and `kontroller ready` beside unmodified brokers, under Kafka's own controller and under ours.
+
+What they are for: a broker that is stopped after its drain costs no producer an error, and the next one is not stopped
+before this one is back.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from devcluster.kafka import KafkaCluster
+from devcluster.kontroller import ControllerProcess, run_command
+from devcluster.load import AckedProducer, lost, read_back
+from devcluster.processes import wait_until
+from devcluster.run_folder import RunFolder
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.conformance.clusters import ConformanceCluster
+
+_PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 100}
+_LONG_S = 120
+TWO = {"min.insync.replicas": "2"}
+
+
+@pytest.fixture(scope="module", params=["kafka", "kontroller"])
+def started(
+    request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
+) -> Iterator[ConformanceCluster]:
+    name = f"drained-{request.param}"
+    with (
+        KafkaCluster(servers_folder, zookeeper, properties=_PROPERTIES, chroot=f"/{name}") as kafka,
+        connected_client(kafka.zookeeper_connect) as client,
+        ExitStack() as stack,
+    ):
+        own = None
+        if request.param == "kontroller":
+            own = ControllerProcess(servers_folder, kafka.zookeeper_connect, name=f"{name}-controller")
+            stack.enter_context(own)
+        yield ConformanceCluster(kafka=kafka, znodes=ClusterZnodes(client), own_controller=own)
+
+
+@pytest.fixture
+def cluster(started: ConformanceCluster) -> ConformanceCluster:
+    """The cluster with all brokers alive and all replicas in sync, whatever the last test left."""
+    started.kafka.start()
+    for broker in started.kafka.brokers:
+        wait_until(lambda broker=broker: is_ready(started, broker), f"{broker} is ready", deadline_s=90)  # type: ignore[misc]  # a lambda with a default
+    return started
+
+
+def drain_command(
+    cluster: ConformanceCluster, broker: int, *, deadline_s: int = _LONG_S, patience_s: int = 60
+) -> list[str]:
+    return [
+        *("drain", "--bootstrap", cluster.kafka.bootstrap_servers, "--broker-id", str(broker)),
+        *("--deadline-seconds", str(deadline_s), "--wait-for-replicas-seconds", str(patience_s)),
+    ]
+
+
+def drain(
+    cluster: ConformanceCluster, broker: int, *, deadline_s: int = _LONG_S, patience_s: int = 60
+) -> subprocess.CompletedProcess[str]:
+    command = drain_command(cluster, broker, deadline_s=deadline_s, patience_s=patience_s)
+    return run_command(*command, timeout_s=deadline_s + 60)
+
+
+@contextmanager
+def draining(cluster: ConformanceCluster, broker: int) -> Iterator[subprocess.Popen[str]]:
+    """A drain that runs, and is ended with the test."""
+    command = [sys.executable, "-m", "controller_admin", *drain_command(cluster, broker)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str], what: str) -> str:
+    """The first line with these words; the test's own timeout is its deadline."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if what in line:
+            return line
+    raise AssertionError(f"the drain ended and never said {what!r}")
+
+
+def ready(cluster: ConformanceCluster, broker: int, broker_id: int | None = None) -> subprocess.CompletedProcess[str]:
+    address = cluster.kafka.broker(broker).address
+    return run_command("ready", "--bootstrap", address, "--broker-id", str(broker_id or broker))
+
+
+def is_ready(cluster: ConformanceCluster, broker: int) -> bool:
+    return ready(cluster, broker).returncode == 0
+
+
+def test_a_drained_broker_leads_nothing_and_its_stop_costs_no_producer_anything(cluster: ConformanceCluster) -> None:
+    third, stopping, second = cluster.order
+    topic = "drained"
+    cluster.serve_topic(topic, [[stopping, second, third], [second, stopping, third], [stopping, third, second]], TWO)
+    cluster.serve_topic("only-here", [[stopping]])
+    with AckedProducer(cluster.kafka.bootstrap_servers, topic) as producer:
+        cluster.wait(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
+        drained = drain(cluster, stopping)
+        assert drained.returncode == 0, drained
+        for partition in range(3):
+            assert cluster.seen(topic, partition).leader in (second, third)
+            assert cluster.seen(topic, partition).leadership[1] == sorted([second, third])
+        assert "unavailable while it is stopped: only-here-0" in drained.stdout
+        out_of_sync = ready(cluster, stopping)
+        assert (out_of_sync.returncode, "3 of" in out_of_sync.stdout) == (1, True), out_of_sync
+        cluster.kafka.broker(stopping).stop()
+        assert ready(cluster, stopping).returncode == 1
+        assert drain(cluster, stopping).returncode == 0
+        cluster.kafka.broker(stopping).start()
+        cluster.wait(lambda: is_ready(cluster, stopping), "the broker is ready again")
+        assert [sorted(cluster.znodes.isr(topic, partition)) for partition in range(3)] == [sorted(cluster.order)] * 3
+    report = producer.stop()
+    assert report.errors == []
+    assert lost(report.acknowledged, read_back(cluster.kafka.bootstrap_servers, topic)) == []
+
+
+def test_it_serves_on_while_a_partition_cannot_spare_it_and_is_drained_when_it_can(cluster: ConformanceCluster) -> None:
+    leading, stopping, missing = cluster.order
+    topic = "cannot-spare"
+    cluster.serve_topic(topic, [[stopping, leading, missing]], TWO)
+    cluster.kafka.broker(missing).kill()
+    cluster.wait(lambda: missing not in cluster.znodes.isr(topic, 0), "the dead broker is out of the ISR")
+    with AckedProducer(cluster.kafka.bootstrap_servers, topic) as producer:
+        refused = drain(cluster, stopping, patience_s=3)
+        assert refused.returncode == 1, refused
+        reason = refused.stderr.splitlines()[-1]
+        assert f"{topic}-0 (ISR " in reason
+        assert f"broker {missing} (not alive: " in reason
+        assert reason.endswith("; nothing was changed")
+        with draining(cluster, stopping) as waiting:
+            assert f"{topic}-0 (ISR " in said(waiting, "too few replicas in sync")
+            before = producer.acknowledged_count
+            cluster.wait(lambda: producer.acknowledged_count > before + 100, "producers go on")
+            assert cluster.seen(topic).leadership == (stopping, sorted([stopping, leading]))
+            cluster.kafka.broker(missing).start()
+            said(waiting, "is drained and may be stopped")
+            assert waiting.wait() == 0
+        assert cluster.seen(topic).leadership[1] == sorted([leading, missing])
+        cluster.kafka.broker(stopping).restart()
+    report = producer.stop()
+    assert report.errors == []
+    assert lost(report.acknowledged, read_back(cluster.kafka.bootstrap_servers, topic)) == []
+
+
+def test_brokers_that_are_drained_together_are_stopped_one_after_the_other(cluster: ConformanceCluster) -> None:
+    staying, *stopped = cluster.order
+    first, second = sorted(stopped)
+    topic = "together"
+    cluster.serve_topic(topic, [[first, second, staying], [second, staying, first]], TWO)
+    with draining(cluster, second) as waiting, draining(cluster, first) as going:
+        said(going, "is drained and may be stopped")
+        said(waiting, "too few replicas in sync")
+        assert len(cluster.znodes.isr(topic, 0)) == 2
+        cluster.kafka.broker(first).restart()
+        said(waiting, "is drained and may be stopped")
+    assert sorted(cluster.znodes.isr(topic, 0)) == sorted([first, staying])
+    cluster.kafka.broker(second).restart()
+
+
+def check_cluster(kafka: KafkaCluster) -> subprocess.CompletedProcess[str]:
+    return run_command("check", "cluster", "--bootstrap", kafka.bootstrap_servers, "--deadline-seconds", "3")
+
+
+def test_a_check_says_who_is_the_controller(cluster: ConformanceCluster) -> None:
+    checked = check_cluster(cluster.kafka)
+    controller = cluster.znodes.controller()
+    assert checked.returncode == 0, checked
+    assert f": {controller} at {cluster.bootstrap} is the controller, say all of 1,2,3" in checked.stdout
+
+
+def test_a_broker_that_nobody_knows_has_nothing_to_hand_over(cluster: ConformanceCluster) -> None:
+    unknown = drain(cluster, 77)
+    assert unknown.returncode == 0
+    assert "broker 77 is not registered" in unknown.stdout
+    assert "broker 77 is not registered" in ready(cluster, 1, broker_id=77).stdout
+
+
+@pytest.mark.parametrize("controller", ["kafka", "kontroller"])
+def test_without_zookeeper_and_controller_it_gives_up_in_time(servers_folder: RunFolder, controller: str) -> None:
+    name = f"abandoned-{controller}"
+    with (
+        ZooKeeper(servers_folder, name=f"{name}-zookeeper") as zookeeper,
+        KafkaCluster(servers_folder, zookeeper, brokers=2, chroot=f"/{name}") as kafka,
+        ExitStack() as stack,
+    ):
+        own = None
+        if controller == "kontroller":
+            own = ControllerProcess(servers_folder, kafka.zookeeper_connect, name=f"{name}-controller")
+            stack.enter_context(own)
+        with connected_client(kafka.zookeeper_connect) as client:
+            znodes = ClusterZnodes(client)
+            znodes.create_topic("shared", [[1, 2]])
+            wait_until(lambda: znodes.is_served("shared", [0]), "every replica is in sync", deadline_s=60)
+        if own is not None:
+            own.process.kill()
+        zookeeper.kill()
+        ended = run_command(
+            *("drain", "--bootstrap", kafka.bootstrap_servers, "--broker-id", "1", "--deadline-seconds", "5"),
+            timeout_s=30,
+        )
+        assert ended.returncode == 1, ended
+        assert "gave up after 5 s" in ended.stderr
+        assert (checked := check_cluster(kafka)).returncode == 1, checked

@@ -1,0 +1,158 @@
+"""What the checks of an installation find, and what they say is wrong."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v12.response import MetadataResponseBroker
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_admin.api_check import look_at_api
+from controller_admin.cluster_check import look_at_cluster
+from controller_admin.waiting import NotWell, wait_until_well
+from controller_core.wire.request_client import Address, ControllerUnreachable
+from controller_operator.kubernetes_objects import ApiError, ApiForbidden, ApiRefused, ApiUnavailable, ObjectGone
+from controller_operator.resources import KINDS
+from tests.unit.admin_commands.answering_cluster import NO_TIME
+
+Response = TypeVar("Response", bound=ResponsePayload)
+
+ALL_KINDS = frozenset(kind.definition.kind for kind in KINDS)
+
+
+@dataclass
+class SimulatedMembers:
+    """Members of a cluster by their ports, each with the controller and the members that it knows."""
+
+    known: dict[int, tuple[int, tuple[int, ...]]]
+    controller_answers: ErrorCode | None = ErrorCode.none
+    """None: it does not answer."""
+    asked: int = 1
+
+    def at(self, address: Address) -> "SimulatedMembers":
+        return replace(self, asked=address.port)
+
+    async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        if self.asked not in self.known:
+            raise ControllerUnreachable(f"{self.asked} cannot be reached")
+        controller, members = self.known[self.asked]
+        metadata: Any = MetadataResponse(
+            throttle_time=NO_TIME,
+            brokers=tuple(
+                MetadataResponseBroker(node_id=WireBrokerId(member), host="kafka", port=i32(member), rack=None)
+                for member in members
+            ),
+            cluster_id="c",
+            controller_id=WireBrokerId(controller),
+            topics=(),
+        )
+        assert isinstance(metadata, response_type)
+        return metadata
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        assert isinstance(request, ListPartitionReassignmentsRequest)
+        if self.controller_answers is None:
+            raise ControllerUnreachable("nobody answered")
+        answer = ListPartitionReassignmentsResponse(
+            throttle_time=NO_TIME, error_code=self.controller_answers, error_message=None, topics=()
+        )
+        assert isinstance(answer, response_type)
+        return answer
+
+
+def members(**differently: tuple[int, tuple[int, ...]]) -> SimulatedMembers:
+    known = dict.fromkeys((1, 2, 9), (9, (1, 2, 9)))
+    return SimulatedMembers({**known, **{int(name[1:]): value for name, value in differently.items()}})
+
+
+async def test_a_cluster_that_agrees_on_its_controller_is_well() -> None:
+    assert await look_at_cluster(members()) == "cluster c: 9 at kafka:9 is the controller, say all of 1,2,9"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "told"),
+    [
+        (SimulatedMembers({}), r"no server answers: 1 cannot be reached; give the address of a running broker"),
+        (members(_1=(-1, (1, 2))), "no controller is known"),
+        (members(_1=(9, (1, 2))), "no controller is known"),
+        (replace(members(), controller_answers=None), "9 does not answer as the controller: nobody answered"),
+        (replace(members(), controller_answers=ErrorCode.cluster_authorization_failed), "cluster_authorization_failed"),
+        (members(_2=(1, (1, 2, 9))), "2 takes 1 for the controller, others 9"),
+        (members(_2=(9, (1, 9))), "2 knows the members 1,9, others 1,2,9"),
+        (SimulatedMembers({1: (9, (1, 9))}), "9 is a member of the cluster and does not answer"),
+    ],
+)
+async def test_what_is_wrong_with_a_cluster_is_told(cluster: SimulatedMembers, told: str) -> None:
+    with pytest.raises(NotWell, match=told):
+        await look_at_cluster(cluster)
+
+
+@dataclass
+class SimulatedApi:
+    kinds: frozenset[str] | ApiError = ALL_KINDS
+    right: ApiError | None = None
+    wrong: ApiError | None = field(default_factory=lambda: ApiRefused("spec.partitions"))
+
+    async def served_kinds(self) -> frozenset[str]:
+        if isinstance(self.kinds, ApiError):
+            raise self.kinds
+        return self.kinds
+
+    async def dry_run(self, raw: dict[str, Any]) -> None:
+        error = self.right if raw["spec"]["partitions"] else self.wrong
+        if error is not None:
+            raise error
+
+
+async def test_an_api_server_that_knows_the_resources_is_well() -> None:
+    assert "KafkaTopic" in await look_at_api(SimulatedApi(), "kafka")
+
+
+@pytest.mark.parametrize(
+    ("api", "told"),
+    [
+        (SimulatedApi(kinds=ApiUnavailable("refused")), "the API server cannot be asked: refused"),
+        (SimulatedApi(kinds=ObjectGone("404")), "does not know KafkaCluster, .*install the chart's CRDs"),
+        (SimulatedApi(kinds=ALL_KINDS - {"FeatureSet"}), "does not know FeatureSet of kontroller.dev/v1alpha1"),
+        (SimulatedApi(right=ObjectGone("404")), "namespace kafka is not there: name another with --namespace"),
+        (
+            SimulatedApi(right=ApiForbidden("403")),
+            "allow this service account to create kafkatopics in namespace kafka",
+        ),
+        (SimulatedApi(right=ApiRefused("422")), "does not take a KafkaTopic that is right: 422"),
+        (SimulatedApi(wrong=ApiUnavailable("500")), "does not say what it makes of a KafkaTopic that is wrong"),
+        (SimulatedApi(wrong=None), "takes a KafkaTopic with 0 partitions"),
+    ],
+)
+async def test_what_is_wrong_with_an_api_server_is_told(api: SimulatedApi, told: str) -> None:
+    with pytest.raises(NotWell, match=told):
+        await look_at_api(api, "kafka")
+
+
+async def test_a_check_looks_again_until_all_is_well() -> None:
+    troubles = [NotWell("one"), NotWell("two")]
+
+    async def look() -> str:
+        if troubles:
+            raise troubles.pop()
+        return "well"
+
+    assert await wait_until_well(look, 60, pause_s=0) == "well"
+
+
+async def test_a_check_tells_the_last_trouble_when_its_time_is_over() -> None:
+    troubles = [NotWell("late"), NotWell("early")]
+
+    async def look() -> str:
+        raise troubles.pop() if len(troubles) > 1 else troubles[0]
+
+    with pytest.raises(NotWell, match="late"):
+        await wait_until_well(look, 0.05, pause_s=0.001)
