@@ -49,6 +49,8 @@ PAUSE_S: Final = 1.0
 
 _FORBIDDEN: Final = (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed)
 
+_NO_ANSWER: Final = "the controller has not answered yet"
+
 Answer = TypeVar("Answer")
 
 
@@ -77,7 +79,8 @@ class Drain:
         self._broker = broker
         self._patience_s = patience_s
         self._say = say
-        self._trouble = "no controller has answered yet"
+        self._trouble = _NO_ANSWER
+        self._said = ""
         self._has_asked = False
         """Whether the controller may have begun to take the broker out of service."""
 
@@ -97,7 +100,9 @@ class Drain:
             picture = await self._wait_for_replicas()
         await self._hand_over()
         while led := still_led(await self._wait_for_replicas(), self._broker):
-            self._note(f"{counted(len(led), 'partition')} led again: {listed([place.partition for place in led])}")
+            self._note(
+                f"{counted(len(led), 'partition')} still led by it: {listed([place.partition for place in led])}"
+            )
             await asyncio.sleep(self._pause_s)
             await self._hand_over()
 
@@ -115,7 +120,7 @@ class Drain:
             picture = picture.only(minimum.keys())
             waiting = obstacles(picture, self._broker, minimum)
             if not waiting:
-                self._note(enough(picture, self._broker, minimum))
+                self._note(enough(picture, self._broker, minimum), trouble=_NO_ANSWER)
                 return picture
             self._note(explained(waiting, picture.brokers))
             if patience.is_over((shortfall(waiting), absent(waiting, picture.brokers))):
@@ -143,7 +148,7 @@ class Drain:
             if response.error_code is ErrorCode.none:
                 remaining = [f"{each.topic_name}-{each.partition_index}" for each in response.remaining_partitions]
                 if not remaining:
-                    self._note("the controller has handed over what it led")
+                    self._note("the controller has handed over what it led", trouble=_NO_ANSWER)
                     return
                 self._note(
                     f"{counted(len(remaining), 'partition')} cannot be led by another replica: {listed(remaining)}"
@@ -180,10 +185,12 @@ class Drain:
                 self._note(str(error))
             await asyncio.sleep(self._pause_s)
 
-    def _note(self, what: str) -> None:
-        """Says what stands in the way or was reached, unless it was the last thing said, and remembers it."""
-        if what != self._trouble:
-            self._trouble = what
+    def _note(self, what: str, *, trouble: str = "") -> None:
+        """Says what was seen, unless it was the last thing said. It is also what to tell when time is over now, unless
+        it is good news and something else would be the `trouble`."""
+        self._trouble = trouble or what
+        if what != self._said:
+            self._said = what
             self._say(what)
 
     def _given_up(self, why: str) -> NotDrained:

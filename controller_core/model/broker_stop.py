@@ -42,11 +42,11 @@ class Obstacle:
 def obstacles(
     picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]
 ) -> tuple[Obstacle, ...]:
-    """The partitions that a broker has to wait for before it may stop, in the picture's order.
+    """The partitions that a broker has to wait for before it may stop, by their names.
 
     `min_insync_replicas` has an entry for each of its topics."""
     found = []
-    for place in picture.partitions_on(broker):
+    for place in sorted(picture.partitions_on(broker), key=lambda place: place.partition):
         minimum = min_insync_replicas[place.partition.topic]
         others = [replica for replica in place.replicas if replica != broker]
         needed, in_sync = min(minimum, len(others)), sum(member != broker for member in place.isr)

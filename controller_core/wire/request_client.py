@@ -131,9 +131,12 @@ class RequestClient:
         troubles = []
         for server, until in self._each_in_turn(deadline):
             try:
-                return await self._ask_server(server, frame, response_type, until)
+                response = await self._ask_server(server, frame, response_type, until)
             except (ControllerUnreachable, AnswerLost) as error:
                 troubles.append(str(error))
+            else:
+                self._ask_first(server)
+                return response
         raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
 
     def at(self, address: Address) -> "RequestClient":
@@ -165,6 +168,7 @@ class RequestClient:
                 continue
             controller = next((each for each in metadata.brokers if each.node_id == metadata.controller_id), None)
             if controller is not None:
+                self._ask_first(server)
                 return Address(str(controller.host), int(controller.port))
             troubles.append(f"{server} knows no controller")
         raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
@@ -174,6 +178,10 @@ class RequestClient:
         for index, server in enumerate(self._bootstrap):
             now = asyncio.get_running_loop().time()
             yield server, now + (deadline - now) / (len(self._bootstrap) - index)
+
+    def _ask_first(self, server: Address) -> None:
+        """Has the next question begin with a server that answered, so that one that hangs costs its time once."""
+        self._bootstrap = (server, *(other for other in self._bootstrap if other != server))
 
     async def _ask_server(
         self, server: Address, frame: bytes, response_type: type[Response], deadline: float

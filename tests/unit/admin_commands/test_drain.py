@@ -10,6 +10,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_admin.drain import Drain, NotDrained, NotRegistered
 from controller_core.model.ids import BrokerId
+from controller_core.wire.messages import ControlledShutdownRequest
 from simulation.controller_client import Answer, SimulatedControllerClient
 from tests.unit.admin_commands.answering_cluster import AnsweringCluster, SimulatedTopic
 
@@ -170,6 +171,18 @@ async def test_a_lost_answer_is_asked_for_again() -> None:
 async def test_without_a_controller_it_ends_at_its_deadline() -> None:
     with pytest.raises(NotDrained, match=r"nobody is the controller; gave up after 0.05 s; nothing was changed"):
         await Attempt(AnsweringCluster({}), find_controller=lambda: None).run(0.05)
+
+
+async def test_a_controller_that_falls_silent_is_told_and_not_what_was_reached_before() -> None:
+    cluster = AnsweringCluster(whole())
+
+    async def answer(request: RequestPayload) -> ResponsePayload:
+        if isinstance(request, ControlledShutdownRequest):
+            await asyncio.Event().wait()
+        return await cluster.answer(request)
+
+    with pytest.raises(NotDrained, match=r"the controller has not answered yet; gave up after 0.05 s; it is out of"):
+        await Attempt(cluster, find_controller=lambda: answer).run(0.05)
 
 
 async def test_who_may_not_drain_is_told_at_once_what_to_allow() -> None:

@@ -208,6 +208,16 @@ async def test_a_server_that_is_silent_about_the_controller_leaves_time_for_the_
     assert await asked.ask(REQUEST, UpdateFeaturesResponse) == answer()
 
 
+async def test_a_server_that_answered_is_asked_first_the_next_time(servers: Servers) -> None:
+    controller, silent, broker = servers
+    controller.script, broker.script, silent.is_silent = [answer()] * 2, [answer()], True
+    asked = client(silent.address, broker.address, timeout_ms=1_000)
+    for _ in range(2):
+        await asked.ask(REQUEST, UpdateFeaturesResponse)
+    await asked.ask_any(REQUEST, UpdateFeaturesResponse)
+    assert silent.asked == [METADATA]
+
+
 async def test_it_is_told_of_every_server_why_none_has_answered(servers: Servers) -> None:
     _, closing, _ = servers
     closing.script = [None]
