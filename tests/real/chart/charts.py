@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import typer
 import yaml
 
+from controller_admin.command_line import main as kontroller
 from controller_operator.resources import KINDS
 from devcluster.binaries import KUBERNETES_VERSION
 from devcluster.kubernetes import KubernetesApi
@@ -81,3 +83,12 @@ def may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str) 
     answer = json.loads(api.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(review)))
     allowed: bool = answer["status"]["allowed"]
     return allowed
+
+
+def options_of(*words: str) -> set[str]:
+    """The options of a `kontroller` command."""
+    command = typer.main.get_command(kontroller)
+    for word in words:
+        assert isinstance(command, typer.core.TyperGroup)
+        command = command.commands[word]
+    return {option for parameter in command.params for option in parameter.opts}

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-import typer
 
-from controller_admin.command_line import main as kontroller
 from controller_core.process.settings import ControllerProcessSettings
 from devcluster.kubernetes import KubernetesApi
 from tests.real.chart.charts import (
@@ -17,6 +15,7 @@ from tests.real.chart.charts import (
     SELF_CONTAINED,
     container,
     named,
+    options_of,
     rendered,
     workload,
 )
@@ -34,15 +33,6 @@ def run_as_pod(command: Sequence[str], pod_name: str, folder: Path, variables: M
     environment = {"PATH": f"{folder}:{os.environ['PATH']}", "POD_NAME": pod_name, "ARGUMENTS": str(arguments)}
     subprocess.run(command, env={**environment, **variables}, check=True, timeout=30)
     return arguments.read_text().splitlines()
-
-
-def options_of(*words: str) -> set[str]:
-    """The options of a `kontroller` command."""
-    command = typer.main.get_command(kontroller)
-    for word in words:
-        assert isinstance(command, typer.core.TyperGroup)
-        command = command.commands[word]
-    return {option for parameter in command.params for option in parameter.opts}
 
 
 def test_each_controller_has_an_id_of_its_own_that_counts_down_from_the_first(
