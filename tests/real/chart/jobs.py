@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from devcluster.kubernetes import KubernetesApi
+from devcluster.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import Object
 
 _POLL_S: Final = 0.2
@@ -21,35 +21,41 @@ class RunJobs:
 
     def __init__(self, api: KubernetesApi) -> None:
         self.printed: dict[str, str] = {}
+        self.troubles: list[str] = []
+        self._results: dict[str, int] = {}
         self._api = api
         self._is_over = threading.Event()
 
     def run_until_over(self) -> None:
-        done: set[str] = set()
         while not self._is_over.wait(_POLL_S):
-            for job in self._api.get("jobs", "--all-namespaces")["items"]:
-                if job["metadata"]["uid"] not in done:
-                    done.add(job["metadata"]["uid"])
-                    self._run(job)
+            try:
+                for job in self._api.get("jobs", "--all-namespaces")["items"]:
+                    self._run_once(job)
+            except CommandError as error:
+                # While definitions come and go, the API server may not know for a moment what it serves.
+                self.troubles.append(str(error))
 
     def end(self) -> None:
         self._is_over.set()
 
-    def _run(self, job: Object) -> None:
-        name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
-        pod = job["spec"]["template"]["spec"]
-        (container,) = pod["containers"]
-        rights = self._api.service_account_kubeconfig(namespace, pod["serviceAccountName"])
-        ran = subprocess.run(
-            [sys.executable, "-m", "controller_admin", *container["args"]],
-            env={**os.environ, "KUBECONFIG": str(rights)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        self.printed[name] = ran.stdout + ran.stderr
-        status = json.dumps({"status": _succeeded() if ran.returncode == 0 else _failed()})
+    def _run_once(self, job: Object) -> None:
+        name, namespace, uid = (job["metadata"][field] for field in ("name", "namespace", "uid"))
+        if "conditions" in job.get("status", {}):
+            return
+        if uid not in self._results:
+            pod = job["spec"]["template"]["spec"]
+            rights = self._api.service_account_kubeconfig(namespace, pod["serviceAccountName"])
+            ran = subprocess.run(
+                [sys.executable, "-m", "controller_admin", *pod["containers"][0]["args"]],
+                env={**os.environ, "KUBECONFIG": str(rights)},
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            self.printed[name] = ran.stdout + ran.stderr
+            self._results[uid] = ran.returncode
+        status = json.dumps({"status": _succeeded() if self._results[uid] == 0 else _failed()})
         self._api.kubectl(
             "patch", "job", name, "-n", namespace, "--subresource=status", "--type=merge", "--patch", status
         )
@@ -63,6 +69,8 @@ def running_jobs(api: KubernetesApi) -> Iterator[RunJobs]:
     thread.start()
     try:
         yield jobs
+    except CommandError as error:
+        raise CommandError(f"{error}; the jobs printed {jobs.printed}, troubles: {jobs.troubles}") from error
     finally:
         jobs.end()
         thread.join()

@@ -20,6 +20,7 @@ from tests.real.chart.charts import (
 from tests.real.chart.jobs import running_jobs
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
+SOON = ("--timeout", "90s")
 
 
 def hooks(api: KubernetesApi, *values: str) -> list[Object]:
@@ -29,9 +30,9 @@ def hooks(api: KubernetesApi, *values: str) -> list[Object]:
 def test_an_install_waits_until_the_api_server_knows_the_resources(api: KubernetesApi) -> None:
     try:
         with running_jobs(api) as jobs:
-            api.helm("install", "kontroller", CHART, *WHERE)
+            api.helm("install", "kontroller", CHART, *WHERE, *SOON)
         assert "KafkaTopic" in jobs.printed["kontroller-api-check"]
-        assert api.get("jobs,roles,rolebindings", "--all-namespaces")["items"] == []
+        assert api.get("jobs,roles,rolebindings", *WHERE)["items"] == []
     finally:
         api.helm("uninstall", "kontroller", *WHERE, "--no-hooks", "--ignore-not-found")
         api.kubectl("delete", "crd", "--ignore-not-found", *CRDS)
@@ -40,7 +41,9 @@ def test_an_install_waits_until_the_api_server_knows_the_resources(api: Kubernet
 def test_an_install_without_the_definitions_says_so(api: KubernetesApi) -> None:
     try:
         with running_jobs(api) as jobs, pytest.raises(CommandError, match="kontroller-api-check"):
-            api.helm("install", "kontroller", CHART, *WHERE, "--set", "crds.install=false,apiCheck.deadlineSeconds=1")
+            api.helm(
+                "install", "kontroller", CHART, *WHERE, *SOON, "--set", "crds.install=false,apiCheck.deadlineSeconds=1"
+            )
         assert "install the chart's CRDs" in jobs.printed["kontroller-api-check"]
     finally:
         api.helm("uninstall", "kontroller", *WHERE, "--no-hooks", "--ignore-not-found")

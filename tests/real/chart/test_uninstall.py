@@ -16,6 +16,7 @@ from tests.real.chart.charts import CHART, CRDS, RELEASE_NAMESPACE
 from tests.real.chart.jobs import running_jobs
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
+SOON = ("--timeout", "90s")
 NO_CHECK = ("--set", "apiCheck.enabled=false")
 OTHER_FINALIZER = "example.com/mine"
 
@@ -70,7 +71,7 @@ def test_resources_stay_and_can_be_deleted_after_an_uninstall(api: KubernetesApi
     create_topic(api, "audit", "on-its-way", FINALIZER)
     api.kubectl("delete", "kafkatopic", "on-its-way", "--namespace", "audit", "--wait=false")
     with running_jobs(api) as jobs:
-        api.helm("uninstall", "kontroller", *WHERE)
+        api.helm("uninstall", "kontroller", *WHERE, *SOON)
     said = jobs.printed["kontroller-release-finalizers"].splitlines()
     assert said == [
         "released KafkaTopic audit/on-its-way",
@@ -90,7 +91,7 @@ def test_an_operator_of_some_namespaces_lets_go_of_theirs_alone(api: KubernetesA
     create_topic(api, "payments", "orders", FINALIZER)
     create_topic(api, "audit", "of-another-operator", FINALIZER)
     with running_jobs(api) as jobs:
-        api.helm("uninstall", "kontroller", *WHERE)
+        api.helm("uninstall", "kontroller", *WHERE, *SOON)
     assert "1 resources released" in jobs.printed["kontroller-release-finalizers"]
     assert finalizers(api, "payments") == {"orders": []}
     assert finalizers(api, "audit") == {"of-another-operator": [FINALIZER]}
@@ -100,7 +101,7 @@ def test_definitions_that_are_not_kept_go_with_all_their_resources(api: Kubernet
     install(api, "--set", "crds.keep=false")
     create_topic(api, "payments", "orders", FINALIZER)
     with running_jobs(api):
-        api.helm("uninstall", "kontroller", *WHERE)
+        api.helm("uninstall", "kontroller", *WHERE, *SOON)
     wait_until(lambda: not api.get("crds")["items"], "the definitions are gone", deadline_s=60)
 
 
