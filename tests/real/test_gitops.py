@@ -124,6 +124,17 @@ def test_why_a_status_has_a_generation_before_anybody_has_written_it() -> None:
     assert (health.kstatus, health.argo) == ("InProgress", "Progressing")
 
 
+def test_argo_cds_settings_take_the_checks_as_a_patch(kubernetes_api: KubernetesCluster) -> None:
+    target = ("configmap", "argocd-cm", "--namespace", "default")
+    kubernetes_api.kubectl("create", *target, "--from-literal=url=https://argocd.example.com")
+    kubernetes_api.kubectl("patch", *target, "--patch-file", str(CHECKS.parent / "argocd-cm.yaml"))
+    settings = kubernetes_api.get(*target)["data"]
+    kubernetes_api.kubectl("delete", *target)
+    assert settings.pop("url") == "https://argocd.example.com"
+    scripts = {path.name: (path / "health.lua").read_text() for path in CHECKS.iterdir()}
+    assert settings == {f"resource.customizations.health.{GROUP}_{kind}": lua for kind, lua in scripts.items()}
+
+
 def test_what_is_applied_again_changes_nothing(stage: Stage, kubernetes_api: KubernetesCluster, tmp_path: Path) -> None:
     folders = [overlay(tmp_path, part, stage.kafka.zookeeper_connect) for part in ("state", "operations")]
     applied: list[dict[str, Any]] = []
