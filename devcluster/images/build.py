@@ -13,9 +13,9 @@ from devcluster import progress
 from devcluster.cache import cache_folder, cached
 from devcluster.images import containerfile
 from devcluster.images.archive import ImageArchive, image_config, write_archive
-from devcluster.images.chroot import debian, require_root, run_step
+from devcluster.images.chroot import RECIPE, debian, require_root, run_step
 from devcluster.images.containerfile import ImageSettings
-from devcluster.images.layers import Layer, changed_since, read_layer, snapshot, unpack, write_layer
+from devcluster.images.layers import Layer, changed_since, link_tree, read_layer, snapshot, unpack, write_layer
 from devcluster.images.wheels import PROJECT, dependencies, dependency_wheels, project_version, project_wheel
 from devcluster.java import KAFKA_FOLDER, kafka_home
 
@@ -58,7 +58,7 @@ def _system_layer() -> Layer:
             run_step(root, "steps/finish-system.sh", mounts={"steps": _STEPS})
             write_layer(folder, root)
 
-    return _layer("system", *packages, _text("finish-system.sh"), build=build)
+    return _layer("system", *RECIPE, *packages, _text("finish-system.sh"), build=build)
 
 
 def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Path) -> Layer:
@@ -70,7 +70,7 @@ def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Pat
             together.mkdir()
             for wheel in (path for source in wheels for path in source.iterdir()):
                 os.link(wheel, together / wheel.name)
-            unpack(below, root)
+            _enter_layers(below, root)
             before = snapshot(root)
             run_step(root, "steps/install-wheels.sh", *wanted, mounts={"steps": _STEPS, "wheels": together})
             write_layer(folder, root, changed_since(root, before))
@@ -101,7 +101,7 @@ def _kafka_layer() -> Layer:
 
     def build(folder: Path, root: Path) -> None:
         with progress.step("Making the layer with Kafka"):
-            unpack([_system_layer()], root)
+            _enter_layers([_system_layer()], root)
             run_step(root, "steps/make-kafka.sh", "/mnt/kafka", mounts={"steps": _STEPS, "kafka": KAFKA_FOLDER})
             _keep_only(root, "kafka")
             shutil.copytree(home / "libs", root / "opt" / "kafka" / "libs")
@@ -111,6 +111,15 @@ def _kafka_layer() -> Layer:
 
     texts = [f"{path.name}\n{path.read_text()}" for path in sources]
     return _layer("kafka", home.name, *texts, _text("make-kafka.sh"), build=build)
+
+
+def _enter_layers(layers: list[Layer], root: Path) -> None:
+    """Fills `root` with the files of the layers, which is quick but for the first time."""
+
+    def build(folder: Path) -> None:
+        unpack(layers, folder / "root")
+
+    link_tree(cached("image-root", *(layer.diff_id for layer in layers), build=build) / "root", root)
 
 
 def _keep_only(root: Path, name: str) -> None:

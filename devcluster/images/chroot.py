@@ -12,8 +12,12 @@ from devcluster.toolchain import BuildError, require, run
 
 _DEBIAN_SUITE = "bookworm"
 _DOCUMENTATION = ("/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/doc/*")
+# Without this hook of mmdebstrap's own, Debian 12 brings all of Perl along for a conversion that a new system needs not.
+_MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
 _DEBIAN_SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 _OF_THIS_MACHINE = ("etc/resolv.conf", "etc/hostname")
+# What determines the root file system besides the packages.
+RECIPE = (_DEBIAN_SUITE, *_DOCUMENTATION, _MERGED_USR, *_OF_THIS_MACHINE)
 # The folders below /mnt are a step's view of this machine; they are no part of the root file system.
 _ENTER = """\
 set -e
@@ -49,14 +53,14 @@ def require_root() -> None:
 def debian(root: Path, packages: list[str], *, documentation: bool) -> None:
     """Makes `root` a small Debian with `packages`, from the mirrors that this machine uses if it runs that release."""
     require_root()
-    excluded = () if documentation else _DOCUMENTATION
-    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in excluded]
+    options = [f"--include={','.join(packages)}", f"--hook-dir={_MERGED_USR}"]
     if not documentation:
+        options += [f"--dpkgopt=path-exclude={pattern}" for pattern in _DOCUMENTATION]
         options.append("--dpkgopt=path-include=/usr/share/doc/*/copyright")
-    command = [require("mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase", f"--include={','.join(packages)}"]
-    _run_alone(
-        [*command, *options, _DEBIAN_SUITE, os.fspath(root), *_mirrors()], what="making a Debian root file system"
-    )
+    command = [require("mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase", *options]
+    _run_alone([*command, _DEBIAN_SUITE, os.fspath(root), *_mirrors()], what="making a Debian root file system")
+    for path in _OF_THIS_MACHINE:
+        (root / path).unlink(missing_ok=True)
 
 
 def run_step(root: Path, step: str, *arguments: str, mounts: Mapping[str, Path]) -> None:
@@ -71,8 +75,8 @@ def run_step(root: Path, step: str, *arguments: str, mounts: Mapping[str, Path])
 
 
 def _run_alone(command: list[str], *, what: str) -> None:
-    alone = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    run([*alone, *command], what=what)
+    namespaces = ["--mount", "--propagation=private", "--mount-proc", "--pid", "--fork", "--kill-child"]
+    run([require("unshare"), *namespaces, *command], what=what)
 
 
 def _mirrors() -> list[str]:

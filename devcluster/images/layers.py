@@ -1,8 +1,10 @@
 """Layers of images: tar archives that are the same whenever their files are.
 
 Time stamps are fixed, owners are numbers and names are sorted, so that a layer that was built again keeps its
-digest, and whoever has it already need not load it again. A layer holds the files that a step made or changed;
-steps that remove files of the layers below are refused, as nothing here needs them.
+digest, and whoever has it already need not load it again.
+
+A step runs in hard links to the files of the layers below, which are unpacked only once. So it may add files, and
+replace some with others, and that is its layer. One that removes files or writes into those that are there is refused.
 """
 
 import gzip
@@ -19,11 +21,11 @@ from devcluster.toolchain import run
 _TIME_STAMP_S = 315_532_800  # 1980-01-01, the oldest that zip archives can hold
 _NOT_IN_IMAGES = {"dev", "proc", "sys", "mnt", "tmp", "run"}  # their content; the folders are
 
-Snapshot = dict[str, tuple[int, int]]
+Snapshot = dict[str, tuple[int, ...]]
 
 
-class RemovedFiles(Exception):
-    """A step removed files of a layer below; that would need a layer with whiteouts."""
+class ChangedBelow(Exception):
+    """A step removed files of the layers below or wrote into them; what is unpacked of these may be spoilt now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +37,21 @@ class Layer:
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Inode and time of the last change of every path below `root`."""
-    return {path: (status.st_ino, status.st_ctime_ns) for path, status in _walk(root)}
+    """The state of every path below `root`. No time of the last change: others making links change that."""
+    return {
+        path: (status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_size, status.st_mtime_ns)
+        for path, status in _walk(root)
+    }
 
 
 def changed_since(root: Path, before: Snapshot) -> list[str]:
-    """The paths that are new or changed; raises RemovedFiles."""
+    """The paths that are new or are other files than before, and folders with such; raises ChangedBelow."""
     now = snapshot(root)
-    if removed := sorted(before.keys() - now.keys()):
-        raise RemovedFiles(f"a step removed {', '.join(removed[:5])} of the layers below")
-    return [path for path, state in now.items() if before.get(path) != state]
+    changed = [path for path, state in now.items() if before.get(path) != state]
+    written = [path for path in changed if path in before and _is_written_file(before[path], now[path])]
+    if spoilt := sorted(written + list(before.keys() - now.keys())):
+        raise ChangedBelow(f"a step removed or wrote into {', '.join(spoilt[:5])} of the layers below")
+    return changed
 
 
 def write_layer(folder: Path, root: Path, paths: Iterable[str] | None = None) -> None:
@@ -72,6 +79,15 @@ def unpack(layers: Iterable[Layer], root: Path) -> None:
     for layer in layers:
         command = ["tar", "--extract", "--file", str(layer.path), "--directory", str(root)]
         run([*command, "--numeric-owner", "--preserve-permissions"], what="unpacking a layer")
+
+
+def link_tree(source: Path, target: Path) -> None:
+    """Makes `target` a copy of the tree `source` whose files are hard links to those of `source`."""
+    run(["cp", "--archive", "--link", "--no-target-directory", str(source), str(target)], what="linking layers")
+
+
+def _is_written_file(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
+    return before[0] == now[0] and not stat.S_ISDIR(now[1])
 
 
 def _walk(root: Path, folder: str = "") -> Iterator[tuple[str, os.stat_result]]:

@@ -6,13 +6,23 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from devcluster.images.archive import image_config, write_archive
 from devcluster.images.containerfile import ImageSettings
-from devcluster.images.layers import Layer, RemovedFiles, changed_since, read_layer, snapshot, unpack, write_layer
+from devcluster.images.layers import (
+    ChangedBelow,
+    Layer,
+    changed_since,
+    link_tree,
+    read_layer,
+    snapshot,
+    unpack,
+    write_layer,
+)
 
 
 def file(root: Path, path: str, content: str = "content") -> Path:
@@ -51,22 +61,13 @@ def test_the_diff_id_is_the_digest_of_the_uncompressed_archive(tmp_path: Path) -
     assert hashlib.sha256(gzip.decompress(layer.path.read_bytes())).hexdigest() == layer.diff_id
 
 
-def test_a_layer_holds_what_is_new_or_changed(tmp_path: Path) -> None:
+def test_a_layer_holds_what_is_new_or_replaced(tmp_path: Path) -> None:
     root = tmp_path / "root"
     file(root, "usr/kept")
-    changed = file(root, "usr/changed")
+    replaced = file(root, "usr/replaced")
     before = snapshot(root)
-    changed.write_text("other content")
-    file(root, "opt/new")
-    assert sorted(changed_since(root, before)) == ["opt", "opt/new", "usr/changed"]
-
-
-def test_a_changed_mode_is_a_change(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    program = file(root, "usr/program")
-    before = snapshot(root)
-    program.chmod(0o755)
-    assert changed_since(root, before) == ["usr/program"]
+    file(root, "opt/new", "other content").rename(replaced)
+    assert sorted(changed_since(root, before)) == ["opt", "usr", "usr/replaced"]
 
 
 def test_a_step_that_removes_files_of_the_layers_below_is_refused(tmp_path: Path) -> None:
@@ -74,8 +75,31 @@ def test_a_step_that_removes_files_of_the_layers_below_is_refused(tmp_path: Path
     gone = file(root, "usr/gone")
     before = snapshot(root)
     gone.unlink()
-    with pytest.raises(RemovedFiles, match="usr/gone"):
+    with pytest.raises(ChangedBelow, match="usr/gone"):
         changed_since(root, before)
+
+
+@pytest.mark.parametrize("change", [lambda path: path.write_text("longer content"), lambda path: path.chmod(0o755)])
+def test_a_step_that_writes_into_files_of_the_layers_below_is_refused(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    root = tmp_path / "root"
+    path = file(root, "usr/shared")
+    before = snapshot(root)
+    change(path)
+    with pytest.raises(ChangedBelow, match="usr/shared"):
+        changed_since(root, before)
+
+
+def test_other_builds_in_links_to_the_same_files_change_nothing(tmp_path: Path) -> None:
+    unpacked, one, other = tmp_path / "unpacked", tmp_path / "one", tmp_path / "other"
+    file(unpacked, "usr/shared")
+    link_tree(unpacked, one)
+    before = snapshot(one)
+    link_tree(unpacked, other)
+    file(other, "usr/new")
+    assert changed_since(one, before) == []
+    assert snapshot(unpacked).keys() == {"usr", "usr/shared"}
 
 
 def test_what_belongs_to_the_machine_that_runs_an_image_is_left_out_but_for_its_folders(tmp_path: Path) -> None:
