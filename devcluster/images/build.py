@@ -23,7 +23,7 @@ _IMAGES = PROJECT / "images"
 _STEPS = _IMAGES / "steps"
 _KONTROLLER = _IMAGES / "kontroller" / "Containerfile"
 _KAFKA = KAFKA_FOLDER / "Containerfile"
-_KEPT_ARCHIVES = 3
+_KEPT_ARCHIVES = 5
 
 
 def image_archives() -> tuple[ImageArchive, ...]:
@@ -157,12 +157,13 @@ def _archive(name: str, settings: ImageSettings, layers: list[Layer]) -> ImageAr
             write_archive(folder / f"{name}.tar", reference, config, layers)
 
     entry = cached(f"image-{name}", reference, config.decode(), build=build)
+    os.utime(entry)
     _forget_old_archives(name)
     return ImageArchive(reference=reference, path=entry / f"{name}.tar")
 
 
 def _forget_old_archives(name: str) -> None:
-    """Every change of a source makes a new archive: keeps the newest few, one of which a running test may load."""
+    """Every change of a source makes a new archive: keeps those used last, one of which a running test may load."""
     entries = cache_folder().glob(f"image-{name}-" + "[0-9a-f]" * 12)
     for old in sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)[_KEPT_ARCHIVES:]:
         shutil.rmtree(old, ignore_errors=True)

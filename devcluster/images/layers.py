@@ -75,7 +75,8 @@ def read_layer(folder: Path) -> Layer:
 
 def unpack(layers: Iterable[Layer], root: Path) -> None:
     """Puts the layers' files above one another into `root`, with their owners and modes."""
-    root.mkdir(exist_ok=True)
+    root.mkdir()
+    root.chmod(0o755)  # whatever the umask: programs of another user must be able to enter it
     for layer in layers:
         command = ["tar", "--extract", "--file", str(layer.path), "--directory", str(root)]
         run([*command, "--numeric-owner", "--preserve-permissions"], what="unpacking a layer")

@@ -9,9 +9,9 @@ mkdir -p "$home/bin" "$home/config"
 cp "$source"/*-log4j.properties "$home/config"
 cp "$source/kafka-run-class.sh" "$home/bin"
 
-while read -r name class; do
+while read -r name command; do
     case $name in '' | '#'*) continue ;; esac
-    printf '#!/bin/sh\nexec %s/bin/kafka-run-class.sh %s "$@"\n' "$home" "$class" >"$home/bin/$name.sh"
+    printf '#!/bin/sh\nexec %s/bin/kafka-run-class.sh %s "$@"\n' "$home" "$command" >"$home/bin/$name.sh"
 done <"$source/commands"
 chmod 755 "$home"/bin/*.sh
 chmod 644 "$home"/config/*
