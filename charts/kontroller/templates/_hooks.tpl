@@ -42,6 +42,7 @@ spec:
 {{- $root := .root -}}
 {{- if .serviceAccount -}}
 serviceAccountName: {{ .serviceAccount }}
+automountServiceAccountToken: true
 {{- else -}}
 automountServiceAccountToken: false
 {{- end }}
@@ -93,6 +94,7 @@ metadata:
     {{- include "kontroller.componentLabels" (list $root .component) | nindent 4 }}
   annotations:
     {{- include "kontroller.hook" (list .hooks 0) | nindent 4 }}
+automountServiceAccountToken: false
 {{- range default (list "") .namespaces }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -163,12 +163,21 @@ def test_the_pods_meet_the_restricted_standard(api: KubernetesApi, component: st
         dry_run(api, [pod("--set", "securityContext.allowPrivilegeEscalation=true")])
 
 
-@pytest.mark.parametrize("component", ["controller", "zookeeper", "kafka"])
-def test_only_the_operator_gets_a_token_and_nobody_gets_variables_of_services(
-    api: KubernetesApi, component: str
-) -> None:
-    spec = workload(api, component)["template"]["spec"]
-    assert (spec["automountServiceAccountToken"], spec["enableServiceLinks"]) == (False, False)
+def test_only_pods_that_ask_the_api_server_get_a_token(api: KubernetesApi) -> None:
+    objects = rendered(api, *SELF_CONTAINED)
+    pods = [each["spec"] for each in objects if each["kind"] == "Pod"]
+    pods += [
+        each["spec"]["template"]["spec"] for each in objects if each["kind"] in ("Deployment", "StatefulSet", "Job")
+    ]
+    with_token = {pod["containers"][0]["name"] for pod in pods if pod["automountServiceAccountToken"]}
+    assert with_token == {"operator", "api-check", "release-finalizers", "test-api"}
+    accounts = [each for each in objects if each["kind"] == "ServiceAccount"]
+    assert not any(account["automountServiceAccountToken"] for account in accounts)
+
+
+def test_no_pod_gets_variables_of_services(api: KubernetesApi) -> None:
+    for component in COMPONENTS:
+        assert workload(api, component)["template"]["spec"]["enableServiceLinks"] is False
 
 
 @pytest.mark.parametrize("component", ["controller", "zookeeper", "kafka"])
