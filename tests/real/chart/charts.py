@@ -1,8 +1,9 @@
 """The chart as Helm renders it, and what the tests of it ask again and again."""
 
 import json
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,8 @@ import yaml
 from controller_admin.command_line import main as kontroller
 from controller_operator.resources import KINDS
 from devcluster.binaries import KUBERNETES_VERSION
-from devcluster.kubernetes import KubernetesApi
+from devcluster.kubernetes import CommandError, KubernetesApi
+from devcluster.processes import wait_until
 
 PROJECT: Final = Path(__file__).parents[3]
 CHART: Final = str(PROJECT / "charts" / "kontroller")
@@ -58,8 +60,30 @@ def container(api: KubernetesApi, component: str, *values: str) -> Object:
 def installed(api: KubernetesApi, *values: str) -> Iterator[str]:
     """The chart installed with `values`; gives what helm said, and removes everything at the end."""
     yield api.helm("install", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *values)
-    api.helm("uninstall", "kontroller", "--namespace", RELEASE_NAMESPACE)
-    api.kubectl("delete", "crd", "--ignore-not-found", *CRDS)
+    api.helm("uninstall", "kontroller", "--namespace", RELEASE_NAMESPACE, "--no-hooks")
+    remove_definitions(api)
+
+
+def remove_definitions(api: KubernetesApi) -> None:
+    """Deletes the definitions and waits until they are gone."""
+    api.kubectl("delete", "crd", "--ignore-not-found", "--wait=false", *CRDS)
+    wait_until_no_definitions(api)
+
+
+def wait_until_no_definitions(api: KubernetesApi) -> None:
+    """Waits for definitions that are being deleted.
+
+    When the API server meets one while it sets up its storage, it gives up and looks again only when the definition has
+    changed: so they are changed."""
+
+    def are_gone() -> bool:
+        left = [each["metadata"]["name"] for each in api.get("crds")["items"]]
+        with suppress(CommandError):  # gone meanwhile
+            if left:
+                api.kubectl("annotate", "crd", *left, "--overwrite", f"tests/looked-at={time.monotonic()}")
+        return not left
+
+    wait_until(are_gone, "the definitions are gone", deadline_s=60)
 
 
 def dry_run(api: KubernetesApi, objects: list[Object], *arguments: str) -> list[str]:

@@ -7,7 +7,6 @@ import pytest
 from devcluster.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import (
     CHART,
-    CRDS,
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
     Object,
@@ -15,6 +14,7 @@ from tests.real.chart.charts import (
     may,
     named,
     options_of,
+    remove_definitions,
     rendered,
 )
 from tests.real.chart.jobs import running_jobs
@@ -35,7 +35,7 @@ def test_an_install_waits_until_the_api_server_knows_the_resources(api: Kubernet
         assert api.get("jobs,roles,rolebindings", *WHERE)["items"] == []
     finally:
         api.helm("uninstall", "kontroller", *WHERE, "--no-hooks", "--ignore-not-found")
-        api.kubectl("delete", "crd", "--ignore-not-found", *CRDS)
+        remove_definitions(api)
 
 
 def test_an_install_without_the_definitions_says_so(api: KubernetesApi) -> None:
@@ -110,7 +110,7 @@ def test_hooks_may_do_nothing_but_their_work(api: KubernetesApi) -> None:
     finally:
         api.kubectl("delete", "-f", "-", stdin=stdin)
         api.helm("uninstall", "kontroller", *WHERE, "--no-hooks")
-        api.kubectl("delete", "crd", *CRDS)
+        remove_definitions(api)
 
 
 @pytest.mark.parametrize("values", ["rbac.create=false", "apiCheck.enabled=false,releaseFinalizers.enabled=false"])

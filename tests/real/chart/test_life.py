@@ -3,7 +3,15 @@
 import json
 
 from devcluster.kubernetes import KubernetesApi
-from tests.real.chart.charts import CHART, CONTROLLER_ON, CRDS, NO_JOBS, RELEASE_NAMESPACE
+from tests.real.chart.charts import (
+    CHART,
+    CONTROLLER_ON,
+    CRDS,
+    NO_JOBS,
+    RELEASE_NAMESPACE,
+    remove_definitions,
+    wait_until_no_definitions,
+)
 
 
 def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api: KubernetesApi) -> None:
@@ -21,7 +29,7 @@ def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api:
     assert api.get("kafkatopic", "orders", *where)["spec"]["partitions"] == 1
     left = [role["metadata"]["name"] for role in api.get("clusterroles")["items"] if "kontroller" in str(role)]
     assert left == []
-    api.kubectl("delete", "crd", *CRDS)
+    remove_definitions(api)
 
 
 def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(api: KubernetesApi) -> None:
@@ -29,8 +37,8 @@ def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(a
     api.helm("install", "kontroller", CHART, *where, *NO_JOBS, "--set", "crds.keep=false")
     names = {each["metadata"]["name"] for each in api.get("crds")["items"]}
     assert names == CRDS
-    api.helm("uninstall", "kontroller", *where, "--wait")
-    assert api.get("crds")["items"] == []
+    api.helm("uninstall", "kontroller", *where)
+    wait_until_no_definitions(api)
 
 
 def workloads(api: KubernetesApi) -> set[str]:

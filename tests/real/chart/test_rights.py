@@ -92,6 +92,7 @@ def test_the_roles_of_users_join_the_cluster_s_own(api: KubernetesApi) -> None:
 
     assert joined() == {
         "kontroller-operator": set(),
+        "kontroller-release-finalizers": set(),
         "kontroller-view": {"view", "edit", "admin"},
         "kontroller-edit": {"edit", "admin"},
         "kontroller-clusters": set(),

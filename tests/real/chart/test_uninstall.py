@@ -11,8 +11,7 @@ from controller_operator.objects import Raw
 from controller_operator.release import release_all
 from controller_operator.resources.common import FINALIZER
 from devcluster.kubernetes import KubernetesApi
-from devcluster.processes import wait_until
-from tests.real.chart.charts import CHART, CRDS, RELEASE_NAMESPACE
+from tests.real.chart.charts import CHART, CRDS, RELEASE_NAMESPACE, remove_definitions, wait_until_no_definitions
 from tests.real.chart.jobs import running_jobs
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
@@ -28,7 +27,7 @@ def nothing_stays(api: KubernetesApi) -> Iterator[None]:
     api.helm("uninstall", "kontroller", *WHERE, "--no-hooks", "--ignore-not-found")
     for key in [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in topics(api)]:
         clear_finalizers(api, *key)
-    api.kubectl("delete", "crd", "--ignore-not-found", *CRDS)
+    remove_definitions(api)
 
 
 def install(api: KubernetesApi, *values: str) -> None:
@@ -102,7 +101,7 @@ def test_definitions_that_are_not_kept_go_with_all_their_resources(api: Kubernet
     create_topic(api, "payments", "orders", FINALIZER)
     with running_jobs(api):
         api.helm("uninstall", "kontroller", *WHERE, *SOON)
-    wait_until(lambda: not api.get("crds")["items"], "the definitions are gone", deadline_s=60)
+    wait_until_no_definitions(api)
 
 
 class StaleListing(KubernetesObjects):
