@@ -1,10 +1,12 @@
 """The operator as a process: `kontroller operator run`."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import kopf
 import structlog
+from kopf._core.engines.peering import Identity
 from kubernetes_asyncio import config
 from yaml import YAMLError
 
@@ -44,6 +46,8 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
             namespaces=settings.namespaces,
             liveness_endpoint=settings.liveness,
             standalone=True,
+            # kopf would make one with the user's name, and a container's user may have none.
+            identity=Identity(socket.gethostname()),
         )
         _log.info("operator ends")
 
