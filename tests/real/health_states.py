@@ -194,9 +194,9 @@ def election_completed(stage: Stage, name: str) -> Object:
     return stage.objects.wait_ready("PreferredElection", name)
 
 
-def election_failed(stage: Stage, name: str) -> Object:
+def election_before_its_topic(stage: Stage, name: str) -> Object:
     stage.objects.apply("PreferredElection", name, {"topics": ["missing"]})
-    return stage.objects.wait_ready("PreferredElection", name, "False", "PartitionsFailed")
+    return stage.objects.wait_ready("PreferredElection", name, "False", "UnknownTopic")
 
 
 def election_completed_and_kept(stage: Stage, name: str) -> Object:
@@ -283,7 +283,7 @@ STATES = [
         ("no-cluster", "Progressing", "InProgress", "InProgress", election_without_cluster),
         ("completed", "Healthy", "Current", "Current", election_completed),
         ("completed-and-kept", "Healthy", "Current", "Current", election_completed_and_kept),
-        ("failed", "Degraded", "Failed", "Failed", election_failed),
+        ("no-topic", "Progressing", "InProgress", "InProgress", election_before_its_topic),
     ),
     *_states(
         "FeatureSet",

@@ -25,17 +25,15 @@ from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.gitops import CHECKS, EXAMPLES, MANAGER, apply, differences, health_of, kept
 from tests.real.health_states import STATES, Stage, State
-from tests.real.operated import NAMESPACE, PROJECT, operated_namespace, running_operator
+from tests.real.operated import NAMESPACE, operated_namespace, running_operator
 from tests.real.test_operator_features import Features
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-EXAMPLES = PROJECT / "examples" / "gitops"
-CHECKS = EXAMPLES / "argocd" / "health"
 IS_EXPORT = "KONTROLLER_EXPORT_STATUSES" in os.environ
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-MANAGER = "gitops"
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +73,6 @@ def stage(
     ):
         znodes = ClusterZnodes(client)
         yield Stage(objects=objects, operator=operator, kafka=kafka, znodes=znodes, other_cluster=other_cluster)
-
-
-def expressions() -> dict[str, dict[str, str]]:
-    """healthCheckExprs of the Flux example, by kind."""
-    documents = yaml.safe_load_all((EXAMPLES / "flux" / "kafka.yaml").read_text())
-    entries = [entry for each in documents for entry in each["spec"].get("healthCheckExprs", ())]
-    return {entry["kind"]: {name: entry[name] for name in ("current", "inProgress", "failed")} for entry in entries}
-
-
-def health_of(resource: dict[str, Any]) -> Health:
-    kind = resource["kind"]
-    return judge(resource, lua=(CHECKS / kind / "health.lua").read_text(), expressions=expressions()[kind])
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: f"{state.kind}-{state.name}")
@@ -146,7 +132,7 @@ def test_what_is_applied_again_changes_nothing(stage: Stage, kubernetes_api: Kub
     before = [kept(kubernetes_api, each) for each in applied]
     assert {owner for each in before for owner in each["owners of the spec"]} == {MANAGER}
     for folder in folders:
-        assert kubernetes_api.kubectl("diff", "--server-side", "--field-manager", MANAGER, "-k", str(folder)) == ""
+        assert differences(kubernetes_api, folder) == ""
         apply(kubernetes_api, folder)
     assert [kept(kubernetes_api, each) for each in applied] == before
 
@@ -211,23 +197,3 @@ def overlay(folder: Path, part: str, connect: str) -> Path:
     }
     (path / "kustomization.yaml").write_text(yaml.safe_dump(content))
     return path
-
-
-def apply(api: KubernetesCluster, folder: Path) -> list[dict[str, Any]]:
-    """Applies as Argo CD (ServerSideApply=true) and Flux do; returns the objects."""
-    printed = api.kubectl("apply", "--server-side", "--field-manager", MANAGER, "-k", str(folder), "-o", "json")
-    answer = json.loads(printed)
-    return list(answer["items"]) if answer["kind"] == "List" else [answer]
-
-
-def kept(api: KubernetesCluster, applied: dict[str, Any]) -> dict[str, Any]:
-    """What must not change when nothing is changed in Git."""
-    name = applied["metadata"]["name"]
-    found = api.get(applied["kind"], name, "--namespace", NAMESPACE, "--show-managed-fields")
-    fields = [each for each in found["metadata"]["managedFields"] if each.get("subresource") != "status"]
-    return {
-        "spec": found["spec"],
-        "generation": found["metadata"]["generation"],
-        "managed fields": fields,
-        "owners of the spec": [each["manager"] for each in fields if "f:spec" in each["fieldsV1"]],
-    }

@@ -18,6 +18,7 @@ from controller_operator.plans.outcome import (
     Step,
     Verdict,
     conditions,
+    listed,
 )
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import (
@@ -41,11 +42,22 @@ def plan_election(election: PreferredElection, view: ClusterView, context: Conte
     phase = election.status.phase
     rows = list(_rows(election, view))
     pending = [_key(row) for row in rows if row.result is None]
+    if phase is not ElectionPhase.RUNNING and (missing := _missing(rows, view)):
+        return _plan(election, ElectionPhase.PENDING, rows, missing, context)
     if not pending:
         return _finish(election, rows, context)
     if phase is not ElectionPhase.RUNNING:
         return _begin(election, rows, pending, view, context)
     return _follow(election, rows, pending, view, context)
+
+
+def _missing(rows: Rows, view: ClusterView) -> Verdict | None:
+    """What an election waits for: whoever applies topics and their election at once does not say which comes first."""
+    if topics := sorted({row.topic for row in rows} - view.topics.keys()):
+        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {listed(topics)}")
+    if missing := [f"{row.topic}-{row.partition}" for row in rows if view.assignment_of(_key(row)) is None]:
+        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the cluster has no partition {listed(missing)}")
+    return None
 
 
 def _begin(

@@ -96,11 +96,27 @@ def test_what_the_controller_took_and_did_not_do_has_failed() -> None:
     assert ready(plan).reason is Reason.PARTITIONS_FAILED
 
 
-def test_an_unknown_topic_or_partition_fails_and_the_others_are_elected() -> None:
-    spec = {"partitions": [{"topic": ORDERS, "partition": 0}, {"topic": "none", "partition": 0}]}
+@pytest.mark.parametrize(
+    ("missing", "reason"),
+    [
+        ({"topic": "none", "partition": 0}, Reason.UNKNOWN_TOPIC),
+        ({"topic": ORDERS, "partition": 9}, Reason.UNKNOWN_PARTITION),
+    ],
+)
+def test_it_waits_for_topics_and_partitions_that_are_not_there_yet(missing: dict[str, Any], reason: Reason) -> None:
+    spec = {"partitions": [{"topic": ORDERS, "partition": 0}, missing]}
     plan = plan_election(election(spec), view(topic(WRONG)), LOOK)
+    assert (plan.status.phase, plan.steps) == (ElectionPhase.PENDING, ())
+    assert ready(plan).reason is reason
+
+
+def test_what_is_deleted_while_the_election_runs_has_failed_and_the_others_are_elected() -> None:
+    spec = {"partitions": [{"topic": ORDERS, "partition": 0}, {"topic": "gone", "partition": 0}]}
+    both = view(topic(WRONG), topic(WRONG, name="gone"))
+    status = status_of(plan_election(election(spec), both, LOOK))
+    plan = plan_election(election(spec, status=status), view(topic(WRONG)), FRESH)
     assert asked(plan) == [0]
-    assert {row.topic: row.result for row in plan.status.partitions} == {ORDERS: None, "none": ElectionResult.FAILED}
+    assert {row.topic: row.result for row in plan.status.partitions} == {ORDERS: None, "gone": ElectionResult.FAILED}
 
 
 def test_all_partitions_of_a_large_cluster_are_counted_though_not_all_are_listed() -> None:

@@ -1,0 +1,52 @@
+"""The GitOps examples as the tools use them: how they apply, how they judge, and what must not change."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devcluster.health import Health, judge
+from devcluster.kubernetes import KubernetesCluster
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "gitops"
+CHECKS = EXAMPLES / "argocd" / "health"
+MANAGER = "gitops"
+
+
+def expressions() -> dict[str, dict[str, str]]:
+    """healthCheckExprs of the Flux example, by kind."""
+    documents = yaml.safe_load_all((EXAMPLES / "flux" / "kafka.yaml").read_text())
+    entries = [entry for each in documents for entry in each["spec"].get("healthCheckExprs", ())]
+    return {entry["kind"]: {name: entry[name] for name in ("current", "inProgress", "failed")} for entry in entries}
+
+
+def health_of(resource: dict[str, Any]) -> Health:
+    """What the tools make of an object, with the checks of the examples."""
+    kind = resource["kind"]
+    return judge(resource, lua=(CHECKS / kind / "health.lua").read_text(), expressions=expressions()[kind])
+
+
+def apply(api: KubernetesCluster, folder: Path) -> list[dict[str, Any]]:
+    """Applies as Argo CD (ServerSideApply=true) and Flux do; returns the objects."""
+    printed = api.kubectl("apply", "--server-side", "--field-manager", MANAGER, "-k", str(folder), "-o", "json")
+    answer = json.loads(printed)
+    return list(answer["items"]) if answer["kind"] == "List" else [answer]
+
+
+def differences(api: KubernetesCluster, folder: Path) -> str:
+    """What applying the folder would change, as `kubectl diff` shows it; empty where nothing."""
+    return api.kubectl("diff", "--server-side", "--field-manager", MANAGER, "-k", str(folder))
+
+
+def kept(api: KubernetesCluster, applied: dict[str, Any]) -> dict[str, Any]:
+    """What must not change when nothing is changed in Git."""
+    where = applied["metadata"]
+    found = api.get(applied["kind"], where["name"], "--namespace", where["namespace"], "--show-managed-fields")
+    fields = [each for each in found["metadata"]["managedFields"] if each.get("subresource") != "status"]
+    return {
+        "spec": found["spec"],
+        "generation": found["metadata"]["generation"],
+        "managed fields": fields,
+        "owners of the spec": [each["manager"] for each in fields if "f:spec" in each["fieldsV1"]],
+    }
