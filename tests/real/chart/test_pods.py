@@ -143,11 +143,11 @@ def test_a_broker_drains_before_it_stops_within_its_time(api: KubernetesApi, tmp
     assert options == [
         f"--bootstrap=kontroller-kafka-1.{DOMAIN},{DOMAIN}",
         "--broker-id=101",
-        "--deadline-seconds=300",
+        "--deadline-seconds=120",
         "--log-to=/proc/1/fd/1",
     ]
     assert {option.split("=")[0] for option in options} <= options_of("drain")
-    assert spec["terminationGracePeriodSeconds"] == 420
+    assert spec["terminationGracePeriodSeconds"] == 180
     assert "lifecycle" not in container(api, "kafka", "--set", "kafka.drain.enabled=false")
 
 

@@ -99,8 +99,8 @@ def test_a_wrong_value_is_refused(api: KubernetesApi, values: str, message: str)
     ("values", "message"),
     [
         (
-            "kafka.drain.deadlineSeconds=361",
-            "kafka.terminationGracePeriodSeconds is 420, .* set it to 421 or more",
+            "kafka.drain.deadlineSeconds=121",
+            "kafka.terminationGracePeriodSeconds is 180, .* set it to 181 or more",
         ),
         ("kafka.terminationGracePeriodSeconds=30,kafka.drain.enabled=false", "set it to 60 or more"),
         (r"kafka.config.broker\.id=7", "kafka.config may not set broker.id"),
