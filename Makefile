@@ -10,10 +10,10 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo soak test lint unit real crds build images clean
+.PHONY: help demo soak test lint unit real e2e crds build images clean
 
 help: ## Show the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data)
 	$(BIN)/python -m devcluster.demo
@@ -38,7 +38,10 @@ unit: $(READY) ## Run the tests that need no servers
 # In two parts: the clusters of the one have ended before those of the other start.
 real: build ## Run the tests against real ZooKeeper, Kafka and Kubernetes
 	$(BIN)/pytest -v -m real tests/real/conformance tests/real/clients
-	$(BIN)/pytest -v -m real --ignore tests/real/conformance --ignore tests/real/clients
+	$(BIN)/pytest -v -m real --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
+
+e2e: build ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
+	$(BIN)/pytest -v tests/e2e
 
 crds: $(READY) ## Write the custom resource definitions from the models into crds/
 	$(BIN)/python -m controller_operator.crds crds

@@ -13,6 +13,7 @@ import pytest
 from devcluster.fill import fill_cache
 from devcluster.kubernetes import KubernetesCluster
 from devcluster.kubernetes import kubernetes_api as own_or_given_cluster
+from devcluster.pods import prepare as prepare_pods
 from devcluster.run_folder import RunFolder, run_folder
 from devcluster.zookeeper import ZooKeeper
 
@@ -80,6 +81,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         assert capture is not None
         with capture.global_and_fixture_disabled():
             fill_cache()
+            if any("pods" in getattr(item, "fixturenames", ()) for item in session.items):
+                prepare_pods()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -1,7 +1,7 @@
-"""`python -m devcluster.node.first_process NAME DATA`: the first process of a node's namespaces, which live as long as it.
+"""`python -m devcluster.node.first_process NAME DATA LOGS`: the first process of a node's namespaces.
 
-It joins the node's cgroup, makes the namespaces and becomes their process 1, prepares what a kubelet and a container
-runtime expect of a machine, prints `ready`, and from then on only reaps orphans.
+They live as long as it does. It joins the node's cgroup, makes the namespaces and becomes their process 1, prepares what
+a kubelet and a container runtime expect of a machine, prints `ready`, and from then on only reaps orphans.
 """
 
 import os
@@ -21,29 +21,30 @@ _SETTINGS = {
     "net/bridge/bridge-nf-call-iptables": "1",
 }
 # What programs keep at fixed places goes to the run's folder, so that it neither meets another node's nor stays.
-_STATE_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers")
+_STATE_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/var/log/containers")
+_POD_LOGS = "/var/log/pods"
 
 
 def main() -> None:
     if sys.argv[1] == "--inside":
-        _prepare(Path(sys.argv[2]))
+        _prepare(Path(sys.argv[2]), Path(sys.argv[3]))
         print(READY, flush=True)
         _reap_for_ever()
-    name, data = sys.argv[1:]
+    name, *folders = sys.argv[1:]
     cgroup = NodeCgroup(name)
     cgroup.make()
     cgroup.join()
-    again = [sys.executable, "-m", "devcluster.node.first_process", "--inside", data]
+    again = [sys.executable, "-m", "devcluster.node.first_process", "--inside", *folders]
     os.execvp("unshare", ["unshare", *_NAMESPACES, "--fork", "--kill-child", "--mount-proc", "--", *again])
 
 
-def _prepare(data: Path) -> None:
+def _prepare(data: Path, logs: Path) -> None:
     _run("hostname", "node")
     _run("mount", "-t", "sysfs", "sysfs", "/sys")
     _mount_cgroups()
     _run("mount", "-t", "tmpfs", "tmpfs", "/run")
-    for folder in _STATE_FOLDERS:
-        own = data / "state" / folder.lstrip("/").replace("/", "-")
+    own_folders = {folder: data / "state" / folder.lstrip("/").replace("/", "-") for folder in _STATE_FOLDERS}
+    for folder, own in {**own_folders, _POD_LOGS: logs}.items():
         own.mkdir(parents=True, exist_ok=True)
         Path(folder).mkdir(parents=True, exist_ok=True)
         _run("mount", "--bind", str(own), folder)

@@ -23,7 +23,14 @@ class Isolation(Startable):
         self._cgroup = NodeCgroup(name)
         self._name = name
         self._log = folder.log("namespaces")
-        command = [sys.executable, "-m", "devcluster.node.first_process", name, str(folder.data("node"))]
+        command = [
+            sys.executable,
+            "-m",
+            "devcluster.node.first_process",
+            name,
+            str(folder.data("node")),
+            str(self._log.with_name("pods")),
+        ]
         self._process = ManagedProcess("namespaces", command, log_path=self._log, ready=self._is_ready)
 
     def start(self) -> None:
@@ -44,9 +51,9 @@ class Isolation(Startable):
         outer = self._process.pid
         return int(Path(f"/proc/{outer}/task/{outer}/children").read_text().split()[0])
 
-    def command(self, command: Sequence[str]) -> list[str]:
-        """The command line that runs a client inside: it sees the node's network and files."""
-        return ["nsenter", "--target", str(self.first_pid), "--net", "--mount", "--", *command]
+    def client_command(self, command: Sequence[str]) -> list[str]:
+        """The command line that runs a client with the node's network, and otherwise as it would run here."""
+        return ["nsenter", "--target", str(self.first_pid), "--net", "--", *command]
 
     def server_command(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a server inside: it is a process of the node in every respect."""

@@ -8,7 +8,6 @@ from devcluster.kubernetes import CommandError, KubernetesCluster
 from devcluster.node import control_plane, kubelet, storage
 from devcluster.node.isolation import Isolation
 from devcluster.node.pause_image import pause_image
-from devcluster.node.requirements import install_for_a_node
 from devcluster.processes import ManagedProcess, wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.servers import Startable
@@ -20,7 +19,7 @@ _START_DEADLINE_S = 120.0
 class Node(KubernetesCluster, Startable):
     """One-node Kubernetes. Entering the context starts it; leaving, or the end of this process, ends all of it.
 
-    Nothing outside reaches it but `kubectl` and `helm` of this object, and what is run with `inside`.
+    Nothing outside reaches it but `kubectl` and `helm` of this object.
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -31,7 +30,6 @@ class Node(KubernetesCluster, Startable):
 
     def start(self) -> None:
         """Starts everything and waits until the node is ready for pods. Raises StartError and ConditionTimeoutError."""
-        install_for_a_node()
         self._isolation.start()
         data, api = self._data, self.kubeconfig
         self._server("etcd", control_plane.etcd(data))
@@ -41,7 +39,7 @@ class Node(KubernetesCluster, Startable):
         self._server("scheduler", control_plane.scheduler(data))
         self._server("dns", control_plane.dns(data))
         self._server("proxy", kubelet.proxy(api))
-        self.load_images([pause_image()])
+        self.load_images([pause_image(kubelet.PAUSE_IMAGE)])
         self._server("kubelet", kubelet.kubelet(data, api))
         self.kubectl("apply", "--filename", "-", stdin=storage.manifests(data))
         wait_until(self._is_ready, "the node is ready for pods", deadline_s=_START_DEADLINE_S)
@@ -54,14 +52,10 @@ class Node(KubernetesCluster, Startable):
         """Gives the node images from docker-archives."""
         for archive in archives:
             command = ["ctr", "--address", kubelet.RUNTIME_SOCKET, "--namespace", "k8s.io", "images", "import"]
-            run(self.inside([*command, str(archive)]), what=f"loading {archive.name}")
-
-    def inside(self, command: list[str]) -> list[str]:
-        """The command line that runs a command with the node's network and files."""
-        return self._isolation.command(command)
+            run(self._isolation.server_command([*command, str(archive)]), what=f"loading {archive.name}")
 
     def _client_command(self, command: list[str]) -> list[str]:
-        return self.inside(command)
+        return self._isolation.client_command(command)
 
     def _server(self, name: str, command: list[str], *, ready: Callable[[], bool] = lambda: True) -> None:
         process = ManagedProcess(
@@ -74,7 +68,7 @@ class Node(KubernetesCluster, Startable):
         process.start()
 
     def _runtime_answers(self) -> bool:
-        asked = self.inside(["ctr", "--address", kubelet.RUNTIME_SOCKET, "version"])
+        asked = self._isolation.server_command(["ctr", "--address", kubelet.RUNTIME_SOCKET, "version"])
         return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
     def _api_answers(self) -> bool:

@@ -1,0 +1,101 @@
+"""A cluster that really runs pods, with our images on it: where it comes from depends on the machine.
+
+In this order: the cluster of `$KUBECONFIG`, which has to be able to pull the images from `$KONTROLLER_IMAGES` (a
+registry and a path, such as `registry.example.com/team`); a node of our own, which needs root and some Debian packages
+but no container engine; kind, where Docker or Podman runs.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_kind import KindCluster
+
+from devcluster.binaries import coredns_binary, kind_binary, kubernetes_binaries, node_binaries
+from devcluster.images import image_archives
+from devcluster.kubernetes import KubernetesCluster
+from devcluster.node.node import Node
+from devcluster.node.requirements import install_for_a_node, missing_for_a_node
+from devcluster.run_folder import RunFolder
+
+_ENGINES = ("docker", "podman")
+
+
+class NoCluster(Exception):
+    """Nothing here can run pods; the message says what each way lacks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodCluster:
+    """A cluster whose nodes can start our images."""
+
+    kubernetes: KubernetesCluster
+    images: str = ""
+    """What stands before the images' names, with a slash at its end; nothing where they were loaded."""
+
+
+def prepare() -> None:
+    """Builds and installs what `cluster_with_pods` needs here: minutes at first. Raises MissingToolError and BuildError."""
+    if os.environ.get("KUBECONFIG"):
+        return
+    if missing_for_a_node() is None:
+        install_for_a_node()
+        for part in (node_binaries, coredns_binary, image_archives):
+            part()
+    elif _running_engine():
+        kind_binary()
+        image_archives()
+
+
+@contextmanager
+def cluster_with_pods(folder: RunFolder) -> Iterator[PodCluster]:
+    """A cluster for pods; what was made for it ends with the block. Raises NoCluster."""
+    if given := os.environ.get("KUBECONFIG"):
+        yield _given(folder, Path(given))
+    elif (missing := missing_for_a_node()) is None:
+        with Node(folder) as node:
+            node.load_images(archive.path for archive in image_archives())
+            yield PodCluster(kubernetes=node)
+    elif _running_engine():
+        yield from _kind(folder)
+    else:
+        raise NoCluster(
+            f"no cluster can run pods here. A node of our own: {missing}. kind: no container engine runs. "
+            "Set KUBECONFIG to a cluster, and KONTROLLER_IMAGES to where it can pull the images from"
+        )
+
+
+def _given(folder: RunFolder, kubeconfig: Path) -> PodCluster:
+    images = os.environ.get("KONTROLLER_IMAGES")
+    if not images:
+        raise NoCluster("KUBECONFIG is set: set KONTROLLER_IMAGES to where that cluster can pull the images from")
+    return PodCluster(kubernetes=KubernetesCluster(folder, kubeconfig), images=images.rstrip("/") + "/")
+
+
+def _running_engine() -> str | None:
+    for engine in filter(shutil.which, _ENGINES):
+        if subprocess.run([engine, "info"], capture_output=True, check=False).returncode == 0:
+            return engine
+    return None
+
+
+def _kind(folder: RunFolder) -> Iterator[PodCluster]:
+    kubeconfig = folder.data("kind") / "kubeconfig"
+    kind = KindCluster(
+        folder.path.name,
+        kubeconfig=kubeconfig,
+        kind_path=kind_binary(),
+        kubectl_path=kubernetes_binaries() / "kubectl",
+    )
+    try:
+        kind.create()
+        for archive in image_archives():
+            command = [kind_binary(), "load", "image-archive", archive.path, "--name", kind.name]
+            subprocess.run(command, check=True)
+        yield PodCluster(kubernetes=KubernetesCluster(folder, kubeconfig))
+    finally:
+        kind.delete()

@@ -1,0 +1,34 @@
+"""A cluster that runs pods, and on it the chart with everything that it can bring, as examples/helm/values.yaml says."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster.pods import NoCluster, PodCluster, cluster_with_pods
+from devcluster.run_folder import RunFolder
+from tests.e2e.release import Release
+from tests.e2e.toolbox import Toolbox
+
+
+@pytest.fixture(scope="session")
+def pods(servers_folder: RunFolder) -> Iterator[PodCluster]:
+    """The cluster; where there is none the tests are skipped, and say what is missing."""
+    try:
+        with cluster_with_pods(servers_folder) as cluster:
+            yield cluster
+    except NoCluster as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def release(pods: PodCluster) -> Iterator[Release]:
+    """The installed chart; uninstalled at the end if a test has not done so."""
+    with Release(pods) as installed:
+        yield installed
+
+
+@pytest.fixture(scope="session")
+def toolbox(release: Release, pods: PodCluster) -> Iterator[Toolbox]:
+    """A pod beside the brokers with Kafka's own tools."""
+    with Toolbox(pods, release) as box:
+        yield box

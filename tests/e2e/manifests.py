@@ -1,0 +1,48 @@
+"""The resources that the tests apply."""
+
+from typing import Any
+
+from tests.e2e.release import NAME, Release
+
+
+def cluster(name: str) -> dict[str, Any]:
+    """A KafkaCluster: that of the chart."""
+    return {
+        "apiVersion": "kontroller.dev/v1alpha1",
+        "kind": "KafkaCluster",
+        "metadata": {"name": name},
+        "spec": {"zookeeper": {"connect": f"{NAME}-zookeeper:2181/kafka"}},
+    }
+
+
+def topic(name: str, assignment: list[list[int]], **config: str) -> dict[str, Any]:
+    """A KafkaTopic that others may move."""
+    return {
+        "apiVersion": "kontroller.dev/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": name},
+        "spec": {
+            "clusterRef": {"name": "demo"},
+            "replicaAssignment": assignment,
+            "driftPolicy": "Report",
+            "config": config,
+        },
+    }
+
+
+def reassignment(name: str, topic_name: str, targets: list[list[int]]) -> dict[str, Any]:
+    """A PartitionReassignment of all partitions of a topic."""
+    moves = [{"topic": topic_name, "partition": number, "replicas": to} for number, to in enumerate(targets)]
+    return {
+        "apiVersion": "kontroller.dev/v1alpha1",
+        "kind": "PartitionReassignment",
+        "metadata": {"name": name},
+        "spec": {"clusterRef": {"name": "demo"}, "partitions": moves},
+    }
+
+
+def ready_condition(release: Release, kind: str, name: str) -> dict[str, str]:
+    """The Ready condition of a resource; empty texts where it has none yet."""
+    conditions = release.status(kind, name).get("conditions", [])
+    none = {"status": "", "reason": "", "message": ""}
+    return next((each for each in conditions if each["type"] == "Ready"), none)

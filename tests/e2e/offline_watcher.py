@@ -1,0 +1,54 @@
+"""Runs inside the toolbox: which partitions had no live leader at the worst moment, looked at ten times a second.
+
+A leader lives when it is registered in ZooKeeper and accepts connections. Arguments: ZooKeeper's connect string, and a
+file that is there for as long as it shall go on. Prints how often it looked, and the partitions, as JSON.
+"""
+
+import json
+import socket
+import sys
+import time
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+
+def accepts(client: KazooClient, broker: str) -> bool:
+    try:
+        data, _ = client.get(f"/brokers/ids/{broker}")
+        address = json.loads(data)
+        with socket.create_connection((address["host"], address["port"]), timeout=1):
+            return True
+    except (OSError, NoNodeError):
+        return False
+
+
+def offline(client: KazooClient) -> list[str]:
+    alive = {int(name) for name in client.get_children("/brokers/ids") if accepts(client, name)}
+    found = []
+    for topic in client.get_children("/brokers/topics"):
+        try:
+            for partition in client.get_children(f"/brokers/topics/{topic}/partitions"):
+                data, _ = client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
+                if json.loads(data)["leader"] not in alive:
+                    found.append(f"{topic}-{partition}")
+        except NoNodeError:
+            continue  # it is being made or deleted
+    return found
+
+
+def main() -> None:
+    connect, go_on = sys.argv[1], Path(sys.argv[2])
+    client = KazooClient(connect)
+    client.start()
+    worst: list[str] = []
+    looks = 0
+    while go_on.exists():
+        worst = max(worst, offline(client), key=len)
+        looks += 1
+        time.sleep(0.1)
+    sys.stdout.write(json.dumps({"looks": looks, "partitions": worst}))
+
+
+main()

@@ -1,0 +1,114 @@
+"""The chart as a user installs it, and what users look at to see how it does."""
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+from devcluster.kubernetes import CommandError
+from devcluster.pods import PodCluster
+from devcluster.processes import wait_until
+
+PROJECT = Path(__file__).parents[2]
+CHART = str(PROJECT / "charts" / "kontroller")
+VALUES = str(PROJECT / "examples" / "helm" / "values.yaml")
+NAMESPACE = "kafka"
+NAME = "kontroller"
+BROKERS = (1, 2, 3)
+
+KAFKA = f"statefulset/{NAME}-kafka"
+
+_INSTALL_DEADLINE = "5m"
+_DEADLINE_S = 180.0
+_ROLLOUT_DEADLINE_S = 600
+
+
+class Release:
+    """The release `kontroller` in the namespace `kafka`. Entering installs it, leaving uninstalls it."""
+
+    def __init__(self, pods: PodCluster) -> None:
+        self.kubernetes = pods.kubernetes
+        self._images = f"image.repository={pods.images}kontroller,kafka.image.repository={pods.images}kontroller-kafka"
+        self.notes = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self.install()
+        except BaseException:
+            self.uninstall()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.uninstall()
+
+    def install(self) -> None:
+        """`helm install`, and waits until everything runs."""
+        self.notes = self._apply("install", "--create-namespace")
+
+    def upgrade(self, *values: str) -> str:
+        """`helm upgrade` with values beside those of the installation; waits for what it changed."""
+        return self._apply("upgrade", *values)
+
+    def uninstall(self) -> None:
+        """`helm uninstall`, once."""
+        if NAME in self.kubernetes.helm("list", "--short", "--namespace", NAMESPACE).split():
+            self.kubernetes.helm("uninstall", NAME, "--namespace", NAMESPACE, "--wait", "--timeout", _INSTALL_DEADLINE)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """kubectl in the release's namespace."""
+        return self.kubernetes.kubectl("--namespace", NAMESPACE, *arguments, stdin=stdin)
+
+    def get(self, *arguments: str) -> Any:
+        """`kubectl get` in the release's namespace, parsed."""
+        return self.kubernetes.get("--namespace", NAMESPACE, *arguments)
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """Applies resources, in the namespace that they name or else in the release's."""
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        self.kubectl("apply", "--server-side", "-f", "-", stdin=listed)
+
+    def status(self, kind: str, name: str) -> dict[str, Any]:
+        """The status of a resource; empty where it has none."""
+        return dict(self.get(kind, name).get("status", {}))
+
+    def wait_ready(self, kind: str, name: str, *, deadline_s: float = _DEADLINE_S) -> dict[str, Any]:
+        """Waits until the resource is Ready as it is specified now, and returns its status."""
+        self.wait_for(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready", deadline_s=deadline_s)
+        return self.status(kind, name)
+
+    def wait_healthy(self) -> None:
+        """Waits until all three brokers run, are ready, and every partition has all its replicas in sync."""
+        self.kubectl("rollout", "status", KAFKA, "--timeout", f"{_ROLLOUT_DEADLINE_S}s")
+        self.wait_for(self._is_healthy, "every partition has all its replicas in sync")
+
+    def wait_for(self, condition: Any, what: str, *, deadline_s: float = _DEADLINE_S) -> None:
+        """Waits; what cannot be asked for just now, as the API server or a pod is away, does not hold yet."""
+
+        def holds() -> bool:
+            try:
+                return bool(condition())
+            except CommandError:
+                return False
+
+        wait_until(holds, what, deadline_s=deadline_s)
+
+    def controller_epoch(self) -> int:
+        """The epoch of the controller, which rises with every new one."""
+        return int(self.status("kafkacluster", "demo")["controller"]["epoch"])
+
+    def _is_ready(self, kind: str, name: str) -> bool:
+        found = self.get(kind, name)
+        return any(
+            condition["type"] == "Ready"
+            and condition["status"] == "True"
+            and condition["observedGeneration"] == found["metadata"]["generation"]
+            for condition in found.get("status", {}).get("conditions", [])
+        )
+
+    def _is_healthy(self) -> bool:
+        counts: dict[str, int] = self.status("kafkacluster", "demo")["counts"]
+        return counts["brokers"] == len(BROKERS) and counts["offline"] == counts["underReplicated"] == 0
+
+    def _apply(self, verb: str, *arguments: str) -> str:
+        where = ("--namespace", NAMESPACE, "--values", VALUES, "--set", self._images)
+        return self.kubernetes.helm(verb, NAME, CHART, *where, "--wait", "--timeout", _INSTALL_DEADLINE, *arguments)

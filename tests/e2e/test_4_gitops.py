@@ -1,0 +1,49 @@
+"""A folder that Argo CD or Flux points at, on the installed cluster: they judge rightly, and find nothing to change."""
+
+import pytest
+
+from tests.e2e.release import Release
+from tests.e2e.toolbox import BOOTSTRAP, Toolbox
+from tests.real.gitops import EXAMPLES, apply, differences, health_of, kept
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+KINDS = "kafkaclusters,kafkatopics,partitionreassignments,preferredelections,featuresets"
+
+
+def test_both_tools_judge_what_was_installed_and_moved(release: Release) -> None:
+    seen = release.get(KINDS)["items"]
+    assert {each["kind"] for each in seen} >= {
+        "KafkaCluster",
+        "KafkaTopic",
+        "FeatureSet",
+        "PartitionReassignment",
+        "PreferredElection",
+    }
+    judged = {f"{each['kind']} {each['metadata']['name']}": health_of(each) for each in seen}
+    dry_run = judged.pop("FeatureSet features")
+    assert (dry_run.argo, dry_run.flux) == ("Suspended", "Current")
+    moved = judged.pop("KafkaTopic moving")
+    assert (moved.argo, moved.flux) == ("Degraded", "Failed"), "it is elsewhere than it says, and only reports that"
+    verdicts = {(health.argo, health.kstatus, health.flux) for health in judged.values()}
+    assert verdicts == {("Healthy", "Current", "Current")}, judged
+
+
+def test_the_folder_applied_twice_changes_nothing(release: Release, toolbox: Toolbox) -> None:
+    start_from_nothing(release, toolbox)
+    applied = apply(release.kubernetes, EXAMPLES)
+    for each in applied:
+        if each["kind"] != "FeatureSet":
+            release.wait_ready(each["kind"], each["metadata"]["name"])
+    before = [kept(release.kubernetes, each) for each in applied]
+    assert differences(release.kubernetes, EXAMPLES) == ""
+    apply(release.kubernetes, EXAMPLES)
+    assert [kept(release.kubernetes, each) for each in applied] == before
+
+
+def start_from_nothing(release: Release, toolbox: Toolbox) -> None:
+    """Removes the objects, and the topics that they leave."""
+    release.kubectl("delete", KINDS, "--all", "--timeout=60s")
+    for topic in toolbox.run("kafka-topics.sh", "--bootstrap-server", BOOTSTRAP, "--list").split():
+        if not topic.startswith("__"):
+            toolbox.run("kafka-topics.sh", "--bootstrap-server", BOOTSTRAP, "--delete", "--topic", topic)

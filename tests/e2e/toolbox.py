@@ -1,0 +1,165 @@
+"""A pod with Kafka's own tools beside the brokers, and a producer in it whose every acknowledgement is written down."""
+
+import json
+import shlex
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from devcluster.pods import PodCluster
+from tests.e2e.release import NAME, NAMESPACE, Release
+
+BOOTSTRAP = f"{NAME}-kafka:9092"
+ZOOKEEPER = f"{NAME}-zookeeper:2181/kafka"
+
+_POD = "toolbox"
+_WORK = "/work"
+
+
+class Toolbox:
+    """The pod. Entering starts it, leaving removes it."""
+
+    def __init__(self, pods: PodCluster, release: Release) -> None:
+        self._release = release
+        self._image = f"{pods.images}kontroller-kafka:0.1.0"
+
+    def __enter__(self) -> Self:
+        self._release.apply(self._pod())
+        self._release.kubectl("wait", "--for=condition=Ready", f"pod/{_POD}", "--timeout=120s")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._release.kubectl("delete", "pod", _POD, "--ignore-not-found", "--grace-period=0", "--force")
+
+    def run(self, *command: str) -> str:
+        """Runs a command in the pod and returns what it printed. Raises CommandError."""
+        return self._release.kubectl("exec", _POD, "--", *command)
+
+    def shell(self, script: str) -> str:
+        """Runs a shell script in the pod and returns what it printed. Raises CommandError."""
+        return self.run("sh", "-ec", script)
+
+    def start_load(self, topic: str) -> "Load":
+        """Starts to produce with acks=all to a topic that exists, and waits for the first acknowledgements."""
+        load = Load(toolbox=self, topic=topic, folder=f"{_WORK}/{uuid.uuid4()}")
+        load.start()
+        self._release.wait_for(lambda: load.acknowledged_count() > 0, f"the first message to {topic} is acknowledged")
+        return load
+
+    def wait_for_progress(self, load: "Load") -> None:
+        """Waits until more is acknowledged than now."""
+        before = load.acknowledged_count()
+        self._release.wait_for(lambda: load.acknowledged_count() > before, f"{load.topic} takes messages again")
+
+    @contextmanager
+    def watching_for_offline(self) -> Iterator["OfflineWatch"]:
+        """Looks for partitions without a live leader while the block runs."""
+        watch = OfflineWatch(toolbox=self, folder=f"{_WORK}/{uuid.uuid4()}")
+        watch.start()
+        yield watch
+        watch.stop()
+
+    def fill(self, topic: str, *, megabytes: int) -> None:
+        """Writes data to a topic."""
+        records = f"--num-records {megabytes * 100} --record-size 10000 --throughput -1"
+        properties = f"--producer-props bootstrap.servers={BOOTSTRAP} acks=all"
+        self.shell(f"kafka-producer-perf-test.sh --topic {topic} {records} {properties}")
+
+    def throttle(self, topic: str, *, bytes_per_second: int) -> None:
+        """Limits what moves between brokers for a topic."""
+        rate = ",".join(f"{side}.replication.throttled.rate={bytes_per_second}" for side in ("leader", "follower"))
+        replicas = "leader.replication.throttled.replicas=*,follower.replication.throttled.replicas=*"
+        self._configure("--entity-type brokers --entity-default", f"--add-config {rate}")
+        self._configure(f"--entity-type topics --entity-name {topic}", f"--add-config {replicas}")
+
+    def unthrottle(self, topic: str) -> None:
+        """Takes the limits back."""
+        for what in ("brokers --entity-default", f"topics --entity-name {topic}"):
+            suffix = "rate" if what.startswith("brokers") else "replicas"
+            keys = ",".join(f"{side}.replication.throttled.{suffix}" for side in ("leader", "follower"))
+            self._configure(f"--entity-type {what}", f"--delete-config {keys}")
+
+    def _configure(self, entity: str, change: str) -> None:
+        self.shell(f"kafka-configs.sh --bootstrap-server {BOOTSTRAP} --alter {entity} {change}")
+
+    def _pod(self) -> dict[str, Any]:
+        mounts = [{"name": "work", "mountPath": _WORK}, {"name": "tmp", "mountPath": "/tmp"}]
+        container = {
+            "name": "tools",
+            "image": self._image,
+            "command": ["sleep", "infinity"],
+            "volumeMounts": mounts,
+            "securityContext": {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False},
+        }
+        spec = {
+            "containers": [container],
+            "volumes": [{"name": mount["name"], "emptyDir": {}} for mount in mounts],
+            "enableServiceLinks": False,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "fsGroup": 65532},
+        }
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": _POD, "namespace": NAMESPACE}, "spec": spec}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineWatch:
+    """A look at ZooKeeper ten times a second, from beside the brokers."""
+
+    toolbox: Toolbox
+    folder: str
+
+    def start(self) -> None:
+        script = Path(__file__).with_name("offline_watcher.py").read_text()
+        run = f"/opt/kontroller/bin/python -c {shlex.quote(script)} {ZOOKEEPER} {self.folder}/go-on"
+        self.toolbox.shell(
+            f"mkdir {self.folder}; touch {self.folder}/go-on; nohup {run} > {self.folder}/seen 2>&1 < /dev/null &"
+        )
+
+    def stop(self) -> None:
+        self.toolbox.shell(f"rm {self.folder}/go-on; while [ ! -s {self.folder}/seen ]; do sleep 0.1; done")
+
+    def partitions(self) -> list[str]:
+        """The partitions without a live leader at the worst moment; it looked often enough to know."""
+        seen = json.loads(self.toolbox.run("cat", f"{self.folder}/seen"))
+        assert seen["looks"] > 50
+        found: list[str] = seen["partitions"]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Kafka's verifiable producer at work: it writes numbers, and down which of them were acknowledged."""
+
+    toolbox: Toolbox
+    topic: str
+    folder: str
+
+    def start(self) -> None:
+        what = f"--bootstrap-server {BOOTSTRAP} --topic {self.topic} --acks -1 --throughput 100"
+        produce = f"nohup kafka-verifiable-producer.sh {what} > said 2> errors < /dev/null"
+        self.toolbox.shell(f"mkdir {self.folder}; cd {self.folder}; {produce} & echo $! > {self.folder}/pid")
+
+    def acknowledged_count(self) -> int:
+        """How many messages were acknowledged until now."""
+        return int(self.toolbox.shell(f"grep -c producer_send_success {self.folder}/said || true"))
+
+    def stop(self) -> set[int]:
+        """Ends it, waits for what is under way, and returns what was acknowledged."""
+        self.toolbox.shell(
+            f"kill $(cat {self.folder}/pid); until grep -q shutdown_complete {self.folder}/said; do sleep 0.2; done"
+        )
+        events = [json.loads(line) for line in self.toolbox.run("cat", f"{self.folder}/said").splitlines()]
+        return {int(event["value"]) for event in events if event["name"] == "producer_send_success"}
+
+    def read_back(self) -> set[int]:
+        """Every message that the topic has, from its beginning to its end."""
+        consume = f"kafka-console-consumer.sh --bootstrap-server {BOOTSTRAP} --topic {self.topic} --from-beginning"
+        return {int(line) for line in self.toolbox.shell(f"{consume} --timeout-ms 15000 2>/dev/null").split()}
+
+    def lost(self) -> set[int]:
+        """Stops it, and returns what was acknowledged and is not there to read: empty when the cluster kept its word."""
+        acknowledged = self.stop()
+        assert acknowledged
+        return acknowledged - self.read_back()
