@@ -46,7 +46,7 @@ def prepare() -> None:
         install_for_a_node()
         for part in (node_binaries, coredns_binary, image_archives):
             part()
-    elif _running_engine():
+    elif _has_engine():
         kind_binary()
         image_archives()
 
@@ -60,7 +60,7 @@ def cluster_with_pods(folder: RunFolder) -> Iterator[PodCluster]:
         with Node(folder) as node:
             node.load_images(archive.path for archive in image_archives())
             yield PodCluster(kubernetes=node)
-    elif _running_engine():
+    elif _has_engine():
         yield from _kind(folder)
     else:
         raise NoCluster(
@@ -76,11 +76,9 @@ def _given(folder: RunFolder, kubeconfig: Path) -> PodCluster:
     return PodCluster(kubernetes=KubernetesCluster(folder, kubeconfig), images=images.rstrip("/") + "/")
 
 
-def _running_engine() -> str | None:
-    for engine in filter(shutil.which, _ENGINES):
-        if subprocess.run([engine, "info"], capture_output=True, check=False).returncode == 0:
-            return engine
-    return None
+def _has_engine() -> bool:
+    engines = filter(shutil.which, _ENGINES)
+    return any(subprocess.run([engine, "info"], capture_output=True, check=False).returncode == 0 for engine in engines)
 
 
 def _kind(folder: RunFolder) -> Iterator[PodCluster]:

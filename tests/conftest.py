@@ -81,7 +81,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         assert capture is not None
         with capture.global_and_fixture_disabled():
             fill_cache()
-            if any("pods" in getattr(item, "fixturenames", ()) for item in session.items):
+            if any("e2e" in item.path.parts for item in session.items):
                 prepare_pods()
 
 

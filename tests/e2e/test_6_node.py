@@ -12,7 +12,7 @@ from devcluster.node.cgroups import remove_left_over
 from devcluster.node.node import Node
 from devcluster.node.requirements import missing_for_a_node
 from devcluster.processes import spawn, wait_until
-from devcluster.run_folder import RunFolder
+from devcluster.run_folder import run_folder
 
 MISSING = missing_for_a_node()
 
@@ -57,8 +57,8 @@ def no_cgroups_left(run: str) -> bool:
     return not cgroups(run)
 
 
-def test_a_node_that_was_killed_leaves_nothing_and_another_beside_it_goes_on(servers_folder: RunFolder) -> None:
-    with Node(servers_folder) as other:
+def test_a_node_that_was_killed_leaves_nothing_and_another_beside_it_goes_on() -> None:
+    with run_folder("node") as folder, Node(folder) as other:
         held = spawn([sys.executable, "-c", HOLD_A_NODE], stdout=subprocess.PIPE, text=True)
         assert held.stdout is not None
         run = held.stdout.readline().strip()

@@ -105,7 +105,7 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineWatch:
-    """A look at ZooKeeper ten times a second, from beside the brokers."""
+    """Looks at ZooKeeper and the brokers again and again, from beside them."""
 
     toolbox: Toolbox
     folder: str
@@ -123,7 +123,7 @@ class OfflineWatch:
     def partitions(self) -> list[str]:
         """The partitions without a live leader at the worst moment; it looked often enough to know."""
         seen = json.loads(self.toolbox.run("cat", f"{self.folder}/seen"))
-        assert seen["looks"] > 50
+        assert seen["looks"] >= 10
         found: list[str] = seen["partitions"]
         return found
 
