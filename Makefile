@@ -10,7 +10,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo soak test lint unit real e2e crds build images clean
+.PHONY: help demo soak test lint unit real e2e node crds build images clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ real: build ## Run the tests against real ZooKeeper, Kafka and Kubernetes
 
 e2e: build ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
 	$(BIN)/pytest -v tests/e2e
+
+node: build ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
+	$(BIN)/python -m devcluster node
 
 crds: $(READY) ## Write the custom resource definitions from the models into crds/
 	$(BIN)/python -m controller_operator.crds crds

@@ -1,4 +1,4 @@
-"""`python -m devcluster build` fills the cache; `python -m devcluster up` runs a cluster until Ctrl-C."""
+"""`python -m devcluster build` fills the cache; `up` and `node` run a cluster until Ctrl-C."""
 
 import signal
 from contextlib import ExitStack
@@ -10,7 +10,8 @@ from devcluster.cache import cache_folder
 from devcluster.fill import fill_cache
 from devcluster.kafka import KafkaCluster
 from devcluster.kubernetes import kubernetes_api
-from devcluster.processes import StartError, ending_on_sigterm
+from devcluster.pods import NoCluster, cluster_with_pods, prepare
+from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 from devcluster.run_folder import run_folder
 from devcluster.toolchain import BuildError, MissingToolError
 from devcluster.zookeeper import ZooKeeper
@@ -44,10 +45,23 @@ def up(
         signal.pause()
 
 
+@application.command()
+def node() -> None:
+    """Run one node of Kubernetes with our images on it until Ctrl-C, and say how to use kubectl and helm on it."""
+    prepare()
+    with ExitStack() as stack:
+        stack.enter_context(ending_on_sigterm())
+        folder = stack.enter_context(run_folder("node"))
+        pods = stack.enter_context(cluster_with_pods(folder))
+        typer.echo(f"Ready. In another shell:\n\n    export PATH={pods.kubernetes.write_clients()}:$PATH\n")
+        typer.echo("Then kubectl and helm work on it, from any folder. Ctrl-C ends everything.")
+        signal.pause()
+
+
 def main() -> None:
     try:
         application()
-    except (BuildError, MissingToolError, StartError) as error:
+    except (BuildError, ConditionTimeoutError, MissingToolError, NoCluster, StartError) as error:
         raise SystemExit(str(error)) from error
 
 

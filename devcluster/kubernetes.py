@@ -8,6 +8,7 @@ KUBECONFIG set in the environment, `kubernetes_api` hands out that cluster inste
 import json
 import os
 import secrets
+import shlex
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -60,6 +61,16 @@ class KubernetesCluster:
         path = self._folder.data("kubeconfigs") / f"{namespace}-{name}.json"
         write_private(path, json.dumps(kubeconfig(shown["clusters"][0]["cluster"], token, namespace)))
         return path
+
+    def write_clients(self) -> Path:
+        """A folder with `kubectl` and `helm` as programs that reach this cluster without further settings."""
+        folder = self._folder.data("bin")
+        for binary in (kubernetes_binaries() / "kubectl", helm_binary()):
+            command = self._client_command([str(binary), "--kubeconfig", str(self.kubeconfig)])
+            script = folder / binary.name
+            script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+            script.chmod(0o755)
+        return folder
 
     def _client_command(self, command: list[str]) -> list[str]:
         """How a client's command line is run so that it reaches the API server."""

@@ -116,7 +116,7 @@ def test_values_that_cannot_work_together_are_refused(api: KubernetesApi, values
 
 
 def test_values_at_the_limit_are_taken(api: KubernetesApi) -> None:
-    assert rendered(api, *SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=360,kafka.firstBrokerId=996")
+    assert rendered(api, *SELF_CONTAINED, "--set", "kafka.drain.deadlineSeconds=120,kafka.firstBrokerId=996")
     assert rendered(api, *SELF_CONTAINED, "--set", "controller.id=10000,kafka.firstBrokerId=10001")
 
 
