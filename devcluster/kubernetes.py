@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
 from devcluster.ports import release_port, reserve_port
-from devcluster.processes import ManagedProcess
+from devcluster.processes import ManagedProcess, wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.servers import Startable
 from devcluster.toolchain import require, run
@@ -53,6 +53,18 @@ class KubernetesCluster:
     def get(self, *arguments: str) -> Any:
         """`kubectl get ARGUMENTS -o json`, parsed."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def wait_until_established(self, *definitions: str) -> None:
+        """Waits until the API server serves these custom resource definitions, or all where none is named.
+
+        `kubectl wait` fails on a definition that has no conditions yet. Raises ConditionTimeoutError.
+        """
+
+        def established() -> bool:
+            found = self.get("crds", *definitions)
+            return all(_is_established(each) for each in found.get("items", [found]))
+
+        wait_until(established, "the API server serves the definitions", deadline_s=60)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a token of an existing service account, so with that account's rights and no others."""
@@ -156,6 +168,11 @@ class KubernetesApi(KubernetesCluster, Startable):
         for path in ("/readyz", "/api/v1/namespaces/default"):
             _read(HTTPSConnection("127.0.0.1", self.port, timeout=5, context=trust), path, permission)
         return True
+
+
+def _is_established(definition: dict[str, Any]) -> bool:
+    conditions = definition.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def make_credentials(data: Path) -> str:

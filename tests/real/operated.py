@@ -143,7 +143,7 @@ class Operator:
 def operated_namespace(api: KubernetesCluster, connect: str, **cluster: Any) -> Iterator[Objects]:
     """The namespace with the KafkaCluster `demo`; emptied at the end, with the finalizers that are left."""
     api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
-    api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    api.wait_until_established()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
     _install_chart(api)

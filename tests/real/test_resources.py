@@ -55,8 +55,7 @@ def api(kubernetes_api: KubernetesCluster) -> Iterator[KubernetesCluster]:
     """The API server with the committed definitions, ready to take objects."""
     kubernetes_api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
     for kind in KINDS:
-        crd = f"crd/{kind.definition.crd_name}"
-        kubernetes_api.kubectl("wait", "--for=condition=Established", crd, f"--timeout={DEADLINE_S:.0f}s")
+        kubernetes_api.wait_until_established(kind.definition.crd_name)
         wait_until_served(kubernetes_api, kind.definition.plural)
     for namespace in (NAMESPACE, "kafka"):
         described = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})

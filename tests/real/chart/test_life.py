@@ -17,7 +17,7 @@ from tests.real.chart.charts import (
 def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api: KubernetesApi) -> None:
     where = ("--namespace", RELEASE_NAMESPACE)
     api.helm("install", "kontroller", CHART, *where, *NO_JOBS)
-    api.kubectl("wait", "--for=condition=Established", "crd", *CRDS)
+    api.wait_until_established(*CRDS)
     assert workloads(api) == {"kontroller-operator"}
     api.kubectl("apply", "-f", "-", *where, stdin=TOPIC)
 

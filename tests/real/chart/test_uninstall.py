@@ -32,7 +32,7 @@ def nothing_stays(api: KubernetesApi) -> Iterator[None]:
 
 def install(api: KubernetesApi, *values: str) -> None:
     api.helm("install", "kontroller", CHART, *WHERE, *NO_CHECK, *values)
-    api.kubectl("wait", "--for=condition=Established", "crd", *CRDS)
+    api.wait_until_established(*CRDS)
 
 
 def create_topic(api: KubernetesApi, namespace: str, name: str, *finalizers: str) -> None:
