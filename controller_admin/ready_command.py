@@ -13,33 +13,24 @@ def ready(
     broker_id: BrokerIdOption,
     timeout_seconds: Annotated[
         int,
-        typer.Option(
-            help="How long the broker may take to answer.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600
-        ),
+        typer.Option(help="How long the answers may take.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600),
     ] = 5,
 ) -> None:
     """Whether a broker is registered, answers, knows a controller, and has all its replicas in sync.
 
-    Exits with 0 when it is ready, 1 when it is not and says why, 2 when the command is wrong. Ask the broker itself:
-    --bootstrap is its own address."""
+    Replicas that a reassignment brings to it, and those of partitions that nobody leads, do not count. Exits with 0
+    when it is ready, 1 when it is not and says why, 2 when the command is wrong. Ask the broker itself: --bootstrap is
+    its own address, at the listener that brokers use among themselves."""
     addresses = bootstrap_addresses(bootstrap)
 
-    from kio.schema.metadata.v12 import MetadataResponse
-
-    from controller_core.model.broker_readiness import why_not_ready
+    from controller_admin.readiness import look_at_broker
     from controller_core.model.ids import BrokerId
-    from controller_core.wire.cluster_picture import EVERYTHING, read_picture
-    from controller_core.wire.request_client import RequestClient, RequestError
+    from controller_core.wire.request_client import RequestClient
 
     client = RequestClient(addresses, timeout_ms=timeout_seconds * 1000, connect_timeout_ms=timeout_seconds * 1000)
 
     async def run() -> int:
-        try:
-            picture = read_picture(await client.ask_any(EVERYTHING, MetadataResponse))
-        except RequestError as error:
-            why: str | None = str(error)
-        else:
-            why = why_not_ready(picture, BrokerId(broker_id))
+        why = await look_at_broker(client, BrokerId(broker_id), timeout_seconds)
         typer.echo(f"broker {broker_id} is {'ready' if why is None else f'not ready: {why}'}")
         return 0 if why is None else EXIT_FAILED
 

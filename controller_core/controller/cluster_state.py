@@ -263,11 +263,11 @@ class ClusterState:
         return sum(1 for partition in self.all_partitions() if not self.is_leader_live(partition))
 
     def under_replicated_partitions(self) -> int:
-        """How many partitions have a replica that is not in the ISR; the targets of a reassignment count."""
+        """How many partitions have a replica that is not in the ISR; those that a reassignment adds do not count."""
         return sum(
             1
             for partition, state in self.states.items()
-            if self.has(partition) and not set(self.assignment(partition).replicas) <= set(state.leader_and_isr.isr)
+            if self.has(partition) and not set(self.assignment(partition).origin) <= set(state.leader_and_isr.isr)
         )
 
 

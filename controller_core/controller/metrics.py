@@ -72,7 +72,7 @@ class _Gauges(Collector):
         yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", state.offline_partitions())
         yield _gauge(
             "kontroller_under_replicated_partitions",
-            "Partitions with a replica that is not in sync",
+            "Partitions with a replica that is not in sync, but for those that a reassignment adds",
             state.under_replicated_partitions(),
         )
         yield _gauge(

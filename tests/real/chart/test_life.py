@@ -2,13 +2,16 @@
 
 import json
 
-from devcluster.kubernetes import KubernetesApi
+import pytest
+
+from devcluster.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import (
     CHART,
     CONTROLLER_ON,
     CRDS,
     NO_JOBS,
     RELEASE_NAMESPACE,
+    installed,
     remove_definitions,
     wait_until_no_definitions,
 )
@@ -30,6 +33,14 @@ def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api:
     left = [role["metadata"]["name"] for role in api.get("clusterroles")["items"] if "kontroller" in str(role)]
     assert left == []
     remove_definitions(api)
+
+
+def test_a_single_zookeeper_server_is_not_outvoted_by_empty_ones(api: KubernetesApi) -> None:
+    with installed(api, "--set", "zookeeper.enabled=true"):
+        upgrade = ("upgrade", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS)
+        with pytest.raises(CommandError, match=r"zookeeper.replicas cannot go from 1 to 3"):
+            api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.replicas=3")
+        api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.heapOpts=-Xmx300m")
 
 
 def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(api: KubernetesApi) -> None:

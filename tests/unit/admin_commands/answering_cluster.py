@@ -1,4 +1,4 @@
-"""A cluster that answers what a drain asks, and whose brokers and replicas a test moves as it likes."""
+"""A cluster that answers what drains and probes ask, and whose brokers and replicas a test moves as it likes."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,6 +8,14 @@ from typing import Any
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kio.schema.list_partition_reassignments.v0.response import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 from kio.schema.metadata.v12.response import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from kio.schema.types import BrokerId as WireBrokerId
@@ -31,6 +39,8 @@ class SimulatedTopic:
     min_insync_replicas: int = 2
     error_code: ErrorCode = ErrorCode.none
     """What DescribeConfigs says of it; a controller passes over topics that are being deleted."""
+    adding: list[int] = field(default_factory=list)
+    """The replicas that a reassignment adds."""
 
 
 @dataclass(slots=True)
@@ -41,6 +51,8 @@ class AnsweringCluster:
     alive: list[int] = field(default_factory=lambda: [1, 2, 3])
     refusals: list[ErrorCode] = field(default_factory=list)
     """What the next ControlledShutdowns are answered instead."""
+    reassignments_refusal: ErrorCode = ErrorCode.none
+    """What ListPartitionReassignments is answered."""
     shutdowns: int = 0
     looks: int = 0
     looked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -56,6 +68,8 @@ class AnsweringCluster:
                 return self._configs(request)
             case ControlledShutdownRequest():
                 return self._shut_down(request)
+            case ListPartitionReassignmentsRequest():
+                return self._reassignments()
         raise AssertionError(f"nobody asks for {request}")
 
     async def another_look(self) -> None:
@@ -77,16 +91,13 @@ class AnsweringCluster:
         )
 
     def _topic(self, name: str, topic: SimulatedTopic) -> MetadataResponseTopic:
-        def ids(numbers: list[int]) -> tuple[WireBrokerId, ...]:
-            return tuple(WireBrokerId(number) for number in numbers)
-
         partition = MetadataResponsePartition(
             error_code=ErrorCode.none,
             partition_index=i32(0),
             leader_id=WireBrokerId(topic.isr[0] if topic.isr else -1),
             leader_epoch=i32(0),
-            replica_nodes=ids(topic.replicas),
-            isr_nodes=ids(topic.isr),
+            replica_nodes=_ids(topic.replicas),
+            isr_nodes=_ids(topic.isr),
             offline_replicas=(),
         )
         return MetadataResponseTopic(
@@ -117,6 +128,16 @@ class AnsweringCluster:
             configs=(config,) if topic.error_code is ErrorCode.none else (),
         )
 
+    def _reassignments(self) -> ListPartitionReassignmentsResponse:
+        is_told = self.reassignments_refusal is ErrorCode.none
+        running = [(name, topic) for name, topic in self.topics.items() if is_told and topic.adding]
+        return ListPartitionReassignmentsResponse(
+            throttle_time=NO_TIME,
+            error_code=self.reassignments_refusal,
+            error_message=None,
+            topics=tuple(_reassignment(name, topic) for name, topic in running),
+        )
+
     def _shut_down(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         self.shutdowns += 1
         if self.refusals:
@@ -130,3 +151,17 @@ class AnsweringCluster:
             elif len(topic.replicas) > 1:
                 topic.isr = [member for member in topic.isr if member != request.broker_id]
         return ControlledShutdownResponse(error_code=ErrorCode.none, remaining_partitions=tuple(remaining))
+
+
+def _reassignment(name: str, topic: SimulatedTopic) -> OngoingTopicReassignment:
+    partition = OngoingPartitionReassignment(
+        partition_index=i32(0),
+        replicas=_ids(topic.replicas),
+        adding_replicas=_ids(topic.adding),
+        removing_replicas=(),
+    )
+    return OngoingTopicReassignment(name=WireTopicName(name), partitions=(partition,))
+
+
+def _ids(numbers: list[int]) -> tuple[WireBrokerId, ...]:
+    return tuple(WireBrokerId(number) for number in numbers)

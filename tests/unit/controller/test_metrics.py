@@ -90,3 +90,14 @@ async def test_a_partition_is_under_replicated_until_its_replica_is_back_in_sync
     await cluster.replicate()
     assert cluster.leadership(ORDERS) == (1, [1, 2])
     assert cluster.active.metric("kontroller_under_replicated_partitions") == 0
+
+
+async def test_copies_that_a_reassignment_still_makes_are_not_missing(cluster: Cluster) -> None:
+    await served(cluster)
+    cluster.request_reassignment({ORDERS: [1, 3]})
+    await cluster.settle()
+    assert cluster.active.metric("kontroller_reassigning_partitions") == 1
+    assert cluster.active.metric("kontroller_under_replicated_partitions") == 0
+    cluster.kill_broker(2)
+    await cluster.settle()
+    assert cluster.active.metric("kontroller_under_replicated_partitions") == 1

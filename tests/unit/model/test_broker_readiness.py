@@ -30,6 +30,19 @@ def test_a_broker_with_nothing_left_to_do_is_ready(replicas: list[int], isr: lis
     assert why_not_ready(with_controller(picture(place(replicas, isr))), BROKER) is None, why
 
 
+def test_a_partition_that_nobody_leads_is_not_waited_for() -> None:
+    """Such as one whose only replica in sync is in a failed log directory of a broker that is alive."""
+    seen = picture(place([1, 2], [2], leader=-1))
+    assert why_not_ready(with_controller(seen), BROKER) is None
+
+
+def test_replicas_that_a_reassignment_brings_do_not_count() -> None:
+    arriving, late = place([1, 2], [2], 0), place([1, 2], [2], 1)
+    assert why_not_ready(with_controller(picture(arriving)), BROKER, {arriving.partition}) is None
+    why = why_not_ready(with_controller(picture(arriving, late)), BROKER, {arriving.partition})
+    assert why == "1 of 2 replicas not in sync: t-1"
+
+
 def test_a_broker_without_replicas_is_ready() -> None:
     assert why_not_ready(with_controller(picture()), BROKER) is None
 
@@ -49,4 +62,5 @@ def test_a_broker_that_is_not_registered_is_not_ready() -> None:
 
 
 def test_a_broker_that_knows_no_controller_is_not_ready() -> None:
-    assert why_not_ready(with_controller(picture(), controller=None), brokers(2)[0]) == "no controller is known"
+    why = why_not_ready(with_controller(picture(), controller=None), brokers(2)[0])
+    assert str(why).startswith("no controller is known, or it is not at the listener")

@@ -1,0 +1,90 @@
+"""A broker is asked whether it is ready, and the controller only where that depends on a reassignment."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kio.schema.errors import ErrorCode
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_admin.readiness import look_at_broker
+from controller_core.model.ids import BrokerId
+from controller_core.wire.request_client import Address
+from simulation.controller_client import Answer, SimulatedControllerClient
+from tests.unit.admin_commands.answering_cluster import AnsweringCluster, SimulatedTopic
+
+Response = TypeVar("Response", bound=ResponsePayload)
+
+BROKER = BrokerId(1)
+LONG_S = 60.0
+
+
+@dataclass
+class AskedBroker:
+    """A broker that answers for itself, beside a controller that may not."""
+
+    broker: SimulatedControllerClient
+    controller: SimulatedControllerClient
+
+    async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        return await self.broker.ask(request, response_type)
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        return await self.controller.ask(request, response_type)
+
+    def at(self, address: Address) -> "AskedBroker":
+        return self
+
+
+def asked(cluster: AnsweringCluster, find_controller: Callable[[], Answer | None] | None = None) -> AskedBroker:
+    return AskedBroker(
+        SimulatedControllerClient(lambda: cluster.answer),
+        SimulatedControllerClient(find_controller or (lambda: cluster.answer)),
+    )
+
+
+def receiving() -> AnsweringCluster:
+    """Broker 1 gets a replica of `moved`; whatever else it has is in sync."""
+    return AnsweringCluster(
+        {"orders": SimulatedTopic([1, 2, 3], [2, 1, 3]), "moved": SimulatedTopic([1, 2, 3], [2, 3], adding=[1])}
+    )
+
+
+async def test_a_broker_that_a_reassignment_brings_replicas_to_is_ready() -> None:
+    assert await look_at_broker(asked(receiving()), BROKER, LONG_S) is None
+
+
+async def test_a_broker_is_not_ready_while_another_one_s_reassignment_runs_and_its_own_replica_is_late() -> None:
+    cluster = AnsweringCluster({"orders": SimulatedTopic([1, 2, 3], [2], adding=[3])})
+    assert await look_at_broker(asked(cluster), BROKER, LONG_S) == "1 of 1 replica not in sync: orders-0"
+
+
+async def test_the_controller_is_asked_only_about_replicas_that_are_not_in_sync() -> None:
+    probe = asked(AnsweringCluster({"orders": SimulatedTopic([1, 2], [1, 2])}))
+    assert await look_at_broker(probe, BROKER, LONG_S) is None
+    assert probe.controller.requests == []
+
+
+async def test_what_no_controller_excuses_is_late() -> None:
+    why = await look_at_broker(asked(receiving(), lambda: None), BROKER, LONG_S)
+    assert why == (
+        "1 of 2 replicas not in sync: moved-0; whether a reassignment brings them here is not known: "
+        "nobody is the controller"
+    )
+
+
+async def test_a_controller_that_falls_silent_holds_the_answer_up_no_longer_than_it_may_take() -> None:
+    async def silence(_: RequestPayload) -> ResponsePayload:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    why = await look_at_broker(asked(receiving(), lambda: silence), BROKER, 0.05)
+    assert str(why).endswith("is not known: the controller did not answer in 0.05 s")
+
+
+async def test_a_controller_that_refuses_is_told() -> None:
+    cluster = receiving()
+    cluster.reassignments_refusal = ErrorCode.cluster_authorization_failed
+    why = await look_at_broker(asked(cluster), BROKER, LONG_S)
+    assert str(why).endswith("the controller does not tell its reassignments: cluster_authorization_failed")
