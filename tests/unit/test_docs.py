@@ -1,15 +1,29 @@
-"""The seed map and the table of known bugs point at tests and modules that exist."""
+"""What the documents name exists: tests, modules, alerts, commands, metrics, log lines, settings."""
 
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+import yaml
+
+from controller_admin.command_line import main
+from controller_core.process.settings import ControllerProcessSettings
+from controller_operator.settings import OperatorSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED_MAP = (ROOT / "docs" / "seed-map.md").read_text()
 KNOWN_BUGS = (ROOT / "docs" / "known-bugs.md").read_text()
-TESTS = sorted(set(re.findall(r"`((?:unit|real|contract)/[\w/]+\.py(?:::\w+)?)`", SEED_MAP + KNOWN_BUGS)))
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+VALUES = yaml.safe_load((ROOT / "charts" / "kontroller" / "values.yaml").read_text())
+STATUS_FIELDS = {"controller.kind", "controller.epoch", "zookeeper.connect"}
+"""Of a KafkaCluster, or of the brokers; they look like values of the chart."""
+SOURCES = [
+    path.read_text() for folder in ("controller_core", "operator") for path in sorted((ROOT / folder).rglob("*.py"))
+]
+TESTS = sorted(set(re.findall(r"`((?:unit|real|contract|e2e)/[\w/]+\.py(?:::\w+)?)`", SEED_MAP + KNOWN_BUGS)))
 MODULES = sorted(set(re.findall(r"`((?:model|controller|admin|zk|wire)/[\w/]+\.py)`", SEED_MAP)))
 
 
@@ -35,3 +49,90 @@ def test_every_known_bug_has_a_test(row: str) -> None:
 def test_the_map_names_something() -> None:
     assert len(TESTS) > 10
     assert len(MODULES) > 10
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+HEADINGS = re.findall(r"^#+ (.+)$", OPERATIONS, re.MULTILINE)
+SECTIONS = {slug(heading): OPERATIONS.split(f"# {heading}\n", 1)[1].split("\n#", 1)[0] for heading in HEADINGS}
+ALERTS = re.findall(r"- alert: (\w+)", (ROOT / "charts/kontroller/templates/alerts.yaml").read_text())
+CODE = [line.strip() for line in re.findall(r"^    .+$", OPERATIONS, re.MULTILINE)] + re.findall(
+    r"`([^`\n]+)`", OPERATIONS
+)
+NAMED_VALUES = sorted(
+    {path for path in re.findall(r"`((?:\w+\.)+\w+)(?:=\w+)?`", OPERATIONS) if path.split(".")[0] in VALUES}
+    - STATUS_FIELDS
+)
+COMMANDS = sorted({found for code in CODE for found in re.findall(r"(?:^|-- )(kontroller (?!charts)[a-z].*)$", code)})
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_an_alert_has_a_section_that_says_what_it_means_and_what_to_do(alert: str) -> None:
+    section = SECTIONS[alert.lower()]
+    for word in ("Means", "Impact", "Look", "Do"):
+        assert f"**{word}.**" in section
+
+
+def test_no_section_is_about_an_alert_that_is_gone() -> None:
+    assert {heading for heading in HEADINGS if heading.startswith("Kontroller")} == set(ALERTS)
+
+
+@pytest.mark.parametrize("anchor", sorted(set(re.findall(r"\]\(#([^)]+)\)", OPERATIONS))))
+def test_a_link_within_the_operations_leads_somewhere(anchor: str) -> None:
+    assert anchor in SECTIONS
+
+
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/operations.md"])
+def test_a_link_to_a_file_leads_somewhere(document: str) -> None:
+    path = ROOT / document
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
+    assert links
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_of_ours_that_is_named_exists_with_its_options(line: str) -> None:
+    words = line.split()[1:]
+    command: Any = typer.main.get_command(main)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
+
+
+def test_the_commands_of_the_operations_were_found() -> None:
+    assert {tuple(line.split()[1:3]) for line in COMMANDS} >= {
+        ("check", "cluster"),
+        ("check", "api"),
+        ("operator", "release"),
+    }
+
+
+def test_every_metric_that_is_named_exists_and_every_metric_is_named() -> None:
+    literals = {
+        name
+        for module in ("controller_core/controller/metrics.py", "operator/controller_operator/metrics.py")
+        for name in re.findall(r'"(kontroller_[a-z_]+)"', (ROOT / module).read_text())
+    }
+    assert set(re.findall(r"\bkontroller_[a-z_]+", OPERATIONS)) == literals
+
+
+@pytest.mark.parametrize("event", sorted(set(re.findall(r'`"([^"`]+)"`', OPERATIONS))))
+def test_a_log_line_that_is_quoted_is_written_somewhere(event: str) -> None:
+    assert any(f'"{event}"' in source for source in SOURCES)
+
+
+@pytest.mark.parametrize("variable", sorted(set(re.findall(r"\bKONTROLLER_([A-Z_]+)", OPERATIONS))))
+def test_a_variable_that_is_named_is_a_setting(variable: str) -> None:
+    assert variable.lower() in {*ControllerProcessSettings.model_fields, *OperatorSettings.model_fields}
+
+
+@pytest.mark.parametrize("path", NAMED_VALUES)
+def test_a_value_of_the_chart_that_is_named_exists(path: str) -> None:
+    value: object = VALUES
+    for key in path.split("."):
+        assert isinstance(value, dict)
+        value = value[key]
