@@ -35,6 +35,8 @@ DEFAULT_CONNECT_TIMEOUT_MS: Final = 5_000
 
 _CORRELATION_ID: Final = 1
 _PAUSE_S: Final = 0.2
+_NEXT_ADDRESS_AFTER_S: Final = 0.25
+"""One name stands for all brokers in Kubernetes: an address that hangs must not use up the time of the others."""
 _NO_BOOTSTRAP: Final = "no bootstrap server is known"
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
 
@@ -195,7 +197,9 @@ class RequestClient:
         now = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(min(deadline, now + self._connect_timeout_ms / 1000)):
-                reader, writer = await asyncio.open_connection(address.host, address.port)
+                reader, writer = await asyncio.open_connection(
+                    address.host, address.port, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S
+                )
         except (OSError, TimeoutError, UnicodeError) as error:
             raise ControllerUnreachable(f"{address} cannot be reached: {str(error) or type(error).__name__}") from error
         try:

@@ -1,6 +1,7 @@
 """A request finds the controller wherever it is, and every failure says whether the request may have been done."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from itertools import chain, repeat
@@ -15,6 +16,7 @@ from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesR
 from kio.static.primitive import i32, i32Timedelta
 from kio.static.protocol import ResponsePayload
 
+from controller_core.wire.cluster_picture import NO_TOPICS
 from controller_core.wire.frames import encode_response, read_frame, read_request_head, with_length
 from controller_core.wire.messages import ErrorCode
 from controller_core.wire.request_client import (
@@ -115,6 +117,22 @@ async def test_bootstrap_servers_that_do_not_answer_are_passed_over(servers: Ser
     controller.script, ignorant.controllers = [answer()], []
     asked = client(NOBODY, ignorant.address, broker.address)
     assert await asked.ask(REQUEST, UpdateFeaturesResponse) == answer()
+
+
+async def test_a_name_s_address_that_hangs_does_not_hide_the_others(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, broker, _ = servers
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+
+        async def look_up(host: str, port: int, **hints: int) -> list[tuple[object, ...]]:
+            found = [full.getsockname(), broker.address] if host == "kafka" else [(host, port)]
+            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", tuple(address)) for address in found]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+        asked = RequestClient([Address("kafka", 9092)], timeout_ms=20_000, connect_timeout_ms=5_000)
+        assert await asked.ask_any(NO_TOPICS, MetadataResponse)
+    assert broker.asked == [METADATA]
 
 
 async def test_a_controller_that_has_moved_is_looked_for_again(servers: Servers) -> None:
