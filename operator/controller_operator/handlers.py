@@ -5,7 +5,7 @@ annotation on any object. Handlers of a higher level would keep such state per o
 a plan needs all objects of a cluster and wakes up when the cluster changes, which is no event of Kubernetes.
 
 kopf takes its finalizer off objects for which it has no handler that needs one. So the name given to kopf is not that of
-`kontroller.dev/finalizer`, which is put on and taken off with the plans of `KafkaTopic`.
+`kontroller.dev/finalizer`, which is put on and taken off with the plans.
 """
 
 import logging

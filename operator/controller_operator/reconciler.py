@@ -15,6 +15,7 @@ import structlog
 from controller_core.zk import paths
 from controller_operator.access import ClusterAccess, Granted, Withheld
 from controller_operator.actions import Action, Outcome, execute, touched_paths
+from controller_operator.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.event_recorder import EventRecorder
 from controller_operator.feature_requests import (
     FeatureReply,
@@ -27,7 +28,7 @@ from controller_operator.feature_requests import (
 from controller_operator.kubernetes_objects import ObjectApi, ObjectChanged, ObjectGone, merge_patch
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.objects import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
-from controller_operator.plans import feature_deletion, topic_deletion
+from controller_operator.plans import feature_deletion, reassignment_deletion, topic_deletion
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.election import plan_election
 from controller_operator.plans.feature_set import plan_feature_set
@@ -50,6 +51,9 @@ from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, 
 from controller_operator.resources.common import API_VERSION, FINALIZER, Status
 from controller_operator.resources.conditions import ConditionType
 
+Undone = KafkaTopic | FeatureSet | PartitionReassignment
+"""The kinds whose deletion undoes something."""
+Reply = FeatureReply | CancelReply
 ZooKeeperOrObjectStep = Action | StartMove | ForgetMove
 _ROUNDS: Final = 6
 _AGAIN_S: Final = 0.5
@@ -121,6 +125,10 @@ class Reconciler:
 
     async def _keep_ended(self, stored: StoredObject, resource: PartitionReassignment | PreferredElection) -> Result:
         """An object whose one run is over needs no cluster any more; it goes when its time is over, unless it is paused."""
+        if FINALIZER in resource.metadata.finalizers:
+            stored = await self._settle_finalizer(stored, Plan(status=resource.status, finalizer=FinalizerWish.RELEASE))
+        if resource.metadata.deletion_timestamp is not None:
+            return Result(word="released")
         stored = await self._write_status(stored, ended_status(resource.status, resource.metadata))
         ttl_s = None if resource.is_paused else resource.spec.ttl_seconds_after_finished
         left_s = seconds_left(resource.status.completion_time, ttl_s, datetime.now(UTC))
@@ -131,7 +139,7 @@ class Reconciler:
         return Result(word="deleted")
 
     async def _without_cluster(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> Result:
-        if isinstance(resource, KafkaTopic | FeatureSet) and self._may_go(resource, grant):
+        if isinstance(resource, Undone) and self._may_go(resource, grant):
             plan = _release_without_cluster(resource)
             await self._settle_finalizer(stored, plan)
             return Result(word="released")
@@ -140,12 +148,16 @@ class Reconciler:
             await self._write_status(stored, self._refused_status(resource, verdict))
         return Result(word="withheld", look_again_in_s=grant.retry_s)
 
-    def _may_go(self, resource: KafkaTopic | FeatureSet, grant: Withheld) -> bool:
+    def _may_go(self, resource: Undone, grant: Withheld) -> bool:
         """Whether an object that is being deleted has waited long enough for its cluster, or has lost it for good."""
         deleted_at = resource.metadata.deletion_timestamp
         if deleted_at is None or FINALIZER not in resource.metadata.finalizers:
             return False
         if resource.is_paused or (grant.verdict is not None and grant.verdict.is_stalled):
+            return True
+        if isinstance(resource, PartitionReassignment) and reassignment_deletion.is_overdue(
+            resource.metadata, datetime.now(UTC)
+        ):
             return True
         return grant.is_missing and datetime.now(UTC) >= deleted_at + self._missing_cluster_grace
 
@@ -164,6 +176,8 @@ class Reconciler:
             if settled is None:
                 return Result(word="released")
             stored = settled
+            if isinstance(stored.resource, PartitionReassignment) and stored.resource.has_ended:
+                return await self._keep_ended(stored, stored.resource)
             if not plan.steps:
                 return Result(word="settled", look_again_in_s=plan.look_again_in_s)
             done, replies = await self._carry_out(stored, plan.steps, grant)
@@ -171,7 +185,11 @@ class Reconciler:
             context = replace(
                 context,
                 done=(*context.done, *done),
-                replies=(*context.replies, *replies),
+                replies=(*context.replies, *(each for each in replies if isinstance(each, FeatureReply))),
+                cancellations=(
+                    *context.cancellations,
+                    *(each for each in replies if isinstance(each, CancelReply)),
+                ),
                 is_view_fresh=False,
             )
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
@@ -181,7 +199,8 @@ class Reconciler:
             return plan_topic(resource, grant.view, self._surroundings(resource), context)
         if isinstance(resource, FeatureSet):
             return plan_feature_set(resource, grant.view, self._access.feature_claims(resource), context)
-        if resource.is_paused:
+        is_going = isinstance(resource, PartitionReassignment) and resource.metadata.deletion_timestamp is not None
+        if resource.is_paused and not is_going:
             return Plan(status=self._refused_status(resource, Verdict.paused(resource.status, resource.metadata)))
         if isinstance(resource, KafkaCluster):
             return plan_cluster(resource, grant.view, context)
@@ -236,12 +255,12 @@ class Reconciler:
 
     async def _carry_out(
         self, stored: StoredObject, steps: Sequence[Step], grant: Granted
-    ) -> tuple[list[Step], list[FeatureReply]]:
+    ) -> tuple[list[Step], list[Reply]]:
         """Does the steps; returns those that are done, and what the controller answered."""
         done: list[Step] = []
-        replies: list[FeatureReply] = []
+        replies: list[Reply] = []
         for step in steps:
-            if isinstance(step, UpdateFeatures):
+            if isinstance(step, UpdateFeatures | CancelReassignment):
                 replies.append(await self._ask(step, grant))
                 outcome = Outcome.LOOK_AGAIN if replies[-1].trouble else Outcome.DONE
             else:
@@ -252,12 +271,17 @@ class Reconciler:
                 done.append(step)
         return done, replies
 
-    async def _ask(self, step: UpdateFeatures, grant: Granted) -> FeatureReply:
+    async def _ask(self, step: UpdateFeatures | CancelReassignment, grant: Granted) -> Reply:
         try:
             bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view)
         except NoBootstrapServerError as error:
+            if isinstance(step, CancelReassignment):
+                return CancelReply(step=step, trouble=str(error))
             return FeatureReply(step=step, trouble=str(error))
-        return await update_features(step, self._open_client(bootstrap))
+        client = self._open_client(bootstrap)
+        if isinstance(step, CancelReassignment):
+            return await cancel_reassignment(step, client)
+        return await update_features(step, client)
 
     async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
         match step:
@@ -282,8 +306,10 @@ class Reconciler:
         return Outcome.DONE
 
     def _touched(self, steps: Sequence[Step]) -> list[str]:
-        own = (StartMove, ForgetMove, UpdateFeatures)
-        touched = [path for step in steps if not isinstance(step, own) for path in touched_paths(step)]
+        other = StartMove | ForgetMove | UpdateFeatures | CancelReassignment
+        touched = [path for step in steps if not isinstance(step, other) for path in touched_paths(step)]
+        cancelled = [tp for step in steps if isinstance(step, CancelReassignment) for tp in step.partitions]
+        touched += [paths.REASSIGN_PARTITIONS, *{paths.topic(tp.topic) for tp in cancelled}] if cancelled else []
         return [*touched, paths.FEATURE] if any(isinstance(step, UpdateFeatures) for step in steps) else touched
 
     def _refused_status(self, resource: AnyResource, verdict: Verdict) -> Status:
@@ -292,7 +318,11 @@ class Reconciler:
         return resource.status.model_copy(update=update)
 
 
-def _release_without_cluster(resource: KafkaTopic | FeatureSet) -> Plan[Status]:
+def _release_without_cluster(resource: Undone) -> Plan[Status]:
+    if isinstance(resource, PartitionReassignment):
+        return reassignment_deletion.release(
+            resource, "ClusterGone", "the cluster cannot be reached: the move, if it runs, goes on"
+        )
     if isinstance(resource, FeatureSet):
         message = "the KafkaCluster is gone: the finalized levels, if there are any, stay"
         return feature_deletion.release(resource, "ClusterGone", message)

@@ -1,13 +1,20 @@
 """The operator on a real API server, a real ZooKeeper and real brokers: with Kafka's own controller, and with ours."""
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.throttles import Move
+from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.session import ZkSession
+from controller_core.zk.throttles import remove_throttle, set_throttle
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
 from devcluster.kubernetes import KubernetesCluster
@@ -21,6 +28,7 @@ from tests.real.operated import FINALIZER, NAMESPACE, Objects, Operator, operate
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 CONTROLLERS = ("Kafka", "Kontroller")
+RECORD_BYTES, RECORDS = 100_000, 200
 
 _numbers = count(1)
 
@@ -294,6 +302,60 @@ def test_a_reassignment_of_what_is_there_already_is_complete_at_once(
     assert "transact" not in operator.writes()
 
 
+@pytest.mark.parametrize("is_operator_away", [False, True])
+def test_deleting_a_running_reassignment_takes_it_back(
+    operator: Operator,
+    objects: Objects,
+    znodes: ClusterZnodes,
+    kafka: KafkaCluster,
+    topic: str,
+    is_operator_away: bool,
+) -> None:
+    znodes.create_topic(topic, [[1], [2]])
+    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    _fill(kafka, topic)
+    with _slowed(kafka, topic):
+        partitions = [{"topic": topic, "partition": number, "replicas": [3]} for number in range(2)]
+        objects.apply("PartitionReassignment", topic, {"partitions": partitions})
+        wait_until(
+            lambda: objects.status("partitionreassignment", topic).get("totals", {}).get("done") == 1,
+            "the empty partition has moved",
+            deadline_s=60,
+        )
+        running = objects.get("partitionreassignment", topic) or {}
+        assert running["status"]["phase"] == "Running", "it was not slowed"
+        assert FINALIZER in running["metadata"]["finalizers"]
+        assert znodes.assigned(topic, 0) == [3, 1]
+        if is_operator_away:
+            operator.process.kill()
+        objects.delete("partitionreassignment", topic)
+        if is_operator_away:
+            assert znodes.assigned(topic, 0) == [3, 1], "nobody took it back"
+            operator.start()
+        wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the object is gone", deadline_s=60)
+        assert znodes.assigned(topic, 0) == [1]
+        assert znodes.assigned(topic, 1) == [3], "what had moved stays"
+        assert not znodes.has_reassignments()
+    assert "ReassignmentCancelled" in objects.events(topic)
+
+
+def test_a_finished_reassignment_is_deleted_and_nothing_is_taken_back(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    znodes.create_topic(topic, [[1]])
+    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    objects.apply("PartitionReassignment", topic, {"partitions": [{"topic": topic, "partition": 0, "replicas": [2]}]})
+    objects.wait_ready("partitionreassignment", topic)
+    wait_until(
+        lambda: not (objects.get("partitionreassignment", topic) or {})["metadata"].get("finalizers"),
+        "the finalizer is released",
+        deadline_s=60,
+    )
+    objects.delete("partitionreassignment", topic)
+    wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the object is gone", deadline_s=60)
+    assert znodes.assigned(topic, 0) == [2]
+
+
 def test_a_change_of_the_replication_factor_moves_replicas_with_an_object_that_the_topic_owns(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
 ) -> None:
@@ -432,6 +494,39 @@ def _seconds_have_passed(objects: Objects, topic: str) -> bool:
     created = (objects.get("preferredelection", probe) or {})["metadata"]["creationTimestamp"]
     objects.delete("preferredelection", probe)
     return bool(created > first)
+
+
+def _fill(kafka: KafkaCluster, topic: str) -> None:
+    """Enough in partition 0 for its move to take long when it is slowed; the other partitions stay empty."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all"})
+    for number in range(RECORDS):
+        producer.produce(topic, number.to_bytes(4, "big") * (RECORD_BYTES // 4), partition=0)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+@contextmanager
+def _slowed(kafka: KafkaCluster, topic: str) -> Iterator[None]:
+    """Replication of partition 0 from broker 1 to broker 3 crawls."""
+    moves = {
+        TopicPartition(TopicName(topic), PartitionId(0)): Move(origin=(BrokerId(1),), target=(BrokerId(3),)),
+    }
+    _over_zookeeper(kafka, lambda zk: set_throttle(zk, topic, moves, RECORD_BYTES))
+    try:
+        yield
+    finally:
+        _over_zookeeper(kafka, lambda zk: remove_throttle(zk, topic))
+
+
+def _over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
+    async def run() -> None:
+        zk = await KazooSession.connect(kafka.zookeeper_connect, session_timeout_ms=10_000, connect_timeout_ms=30_000)
+        try:
+            await act(zk)
+        finally:
+            await zk.close()
+
+    asyncio.run(run())
 
 
 def _set_config(znodes: ClusterZnodes, topic: str, config: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.actions import Action
+from controller_operator.cancel_requests import CancelReassignment, CancelReply
 from controller_operator.feature_requests import FeatureReply, UpdateFeatures
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION, DeletionPolicy, ObjectMeta, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
@@ -36,7 +37,7 @@ class ForgetMove:
     name: str
 
 
-Step = Action | UpdateFeatures | StartMove | ForgetMove
+Step = Action | UpdateFeatures | CancelReassignment | StartMove | ForgetMove
 """What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
 
 
@@ -78,7 +79,9 @@ class Context:
     done: tuple[Step, ...] = ()
     """The steps that were carried out since this reconciliation began."""
     replies: tuple[FeatureReply, ...] = ()
-    """What the controller answered since this reconciliation began."""
+    """What the controller answered about features since this reconciliation began."""
+    cancellations: tuple[CancelReply, ...] = ()
+    """What it answered about moves to be taken back."""
     is_view_fresh: bool = False
     """Whether the view was read in whole since this reconciliation began."""
 

@@ -13,6 +13,7 @@ from controller_operator.actions import SubmitReassignment
 from controller_operator.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
     Context,
+    FinalizerWish,
     Notice,
     Plan,
     Step,
@@ -20,6 +21,7 @@ from controller_operator.plans.outcome import (
     conditions,
     listed,
 )
+from controller_operator.plans.reassignment_deletion import plan_deletion
 from controller_operator.plans.reassignment_rows import (
     ENDED,
     Rows,
@@ -28,10 +30,11 @@ from controller_operator.plans.reassignment_rows import (
     key,
     lost,
     present_rows,
-    rank,
     rows_before,
+    shown,
     totals,
 )
+from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import (
     PartitionReassignment,
@@ -39,7 +42,6 @@ from controller_operator.resources.reassignment import (
     ReassignmentPhase,
     ReassignmentStep,
 )
-from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
@@ -48,6 +50,8 @@ def plan_reassignment(
     move: PartitionReassignment, view: ClusterView, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
     """One more look at a move that has not ended: what to ask for, and how far each partition is."""
+    if move.metadata.deletion_timestamp is not None:
+        return plan_deletion(move, view, context)
     targets = _targets(move)
     if move.status.phase is not ReassignmentPhase.RUNNING:
         return _begin(move, targets, view, context)
@@ -151,7 +155,6 @@ def _plan(
     needs_fresh_view: bool = False,
 ) -> Plan[PartitionReassignmentStatus]:
     has_begun = phase is not ReassignmentPhase.PENDING
-    shown = sorted(rows, key=lambda row: (rank(row.step), row.topic, row.partition))
     return Plan(
         status=PartitionReassignmentStatus(
             observed_generation=move.metadata.generation,
@@ -160,13 +163,20 @@ def _plan(
             start_time=move.status.start_time or (context.now if has_begun else None),
             completion_time=context.now if phase.is_final else None,
             totals=totals(rows),
-            partitions=tuple(shown[:MAX_STATUS_ENTRIES]),
+            partitions=shown(rows),
         ),
         steps=steps,
+        finalizer=_finalizer(move, phase),
         notices=notices,
         look_again_in_s=move.spec.ttl_seconds_after_finished if phase.is_final else None,
         needs_fresh_view=needs_fresh_view,
     )
+
+
+def _finalizer(move: PartitionReassignment, phase: ReassignmentPhase) -> FinalizerWish:
+    """A move that runs is taken back when its object is deleted. The finalizer goes when the run has ended."""
+    is_needed = phase is ReassignmentPhase.RUNNING and FINALIZER not in move.metadata.finalizers
+    return FinalizerWish.HOLD if is_needed else FinalizerWish.KEEP_AS_IS
 
 
 def _targets(move: PartitionReassignment) -> dict[TopicPartition, tuple[BrokerId, ...]]:

@@ -18,6 +18,7 @@ from controller_operator.resources.reassignment import (
     ReassignmentStep,
     ReassignmentTotals,
 )
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 ENDED: Final = (ReassignmentStep.DONE, ReassignmentStep.FAILED, ReassignmentStep.CANCELLED)
 _STEPS: Final = {
@@ -86,6 +87,11 @@ def rank(step: ReassignmentStep) -> int:
     if step in (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED):
         return 0
     return {ReassignmentStep.WAITING: 2, ReassignmentStep.DONE: 3}.get(step, 1)
+
+
+def shown(rows: Rows) -> tuple[MovingPartition, ...]:
+    """As many rows as a status lists, the most urgent ones first."""
+    return tuple(sorted(rows, key=lambda row: (rank(row.step), row.topic, row.partition))[:MAX_STATUS_ENTRIES])
 
 
 def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | None) -> MovingPartition:
