@@ -123,6 +123,10 @@ metadata:
     {{- include "kontroller.componentLabels" (list $root (index . 1)) | nindent 4 }}
 spec:
   maxUnavailable: 1
+  {{- if eq (index . 1) "controller" }}
+  # A controller that hangs keeps nothing that its eviction would cost.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  {{- end }}
   selector:
     matchLabels:
       {{- include "kontroller.selectorLabels" (list $root (index . 1)) | nindent 6 }}

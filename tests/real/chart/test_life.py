@@ -36,11 +36,11 @@ def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api:
 
 
 def test_a_single_zookeeper_server_is_not_outvoted_by_empty_ones(api: KubernetesApi) -> None:
-    with installed(api, "--set", "zookeeper.enabled=true"):
+    with installed(api, "--set", "zookeeper.enabled=true,zookeeper.replicas=1"):
         upgrade = ("upgrade", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS)
         with pytest.raises(CommandError, match=r"zookeeper.replicas cannot go from 1 to 3"):
             api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.replicas=3")
-        api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.heapOpts=-Xmx300m")
+        api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.replicas=1,zookeeper.heapOpts=-Xmx300m")
 
 
 def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(api: KubernetesApi) -> None:

@@ -80,8 +80,8 @@ def test_controller_and_brokers_are_told_of_the_same_zookeeper(api: KubernetesAp
         return broker.removeprefix("zookeeper.connect="), controller.removeprefix("--zookeeper=")
 
     server = f"kontroller-zookeeper-0.kontroller-zookeeper.{RELEASE_NAMESPACE}.svc"
-    assert told("--set", "zookeeper.enabled=true") == (f"{server}:2181/kafka",) * 2
-    full = told("--set", "zookeeper.enabled=true,clusterDomain=cluster.local")
+    assert told("--set", "zookeeper.enabled=true,zookeeper.replicas=1") == (f"{server}:2181/kafka",) * 2
+    full = told("--set", "zookeeper.enabled=true,zookeeper.replicas=1,clusterDomain=cluster.local")
     assert full == (f"{server}.cluster.local:2181/kafka",) * 2
     assert told("--set", "kafka.zookeeper=zk:2181/a") == ("zk:2181/a",) * 2
     assert told("--set", "controller.zookeeper=zk:2181/b") == ("zk:2181/b",) * 2
