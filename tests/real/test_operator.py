@@ -339,6 +339,27 @@ def test_deleting_a_running_reassignment_takes_it_back(
     assert "ReassignmentCancelled" in objects.events(topic)
 
 
+@pytest.mark.parametrize("die_after", [1, 2, 3])
+def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_back(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str, die_after: int
+) -> None:
+    znodes.create_topic(topic, [[1]])
+    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    _fill(kafka, topic)
+    with _slowed(kafka, topic):
+        partitions = [{"topic": topic, "partition": 0, "replicas": [3]}]
+        objects.apply("PartitionReassignment", topic, {"partitions": partitions})
+        wait_until(lambda: znodes.assigned(topic, 0) == [3, 1], "the move runs", deadline_s=60)
+        operator.process.kill()
+        objects.delete("partitionreassignment", topic)
+        operator.start(die_after=die_after)
+        operator.wait_until_dead()
+        operator.start()
+        wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the object is gone", deadline_s=60)
+        assert znodes.assigned(topic, 0) == [1]
+        assert not znodes.has_reassignments()
+
+
 def test_a_finished_reassignment_is_deleted_and_nothing_is_taken_back(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
 ) -> None:
