@@ -44,6 +44,15 @@ def run(
     remote_log_storage_system_enable: Annotated[
         bool | None, typer.Option(help="Whether the brokers have remote storage.")
     ] = None,
+    journal_directory: Annotated[
+        Path | None, typer.Option(help="Where the history of the cluster's state is written.")
+    ] = None,
+    journal_segment_bytes: Annotated[int | None, typer.Option(help="How large a file of it becomes.")] = None,
+    journal_retention_bytes: Annotated[int | None, typer.Option(help="How much of it is kept.")] = None,
+    journal_retention_hours: Annotated[int | None, typer.Option(help="How long it is kept.")] = None,
+    journal_snapshot_interval_seconds: Annotated[
+        int | None, typer.Option(help="How often the whole state is written to it.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:

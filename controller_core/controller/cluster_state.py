@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller_core.journal.changes import Changes, Kind, Tracked
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     NO_EPOCH,
@@ -82,10 +83,12 @@ class ClusterState:
     def __init__(self) -> None:
         self.is_loaded = False
         """Whether everything has been read: what is not here until then may exist."""
-        self.brokers: dict[BrokerId, Broker] = {}
+        self.changes = Changes()
+        """What changed of all that the journal knows: brokers, topics, partitions, features."""
+        self.brokers: dict[BrokerId, Broker] = Tracked(Kind.BROKER, self.changes)
         self.shutting_down: set[BrokerId] = set()
-        self.topics: dict[TopicName, Topic] = {}
-        self.states: dict[TopicPartition, PartitionState] = {}
+        self.topics: dict[TopicName, Topic] = Tracked(Kind.TOPIC, self.changes)
+        self.states: dict[TopicPartition, PartitionState] = Tracked(Kind.LEADERSHIP, self.changes)
         self.partition_status: dict[TopicPartition, PartitionStatus] = {}
         self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
@@ -94,13 +97,23 @@ class ClusterState:
         """The replicas of live brokers that are in failed log directories."""
         self.last_config_change = NO_CONFIG_CHANGE
         """The sequence number of the last configuration notification that was handled."""
-        self.finalized_features: FinalizedFeatures | None = None
-        """None where `/feature` says nothing that could be understood."""
+        self._finalized_features: FinalizedFeatures | None = None
         self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
         self.deleted_topics: dict[TopicName, int] = {}
         """Topics that were deleted of late, the oldest first, and how many partitions they had."""
         self._names: dict[TopicId, TopicName] = {}
         self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
+
+    @property
+    def finalized_features(self) -> FinalizedFeatures | None:
+        """None where `/feature` says nothing that could be understood."""
+        return self._finalized_features
+
+    @finalized_features.setter
+    def finalized_features(self, found: FinalizedFeatures | None) -> None:
+        if found != self._finalized_features:
+            self.changes.note(Kind.FEATURES, None, self._finalized_features, found)
+        self._finalized_features = found
 
     # Brokers
 
@@ -189,6 +202,7 @@ class ClusterState:
             self._partitions_on[broker].pop(topic_partition, None)
         for broker in assignment.replicas:
             self._partitions_on[broker][topic_partition] = None
+        self.changes.note(Kind.ASSIGNMENT, topic_partition, before, assignment)
         partitions[topic_partition.partition] = assignment
 
     def known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:

@@ -9,7 +9,7 @@ controller, itself perhaps, reads everything again.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -26,6 +26,7 @@ from controller_core.controller.events import (
     RequestReceived,
     SessionEnded,
 )
+from controller_core.controller.history import History
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import Holder, Office
 from controller_core.controller.patient_session import PatientSession
@@ -35,6 +36,7 @@ from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.controller.term import Settings, Term
 from controller_core.controller.watched_reads import WatchedReads
+from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint
 from controller_core.wire.link import BrokerLinkFactory
@@ -72,6 +74,11 @@ class ControllerSettings(Settings, Protocol):
         """How long ZooKeeper may be out of reach before the process gives up."""
         ...
 
+    @property
+    def journal_snapshot_interval_seconds(self) -> int:
+        """How often the journal gets the whole state."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seams:
@@ -82,6 +89,7 @@ class Seams:
     clock: Clock
     close_connections: Callable[[], Awaitable[None]]
     """Closes the connections of brokers that take this process for the controller, so that they look for another."""
+    journal: Journal = field(default_factory=NoJournal)
 
 
 class Controller:
@@ -175,10 +183,12 @@ class Controller:
     async def _in_term(self, term: Term, event: Event, operation: Callable[[Term], Awaitable[None]]) -> None:
         """Runs an operation of a term and sends what it gathered; an error ends the term."""
         term.changes.cause = type(event).__name__
+        term.history.begin_event(event)
         try:
             await operation(term)
             term.send_requests()
             self._requests.settle(term)
+            await term.history.end_event()
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
             self._queue.put(ControllerChanged())
@@ -246,6 +256,14 @@ class Controller:
             batch=RequestBatch(state, identity),
             channels=BrokerChannels(self._seams.links, self._seams.clock, self._queue.put),
             changes=StateChangeLog(controller_epoch=won.epoch),
+            history=History(
+                journal=self._seams.journal,
+                zk=self._zk,
+                identity=identity,
+                state=state,
+                clock=self._seams.clock,
+                snapshot_interval_ms=self._settings.journal_snapshot_interval_seconds * 1000,
+            ),
             counts=self._metrics,
             clock=self._seams.clock,
             settings=self._settings,
@@ -259,6 +277,7 @@ class Controller:
         if term is None:
             return
         log.warning("resigning", reason=reason, controller_epoch=term.identity.epoch)
+        term.history.end_term(reason)
         term.batch.discard()
         term.stop_timers()
         await term.channels.close()

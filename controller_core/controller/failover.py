@@ -74,6 +74,7 @@ async def _load(term: Term) -> list[TopicPartition]:
     await ledger.load(term)
     await deleted_topics.load(term)
     term.state.is_loaded = True
+    await term.history.begin_term()
     log.info(
         "cluster loaded",
         brokers=sorted(term.state.brokers),

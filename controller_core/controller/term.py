@@ -13,6 +13,7 @@ from controller_core.controller.channels import BrokerChannels
 from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.events import Event
+from controller_core.controller.history import History
 from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.controller.watched_reads import WatchedReads
@@ -84,6 +85,7 @@ class Term:
     batch: RequestBatch
     channels: BrokerChannels
     changes: StateChangeLog
+    history: History
     counts: Counts
     clock: Clock
     settings: Settings

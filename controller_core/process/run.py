@@ -14,8 +14,10 @@ from controller_core.controller.clock import SystemClock
 from controller_core.controller.controller import Controller, Seams
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import registered_brokers
+from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
 from controller_core.process.http import serve_metrics
+from controller_core.process.journal import CLOSE_TIMEOUT_S, open_journal
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.wire.listener import Listener
@@ -42,7 +44,12 @@ async def run_controller(
         if settings.id in await registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
         registry = CollectorRegistry()
-        controller, listener = _assemble(settings, zk, registry)
+        journal: Journal = NoJournal()
+        if settings.journal_directory is not None:
+            writer = open_journal(settings.journal_directory, settings, registry)
+            stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_TIMEOUT_S)
+            journal = writer
+        controller, listener = _assemble(settings, zk, registry, journal)
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
@@ -63,7 +70,7 @@ async def _connect(settings: ControllerProcessSettings) -> KazooSession:
 
 
 def _assemble(
-    settings: ControllerProcessSettings, zk: ZkSession, registry: CollectorRegistry
+    settings: ControllerProcessSettings, zk: ZkSession, registry: CollectorRegistry, journal: Journal
 ) -> tuple[Controller, Listener]:
     endpoint = settings.endpoint
     own_id = BrokerId(settings.id)
@@ -80,6 +87,7 @@ def _assemble(
         links=tcp_link_factory(endpoint.listener, str(own_id), request_timeout_ms=settings.request_timeout_ms),
         clock=SystemClock(),
         close_connections=listener.close_connections,
+        journal=journal,
     )
     controller = Controller(own_id, endpoint, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener

@@ -58,6 +58,17 @@ class ControllerProcessSettings(BaseSettings):
     remote_log_storage_system_enable: bool = Field(
         default=False, description="Whether the brokers have it, so that topics may be created with remote storage."
     )
+    journal_directory: Path | None = Field(
+        default=None, description="Where the history of the cluster's state is written; none: it is not."
+    )
+    journal_segment_bytes: int = Field(default=64 << 20, ge=1 << 16, description="How large a file of it becomes.")
+    journal_retention_bytes: int = Field(
+        default=4 << 30, ge=1 << 20, description="How much of it is kept besides the file that is being written."
+    )
+    journal_retention_hours: int = Field(default=24 * 7, ge=1, description="How long it is kept.")
+    journal_snapshot_interval_seconds: int = Field(
+        default=3600, ge=1, description="How often the whole state is written to it."
+    )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("listen")

@@ -22,6 +22,7 @@ from kio.static.primitive import i8, i32, i64
 from kio.static.protocol import RequestPayload
 from structlog.typing import EventDict
 
+from controller_core.journal.batches import Journal
 from controller_core.model.ids import (
     BrokerEpoch,
     BrokerId,
@@ -110,6 +111,8 @@ class Cluster:
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
         self.processes: list[Process] = []
         self.settings = ProcessSettings()
+        self.journal: Journal | None = None
+        """What the processes that are started from now on write their history to."""
         self.logs: list[EventDict] = []
         """What was logged so far."""
         self.surprises_expected = False
@@ -300,7 +303,13 @@ class Cluster:
 
     def start_controller(self, own_id: int = CONTROLLER, *, life: Life | None = None) -> Process:
         process = Process(
-            BrokerId(own_id), self.zk, self.brokers, self.clock, life=life or Life(), settings=self.settings
+            BrokerId(own_id),
+            self.zk,
+            self.brokers,
+            self.clock,
+            life=life or Life(),
+            settings=self.settings,
+            journal=self.journal,
         )
         self.processes.append(process)
         return process

@@ -12,6 +12,7 @@ from controller_core.controller.clock import Clock
 from controller_core.controller.controller import Controller, Seams
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.term import Term
+from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.process.run import SERVED_APIS
@@ -44,6 +45,7 @@ class ProcessSettings:
     default_replication_factor: int = 1
     remote_log_storage_system_enable: bool = False
     zookeeper_timeout_ms: int = 60_000
+    journal_snapshot_interval_seconds: int = 3600
 
 
 @dataclass(slots=True)
@@ -149,6 +151,7 @@ class Process:
         *,
         life: Life,
         settings: ProcessSettings,
+        journal: Journal | None = None,
     ) -> None:
         self.id = own_id
         self.life = life
@@ -166,7 +169,13 @@ class Process:
         self.controller = Controller(
             own_id,
             Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="controller", port=9000),
-            Seams(zk=MortalSession(self.session, life), links=link, clock=clock, close_connections=close_connections),
+            Seams(
+                zk=MortalSession(self.session, life),
+                links=link,
+                clock=clock,
+                close_connections=close_connections,
+                journal=journal or NoJournal(),
+            ),
             settings,
             ControllerMetrics(self.registry),
             SERVED_APIS,

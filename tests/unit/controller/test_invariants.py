@@ -22,6 +22,7 @@ from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_no_sur
 from tests.unit.controller.harness import Cluster, alter_reassignments, tp
 from tests.unit.controller.process import Life
 from tests.unit.controller.virtual_time import until_quiet
+from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 BROKERS: Final = (1, 2, 3, 4, 5)
 TOPICS: Final = ("clean", "unclean", "other")
@@ -88,6 +89,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.cluster = Cluster()
         self.cluster.logs = self.context.enter_context(capture_logs())
         self.writes = Writes(self.cluster)
+        self.journal = self.cluster.journal = MemoryJournal()
         self.stopping: set[int] = set()
         """Brokers that asked to be relieved: they stop before long, whatever they were answered."""
         self.asked: list[asyncio.Task[Any]] = []
@@ -309,6 +311,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert_sound(self.cluster)
         assert_no_log_is_nobodys(self.cluster)
         assert self.writes.violations == []
+        assert_history_comes_to(self.cluster.active.term.state, self.journal)
 
     def teardown(self) -> None:
         try:

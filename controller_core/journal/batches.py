@@ -1,0 +1,118 @@
+"""What the controller hands to its journal, and the seam that it hands it to.
+
+A batch is what one event changed. It holds references to immutable values and copies of collections, so that it can be
+read by another thread while the controller goes on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from controller_core.journal.changes import Change
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Who changed something, when, and why."""
+
+    cluster_id: str | None
+    """None where ZooKeeper does not say it yet: brokers write it when the first of them starts."""
+    controller_id: BrokerId
+    controller_epoch: ControllerEpoch
+    event_time_us: int
+    cause: str
+    correlation_id: str
+    """The same for all that one event changed."""
+    is_inferred: bool = False
+    """Whether the cause is a guess of someone who only looks on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicCopy:
+    """A topic as it was when it was copied."""
+
+    topic_id: TopicId | None
+    czxid: int
+    partitions: Mapping[PartitionId, ReplicaAssignment]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateCopy:
+    """All that the journal knows of a cluster, at one moment."""
+
+    brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
+    topics: Mapping[TopicName, TopicCopy] = field(default_factory=dict)
+    states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    features: FinalizedFeatures | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elected:
+    """A term of office began."""
+
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resigned:
+    """A term of office ended."""
+
+    context: Context
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """Changes that ZooKeeper has, in their order."""
+
+    context: Context
+    changes: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The whole live state."""
+
+    context: Context
+    state: StateCopy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """So many records were not written; `context` is that of the first of them."""
+
+    context: Context
+    count: int
+
+
+Batch: TypeAlias = Elected | Resigned | Committed | Snapshot
+"""What the controller hands over."""
+
+
+class Journal(Protocol):
+    """Takes what changed. Nothing here blocks, waits or raises: the controller never notices its journal."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a journal at all; without one, nothing needs to be noted."""
+        ...
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether something was dropped since the last snapshot, and there is room for another one."""
+        ...
+
+    def append(self, batch: Batch) -> None: ...
+
+
+class NoJournal:
+    """No history is kept."""
+
+    is_kept = False
+    wants_snapshot = False
+
+    def append(self, batch: Batch) -> None:
+        """Nobody reads it."""

@@ -1,0 +1,110 @@
+"""Noticing what changes in memory, at the one place where it does, so that no handler has to remember to say it.
+
+The collections of the cluster's state that the journal knows are `Tracked`: whatever sets or removes an entry notes it,
+with what was there before. Values are immutable, so a note is two references, and everything else (what differs, JSON) is
+done later, by another thread. Nothing is noted until `Changes` is opened, which is where a snapshot is taken.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Kind(StrEnum):
+    """What a record is about. A record that ends in `_removed` says that the thing is no more."""
+
+    CONTROLLER_ELECTED = "controller_elected"
+    CONTROLLER_RESIGNED = "controller_resigned"
+    BROKER = "broker"
+    BROKER_REMOVED = "broker_removed"
+    TOPIC = "topic"
+    TOPIC_REMOVED = "topic_removed"
+    ASSIGNMENT = "assignment"
+    ASSIGNMENT_REMOVED = "assignment_removed"
+    LEADERSHIP = "leadership"
+    LEADERSHIP_REMOVED = "leadership_removed"
+    FEATURES = "features"
+    FEATURES_REMOVED = "features_removed"
+    SNAPSHOT_STARTED = "snapshot_started"
+    SNAPSHOT_ENDED = "snapshot_ended"
+    GAP = "gap"
+
+
+REMOVED = {
+    Kind.BROKER: Kind.BROKER_REMOVED,
+    Kind.TOPIC: Kind.TOPIC_REMOVED,
+    Kind.ASSIGNMENT: Kind.ASSIGNMENT_REMOVED,
+    Kind.LEADERSHIP: Kind.LEADERSHIP_REMOVED,
+    Kind.FEATURES: Kind.FEATURES_REMOVED,
+}
+"""What each kind of entry is called when it is gone."""
+
+
+class Change(NamedTuple):
+    """An entry was set, or removed (`after` is None)."""
+
+    kind: Kind
+    key: Any
+    before: Any
+    after: Any
+
+
+class Changes:
+    """What changed since it was last asked for."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._noted: list[Change] = []
+
+    def note(self, kind: Kind, key: object, before: object, after: object) -> None:
+        if self.is_open:
+            self._noted.append(Change(kind, key, before, after))
+
+    def take(self) -> list[Change]:
+        """What was noted since the last time, in its order."""
+        noted, self._noted = self._noted, []
+        return noted
+
+
+class Tracked(dict[K, V]):
+    """A dictionary that notes what changes in it. Only the ways to change it that are used exist."""
+
+    __slots__ = ("_changes", "_kind")
+
+    def __init__(self, kind: Kind, changes: Changes) -> None:
+        super().__init__()
+        self._kind = kind
+        self._changes = changes
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if self._changes.is_open:
+            self._changes.note(self._kind, key, self.get(key), value)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        before = self[key]
+        super().__delitem__(key)
+        self._changes.note(self._kind, key, before, None)
+
+    def pop(self, key: K, *default: Any) -> Any:
+        if key in self:
+            self._changes.note(self._kind, key, self[key], None)
+        return super().pop(key, *default)
+
+    def update(self, other: Mapping[K, V]) -> None:  # type: ignore[override]  # pairs and keywords are not used
+        if not self._changes.is_open:
+            super().update(other)
+            return
+        for key, value in other.items():
+            self[key] = value
+
+    def _unused(self, *_: object, **__: object) -> Any:
+        raise NotImplementedError("changes made in this way are not tracked")
+
+    clear: Callable[..., Any] = _unused
+    popitem: Callable[..., Any] = _unused
+    setdefault: Callable[..., Any] = _unused
+    __ior__: Callable[..., Any] = _unused

@@ -1,0 +1,123 @@
+"""Reads a journal: its records in order, the gaps in it, and what is wrong with it. Bad data never raises."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import ValidationError
+
+from controller_core.journal.changes import Kind
+from controller_core.journal.records import SCHEMA_VERSION, Line
+from controller_core.journal.segments import segments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A line of a segment, counted from 1."""
+
+    segment: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.segment}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A line that can be relied on."""
+
+    position: Position
+    line: Line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """So many records of an epoch are missing, from `first_seq` on."""
+
+    position: Position
+    controller_epoch: int
+    first_seq: int
+    count: int
+    is_recorded: bool
+    """Whether the writer says so itself; otherwise the numbers do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that should not be so."""
+
+    position: Position
+    problem: str
+
+
+Entry: TypeAlias = Record | Gap | Finding
+
+
+def read(*directories: Path) -> Iterator[Entry]:
+    """The entries of a cluster's journal, which may be in the directories of several controllers.
+
+    A directory that cannot be listed raises `OSError`; a segment that cannot be read is a finding."""
+    return check(line for path in segments(*directories) for line in _lines(path))
+
+
+def parse(position: Position, text: bytes) -> Record | Finding:
+    """One line, without its end."""
+    try:
+        line = Line.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return Finding(position=position, problem=f"unreadable record: {where + ': ' if where else ''}{first['msg']}")
+    if line.v > SCHEMA_VERSION:
+        problem = f"schema version {line.v} is newer than {SCHEMA_VERSION}: read it with a newer Kontroller"
+        return Finding(position=position, problem=problem)
+    return Record(position=position, line=line)
+
+
+def check(entries: Iterable[Record | Finding]) -> Iterator[Entry]:
+    """Adds what the numbers say: gaps, and records that come twice, which are left out."""
+    epoch, expected = -1, 0
+    for entry in entries:
+        if isinstance(entry, Finding):
+            yield entry
+            continue
+        line, position = entry.line, entry.position
+        if line.controller_epoch < epoch:
+            yield Finding(
+                position=position, problem=f"controller epoch {line.controller_epoch} after {epoch}: left out"
+            )
+            continue
+        if line.controller_epoch > epoch:
+            # The oldest segment that retention has left begins anywhere.
+            expected = line.seq if epoch == -1 else 0
+            epoch = line.controller_epoch
+        if line.seq < expected:
+            yield Finding(position=position, problem=f"record {line.seq} of epoch {epoch} comes again: left out")
+            continue
+        if line.seq > expected:
+            yield Gap(
+                position=position, controller_epoch=epoch, first_seq=expected, count=line.seq - expected, is_recorded=False
+            )  # fmt: skip
+        expected = line.seq + 1
+        if line.kind == Kind.GAP and line.dropped is not None:
+            expected = line.seq + line.dropped
+            yield Gap(
+                position=position, controller_epoch=epoch, first_seq=line.seq, count=line.dropped, is_recorded=True
+            )
+        else:
+            yield entry
+
+
+def _lines(path: Path) -> Iterator[Record | Finding]:
+    number = 0
+    try:
+        with path.open("rb") as file:
+            for number, text in enumerate(file, start=1):
+                position = Position(segment=path.name, line=number)
+                if not text.endswith(b"\n"):
+                    yield Finding(position=position, problem="torn record: the writer was stopped in the middle of it")
+                else:
+                    yield parse(position, text)
+    except OSError as error:
+        yield Finding(position=Position(segment=path.name, line=number + 1), problem=f"unreadable segment: {error}")

@@ -1,0 +1,176 @@
+"""The schema: what a line of the journal says, and how values are told in it. Described in docs/journal.md.
+
+A delta names only what changed; a field that is absent is as it was. The checksum of a state is a sum over its entries,
+each as a line of text, so that any language, and any number of machines, can compute it.
+"""
+
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from controller_core.journal.changes import Kind
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
+
+SCHEMA_VERSION: Final = 1
+"""Rises when a reader of the version before would misunderstand a line; new fields and kinds do not raise it."""
+
+_LIMIT: Final = 2**63
+
+
+class Delta(BaseModel):
+    """What changed of a thing; absent is unchanged."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    leader: int | None = None
+    isr: list[int] | None = None
+    leader_epoch: int | None = None
+    leader_recovery_state: int | None = None
+    state_controller_epoch: int | None = None
+    partition_epoch: int | None = None
+    replicas: list[int] | None = None
+    adding: list[int] | None = None
+    removing: list[int] | None = None
+    origin_order: list[int] | None = None
+    czxid: int | None = None
+    broker_epoch: int | None = None
+    rack: str | None = None
+    endpoints: list[str] | None = None
+    supported_features: dict[str, list[int]] | None = None
+    finalized_features: dict[str, int] | None = None
+    features_epoch: int | None = None
+
+
+class Line(BaseModel):
+    """One line of the journal, checked: it has what its kind needs."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    v: int
+    cluster_id: str | None = None
+    controller_id: int
+    controller_epoch: int
+    seq: int
+    event_time_us: int
+    kind: str
+    cause: str
+    correlation_id: str
+    inferred: bool = False
+    snapshot: bool = False
+    unclean: bool = False
+    topic: str | None = None
+    topic_id: str | None = None
+    partition: int | None = None
+    broker: int | None = None
+    delta: Delta | None = None
+    dropped: int | None = None
+    entries: int | None = None
+    checksum: int | None = None
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> "Line":
+        missing = [name for name in NEEDED.get(self.kind, ()) if getattr(self, name) is None]
+        if missing:
+            raise ValueError(f"a {self.kind} record must have {', '.join(missing)}")
+        return self
+
+
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    Kind.BROKER: ("broker", "delta"),
+    Kind.BROKER_REMOVED: ("broker",),
+    Kind.TOPIC: ("topic", "delta"),
+    Kind.TOPIC_REMOVED: ("topic",),
+    Kind.ASSIGNMENT: ("topic", "partition", "delta"),
+    Kind.ASSIGNMENT_REMOVED: ("topic", "partition"),
+    Kind.LEADERSHIP: ("topic", "partition", "delta"),
+    Kind.LEADERSHIP_REMOVED: ("topic", "partition"),
+    Kind.FEATURES: ("delta",),
+    Kind.SNAPSHOT_ENDED: ("entries", "checksum"),
+    Kind.GAP: ("dropped",),
+}
+
+Fields = dict[str, Any]
+"""The fields of a thing that a delta may name."""
+
+
+def leadership_fields(state: PartitionState) -> Fields:
+    decided = state.leader_and_isr
+    return {
+        "leader": decided.leader,
+        "isr": list(decided.isr),
+        "leader_epoch": decided.leader_epoch,
+        "leader_recovery_state": int(decided.leader_recovery_state),
+        "state_controller_epoch": state.controller_epoch,
+        "partition_epoch": state.partition_epoch,
+    }
+
+
+def assignment_fields(assignment: ReplicaAssignment) -> Fields:
+    return {
+        "replicas": list(assignment.replicas),
+        "adding": list(assignment.adding),
+        "removing": list(assignment.removing),
+        "origin_order": list(assignment.origin_order),
+    }
+
+
+def broker_fields(broker: Broker) -> Fields:
+    """All of a registration. A broker without a rack has none of this name; brokers are always told in full."""
+    endpoints = [f"{e.listener}:{e.security_protocol}://{e.host}:{e.port}" for e in broker.endpoints]
+    features = {name: [found.min_version, found.max_version] for name, found in sorted(broker.features.items())}
+    rack = {} if broker.rack is None else {"rack": broker.rack}
+    return {"broker_epoch": broker.epoch, **rack, "endpoints": endpoints, "supported_features": features}
+
+
+def features_fields(finalized: FinalizedFeatures) -> Fields:
+    return {"finalized_features": dict(sorted(finalized.features.items())), "features_epoch": finalized.epoch}
+
+
+def changed_fields(before: Fields | None, after: Fields) -> Fields:
+    """Those that differ; all of them where there was nothing before."""
+    if before is None:
+        return after
+    return {name: value for name, value in after.items() if before[name] != value}
+
+
+def leadership_text(topic: str, partition: int, fields: Fields) -> str:
+    return (
+        f"leadership|{topic}|{partition}|{fields['leader']}|{_list(fields['isr'])}|{fields['leader_epoch']}|"
+        f"{fields['leader_recovery_state']}|{fields['state_controller_epoch']}|{fields['partition_epoch']}"
+    )
+
+
+def assignment_text(topic: str, partition: int, fields: Fields) -> str:
+    return (
+        f"assignment|{topic}|{partition}|{_list(fields['replicas'])}|{_list(fields['adding'])}|"
+        f"{_list(fields['removing'])}|{_list(fields['origin_order'])}"
+    )
+
+
+def topic_text(topic: str, topic_id: str | None, czxid: int) -> str:
+    return f"topic|{topic}|{topic_id or ''}|{czxid}"
+
+
+def broker_text(broker: int, fields: Fields) -> str:
+    features = ",".join(f"{name}={low}-{high}" for name, (low, high) in sorted(fields["supported_features"].items()))
+    return (
+        f"broker|{broker}|{fields['broker_epoch']}|{fields.get('rack') or ''}|{_list(fields['endpoints'])}|{features}"
+    )
+
+
+def features_text(fields: Fields) -> str:
+    features = ",".join(f"{name}={level}" for name, level in sorted(fields["finalized_features"].items()))
+    return f"features|{fields['features_epoch']}|{features}"
+
+
+def checksum(texts: Iterable[str]) -> int:
+    """The sum of the CRC-32 of each entry's text in UTF-8, modulo 2^63; the order does not matter."""
+    return sum(zlib.crc32(text.encode()) for text in texts) % _LIMIT
+
+
+def _list(values: Iterable[object]) -> str:
+    return ",".join(map(str, values))

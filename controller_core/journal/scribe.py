@@ -1,0 +1,165 @@
+"""From batches to lines: numbers the records of each controller epoch densely, and says of every change what differs.
+
+It runs in the writer's thread, and remembers only the next number and the ids of topics.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from controller_core.journal import records
+from controller_core.journal.batches import (
+    Committed,
+    Context,
+    Dropped,
+    Elected,
+    Resigned,
+    Snapshot,
+    StateCopy,
+)
+from controller_core.journal.changes import REMOVED, Change, Kind
+from controller_core.journal.records import Fields
+from controller_core.model.ids import NO_LEADER, ControllerEpoch, TopicId, TopicPartition
+from controller_core.model.metadata import PartitionState
+
+_FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
+    Kind.BROKER: records.broker_fields,
+    Kind.TOPIC: lambda topic: {"czxid": topic.czxid},
+    Kind.ASSIGNMENT: records.assignment_fields,
+    Kind.LEADERSHIP: records.leadership_fields,
+    Kind.FEATURES: records.features_fields,
+}
+
+_TOLD_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES)
+"""They are few, and may lack a field that they had before."""
+
+
+@dataclass(slots=True)
+class Scribe:
+    """Writes the lines of one process's journal."""
+
+    epoch: ControllerEpoch | None = None
+    next_seq: int = 0
+    _topic_ids: dict[str, TopicId | None] = field(default_factory=dict)
+
+    def lines(self, batch: Elected | Resigned | Committed | Snapshot | Dropped) -> Iterator[bytes]:
+        """The lines that a batch comes to, each with its end; all must be asked for before the next batch's."""
+        context = batch.context
+        if context.controller_epoch != self.epoch:
+            self.epoch, self.next_seq = context.controller_epoch, 0
+            self._topic_ids.clear()
+        match batch:
+            case Elected():
+                yield self._line(context, Kind.CONTROLLER_ELECTED)
+            case Resigned():
+                yield self._line(context, Kind.CONTROLLER_RESIGNED, reason=batch.reason)
+            case Dropped():
+                yield self._line(context, Kind.GAP, dropped=batch.count)
+                self.next_seq += batch.count - 1
+            case Snapshot():
+                yield from self._snapshot(context, batch.state)
+            case Committed():
+                for change in batch.changes:
+                    yield from self._change(context, change)
+
+    def _change(self, context: Context, change: Change) -> Iterator[bytes]:
+        key = self._key(change)
+        if change.after is None:
+            yield self._line(context, REMOVED[change.kind], **key)
+            return
+        fields = _FIELDS[change.kind]
+        before = None if change.before is None or change.kind in _TOLD_IN_FULL else fields(change.before)
+        delta = records.changed_fields(before, fields(change.after))
+        if delta and change.before != change.after:
+            more = {"unclean": True} if change.kind is Kind.LEADERSHIP and _is_unclean(change) else {}
+            yield self._line(context, change.kind, **key, delta=delta, **more)
+
+    def _key(self, change: Change) -> Fields:
+        match change.kind:
+            case Kind.BROKER:
+                return {"broker": change.key}
+            case Kind.TOPIC:
+                topic_id = (change.after or change.before).topic_id
+                if change.after is None:
+                    self._topic_ids.pop(change.key, None)
+                else:
+                    self._topic_ids[change.key] = topic_id
+                return {"topic": change.key, "topic_id": topic_id}
+            case Kind.ASSIGNMENT | Kind.LEADERSHIP:
+                return self._partition_key(change.key)
+            case _:
+                return {}
+
+    def _partition_key(self, partition: TopicPartition) -> Fields:
+        return {
+            "topic": partition.topic,
+            "topic_id": self._topic_ids.get(partition.topic),
+            "partition": partition.partition,
+        }
+
+    def _snapshot(self, context: Context, state: StateCopy) -> Iterator[bytes]:
+        yield self._line(context, Kind.SNAPSHOT_STARTED)
+        texts: list[str] = []
+        for change in _entries(state):
+            key, fields = self._key(change), _FIELDS[change.kind](change.after)
+            texts.append(entry_text(change.kind, key, fields))
+            yield self._line(context, change.kind, **key, delta=fields, snapshot=True)
+        yield self._line(context, Kind.SNAPSHOT_ENDED, entries=len(texts), checksum=records.checksum(texts))
+
+    def _line(self, context: Context, kind: Kind, **more: object) -> bytes:
+        seq, self.next_seq = self.next_seq, self.next_seq + 1
+        envelope: dict[str, object] = {
+            "v": records.SCHEMA_VERSION,
+            "cluster_id": context.cluster_id,
+            "controller_id": context.controller_id,
+            "controller_epoch": context.controller_epoch,
+            "seq": seq,
+            "event_time_us": context.event_time_us,
+            "kind": kind.value,
+            "cause": context.cause,
+            "correlation_id": context.correlation_id,
+            **more,
+        }
+        if context.is_inferred:
+            envelope["inferred"] = True
+        return orjson.dumps(envelope, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def entry_text(kind: Kind, key: Fields, fields: Fields) -> str:
+    """The text of an entry that its checksum is of."""
+    match kind:
+        case Kind.BROKER:
+            return records.broker_text(key["broker"], fields)
+        case Kind.TOPIC:
+            topic_id = key["topic_id"]
+            return records.topic_text(key["topic"], str(topic_id) if topic_id else None, fields["czxid"])
+        case Kind.ASSIGNMENT:
+            return records.assignment_text(key["topic"], key["partition"], fields)
+        case Kind.LEADERSHIP:
+            return records.leadership_text(key["topic"], key["partition"], fields)
+        case _:
+            return records.features_text(fields)
+
+
+def _entries(state: StateCopy) -> Iterator[Change]:
+    """All entries of a state, each as if it were set now; a topic before its partitions."""
+    if state.features is not None:
+        yield Change(Kind.FEATURES, None, None, state.features)
+    for broker in state.brokers.values():
+        yield Change(Kind.BROKER, broker.id, None, broker)
+    for name, topic in state.topics.items():
+        yield Change(Kind.TOPIC, name, None, topic)
+        for partition, assignment in topic.partitions.items():
+            yield Change(Kind.ASSIGNMENT, TopicPartition(name, partition), None, assignment)
+    for topic_partition, leadership in state.states.items():
+        yield Change(Kind.LEADERSHIP, topic_partition, None, leadership)
+
+
+def _is_unclean(change: Change) -> bool:
+    """Whether a leader was elected that was not in sync: what the ISR had acknowledged may be lost."""
+    before: PartitionState | None = change.before
+    after: PartitionState = change.after
+    leader = after.leader_and_isr.leader
+    return before is not None and leader != NO_LEADER and leader not in before.leader_and_isr.isr

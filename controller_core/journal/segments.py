@@ -1,0 +1,168 @@
+"""The journal as files: segments named by the epoch and number of their first record, rotated by size, kept for a while.
+
+A write that fails is taken back to where it began, so that it can be tried again. What a process that was killed left of
+its last line is cut off by the next writer; a lock on each open segment, which ends with its process, tells it that nobody
+writes there any more.
+"""
+
+import contextlib
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+
+log = structlog.get_logger()
+
+SUFFIX: Final = ".jsonl"
+_TAIL_BYTES: Final = 1 << 20
+"""How far back the end of the last whole line is looked for; lines are much shorter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Whole lines of one epoch, to be written at once; `first_seq` is the number of the first."""
+
+    epoch: int
+    first_seq: int
+    data: bytes
+
+
+class Sink(Protocol):
+    """Where lines go. Both calls may block and may raise `OSError`; a block that failed was not written and comes again."""
+
+    def write(self, block: Block) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Segment:
+    path: Path
+    descriptor: int
+    size: int
+    epoch: int
+
+
+class SegmentFiles:
+    """A `Sink` that writes a directory of segments."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        segment_bytes: int,
+        retention_bytes: int | None = None,
+        retention_ms: int | None = None,
+    ) -> None:
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self._retention_bytes = retention_bytes
+        self._retention_ms = retention_ms
+        self._open: _Segment | None = None
+        self._is_healed = False
+
+    def write(self, block: Block) -> None:
+        segment = self._segment_for(block)
+        try:
+            _write_all(segment.descriptor, block.data)
+        except OSError:
+            self._take_back(segment)
+            raise
+        segment.size += len(block.data)
+
+    def close(self) -> None:
+        segment, self._open = self._open, None
+        if segment is not None:
+            try:
+                os.fsync(segment.descriptor)
+            finally:
+                os.close(segment.descriptor)
+
+    def _segment_for(self, block: Block) -> _Segment:
+        current = self._open
+        is_full = current is not None and current.size and current.size + len(block.data) > self._segment_bytes
+        if current is not None and not is_full and current.epoch == block.epoch:
+            return current
+        self.close()
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if not self._is_healed:
+            self._heal_all()
+        path = self._directory / f"{block.epoch:010d}-{block.first_seq:015d}{SUFFIX}"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            size = _cut_torn_line(descriptor)
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._open = _Segment(path=path, descriptor=descriptor, size=size, epoch=block.epoch)
+        self._delete_old(path)
+        return self._open
+
+    def _take_back(self, segment: _Segment) -> None:
+        """Cuts off what a failed write left. Where even that fails the segment is left; a reader skips what is twice."""
+        try:
+            os.ftruncate(segment.descriptor, segment.size)
+        except OSError as error:
+            log.warning("journal segment could not be cut, it is left", segment=str(segment.path), error=str(error))
+            self._open = None
+            os.close(segment.descriptor)
+
+    def _heal_all(self) -> None:
+        for path in segments(self._directory):
+            try:
+                heal(path)
+            except OSError as error:
+                log.warning("torn line of a journal segment is left", segment=str(path), error=str(error))
+        self._is_healed = True
+
+    def _delete_old(self, present: Path) -> None:
+        """Deletes the oldest segments until the rest is within the limits. The present one stays whatever it is."""
+        found = [(path, path.stat()) for path in segments(self._directory) if path != present]
+        total = sum(stat.st_size for _, stat in found)
+        newest_s = max((stat.st_mtime for _, stat in found), default=0.0)
+        now_s = max(present.stat().st_mtime, newest_s)
+        for path, stat in found:
+            is_old = self._retention_ms is not None and (now_s - stat.st_mtime) * 1000 > self._retention_ms
+            is_too_much = self._retention_bytes is not None and total > self._retention_bytes
+            if not is_old and not is_too_much:
+                return
+            path.unlink(missing_ok=True)
+            total -= stat.st_size
+
+
+def segments(*directories: Path) -> list[Path]:
+    """The segments of journals of one cluster, oldest first: by epoch, then by number. Raises `OSError`."""
+    found = [path for directory in directories for path in directory.iterdir() if path.suffix == SUFFIX]
+    return sorted(found, key=lambda path: (path.name, path))
+
+
+def heal(path: Path) -> None:
+    """Cuts off a torn last line, unless someone is still writing. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(BlockingIOError):  # whoever holds the lock is alive, and ends the line
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _cut_torn_line(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cut_torn_line(descriptor: int) -> int:
+    """Cuts off what stands after the last whole line; returns the size that is left, in bytes."""
+    size = os.fstat(descriptor).st_size
+    start = max(size - _TAIL_BYTES, 0)
+    tail = os.pread(descriptor, size - start, start)
+    end = start + tail.rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(descriptor, end)
+    return end
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

@@ -1,0 +1,189 @@
+"""A journal that is written by a thread of its own, so that a slow or full disk never holds up the controller.
+
+Between the two is a bounded queue. When it is full, what comes is dropped and counted; the count takes its place in the
+queue and becomes a record, so that a reader knows that, where and how much is missing. A write that fails is tried again
+until it succeeds; meanwhile the queue fills.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import structlog
+
+from controller_core.journal.batches import Batch, Committed, Dropped, Snapshot
+from controller_core.journal.scribe import Scribe
+from controller_core.journal.segments import Block, Sink
+
+log = structlog.get_logger()
+
+CAPACITY: Final = 262_144
+"""How many changes may wait for the disk. One batch that alone is larger is taken when nothing waits."""
+BLOCK_LINES: Final = 512
+_RETRY_S: Final = 1.0
+_PAUSE_S: Final = 0.001
+"""Between two blocks, so that the event loop has the interpreter in time."""
+
+Waiting: TypeAlias = Batch | Dropped
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the records so far; written by the journal alone."""
+
+    written: int = 0
+    written_bytes: int = 0
+    dropped: int = 0
+    gaps: int = 0
+    errors: int = 0
+    is_failing: bool = False
+    last_error_s: float = 0.0
+    """When the last write failed, in seconds since 1970; 0 before the first."""
+
+
+class JournalWriter:
+    """A `Journal` before a `Sink`. `append` is for one thread, the event loop's."""
+
+    is_kept = True
+
+    def __init__(self, sink: Sink, *, capacity: int = CAPACITY, retry_s: float = _RETRY_S) -> None:
+        self.counts = Counts()
+        self._sink = sink
+        self._capacity = capacity
+        self._retry_s = retry_s
+        self._waiting: deque[Waiting] = deque()
+        self._size = 0
+        self._is_broken = False
+        """Whether something was dropped since the last snapshot."""
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def wants_snapshot(self) -> bool:
+        return self._is_broken and self._size < self._capacity // 2
+
+    def append(self, batch: Batch) -> None:
+        with self._changed:
+            if self._waiting and self._size + _size(batch) > self._capacity:
+                self._drop(batch)
+                return
+            self._put(batch)
+            if isinstance(batch, Snapshot):
+                self._is_broken = False
+
+    def close(self, timeout_s: float) -> bool:
+        """Writes what waits and ends the thread; False where the disk did not take it in time, which is given up."""
+        with self._changed:
+            self._closing.set()
+            self._changed.notify()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _put(self, waiting: Waiting) -> None:
+        self._waiting.append(waiting)
+        self._size += _size(waiting)
+        self._changed.notify()
+
+    def _drop(self, batch: Batch) -> None:
+        if isinstance(batch, Snapshot):
+            return  # nothing is missing, another one comes
+        self._is_broken = True
+        count = _size(batch)
+        self.counts.dropped += count
+        last = self._waiting[-1]
+        if isinstance(last, Dropped) and last.context.controller_epoch == batch.context.controller_epoch:
+            self._waiting[-1] = Dropped(context=last.context, count=last.count + count)
+            return
+        self.counts.gaps += 1
+        log.warning("journal is too slow, changes are dropped", capacity=self._capacity)
+        self._put(Dropped(context=batch.context, count=count))
+
+    # In the thread
+
+    def _run(self) -> None:
+        scribe = Scribe()
+        for batch in self._batches():
+            if not self._write_batch(scribe, batch):
+                return
+        try:
+            self._sink.close()
+        except OSError as error:
+            log.warning("journal was not closed cleanly", error=str(error))
+
+    def _write_batch(self, scribe: Scribe, batch: Waiting) -> bool:
+        """Writes a batch; False where the journal is closed while that fails."""
+        try:
+            return self._write_blocks(scribe, batch)
+        except Exception:
+            log.exception("journal could not put a batch into words, it is missing", batch=type(batch).__name__)
+            self._note_error()
+            self._is_broken = True
+        return self._write_blocks(scribe, Dropped(context=batch.context, count=_size(batch)))
+
+    def _write_blocks(self, scribe: Scribe, batch: Waiting) -> bool:
+        for block in _blocks(scribe, batch):
+            if not self._write(block):
+                return False
+            time.sleep(_PAUSE_S)
+        return True
+
+    def _batches(self) -> Iterator[Waiting]:
+        while True:
+            with self._changed:
+                while not self._waiting:
+                    if self._closing.is_set():
+                        return
+                    self._changed.wait()
+                batch = self._waiting.popleft()
+            yield batch
+            with self._changed:
+                self._size -= _size(batch)
+
+    def _write(self, block: Block) -> bool:
+        """Writes a block, however often that must be tried; False where the journal is closed while it fails."""
+        while True:
+            try:
+                self._sink.write(block)
+            except OSError as error:
+                self._note_error(error)
+                if self._closing.wait(self._retry_s):
+                    log.warning("journal is closed, what waited is lost", error=str(error))
+                    return False
+                continue
+            if self.counts.is_failing:
+                self.counts.is_failing = False
+                log.info("journal is written again")
+            self.counts.written += block.data.count(b"\n")
+            self.counts.written_bytes += len(block.data)
+            return True
+
+    def _note_error(self, error: OSError | None = None) -> None:
+        self.counts.errors += 1
+        self.counts.last_error_s = time.time()
+        if error is not None and not self.counts.is_failing:
+            self.counts.is_failing = True
+            log.warning("journal cannot be written, the controller goes on without", error=str(error))
+
+
+def _size(waiting: Waiting) -> int:
+    """How many records a batch comes to; a snapshot and a gap take no more room than one, being copies and a number."""
+    return max(len(waiting.changes), 1) if isinstance(waiting, Committed) else 1
+
+
+def _blocks(scribe: Scribe, batch: Waiting) -> Iterator[Block]:
+    lines: list[bytes] = []
+    first: int | None = None
+    for line in scribe.lines(batch):
+        if first is None:
+            first = scribe.next_seq - 1  # a gap's further numbers are passed over after its line
+        lines.append(line)
+        if len(lines) == BLOCK_LINES:
+            yield Block(epoch=batch.context.controller_epoch, first_seq=first, data=b"".join(lines))
+            lines, first = [], None
+    if lines and first is not None:
+        yield Block(epoch=batch.context.controller_epoch, first_seq=first, data=b"".join(lines))
