@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller_core.journal.changes import Changes, Kind, Tracked
+from controller_core.journal.changes import Changes, Kind, collection
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     NO_EPOCH,
@@ -80,15 +80,16 @@ class TopicDeletion:
 class ClusterState:
     """Brokers, topics, and the state of every partition and replica."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_journaled: bool = False) -> None:
         self.is_loaded = False
         """Whether everything has been read: what is not here until then may exist."""
         self.changes = Changes()
         """What changed of all that the journal knows: brokers, topics, partitions, features."""
-        self.brokers: dict[BrokerId, Broker] = Tracked(Kind.BROKER, self.changes)
+        noted_by = self.changes if is_journaled else None
+        self.brokers: dict[BrokerId, Broker] = collection(Kind.BROKER, noted_by)
         self.shutting_down: set[BrokerId] = set()
-        self.topics: dict[TopicName, Topic] = Tracked(Kind.TOPIC, self.changes)
-        self.states: dict[TopicPartition, PartitionState] = Tracked(Kind.LEADERSHIP, self.changes)
+        self.topics: dict[TopicName, Topic] = collection(Kind.TOPIC, noted_by)
+        self.states: dict[TopicPartition, PartitionState] = collection(Kind.LEADERSHIP, noted_by)
         self.partition_status: dict[TopicPartition, PartitionStatus] = {}
         self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}

@@ -244,7 +244,7 @@ class Controller:
         log.info("became the controller", controller_epoch=won.epoch, role_was_with=holder.name)
         self._metrics.terms.inc()
         identity = ControllerIdentity(id=self._id, epoch=won.epoch, endpoint=self._endpoint)
-        state = ClusterState()
+        state = ClusterState(is_journaled=self._seams.journal.is_kept)
         self._term = Term(
             identity=identity,
             zk=self._zk,

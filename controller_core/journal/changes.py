@@ -108,3 +108,8 @@ class Tracked(dict[K, V]):
     popitem: Callable[..., Any] = _unused
     setdefault: Callable[..., Any] = _unused
     __ior__: Callable[..., Any] = _unused
+
+
+def collection(kind: Kind, changes: Changes | None) -> dict[K, V]:
+    """A dictionary whose changes are noted; a plain one, which costs nothing, where nobody notes them."""
+    return {} if changes is None else Tracked(kind, changes)
