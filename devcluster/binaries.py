@@ -63,49 +63,44 @@ def _kubernetes(entry: str, *programs: str) -> Path:
 
 def etcd_binary() -> Path:
     """The path of `etcd`."""
-    module = _module("go.etcd.io/etcd/server/v3", ETCD_VERSION)
-
-    def build(folder: Path) -> None:
-        with progress.step(f"Building etcd {ETCD_VERSION}"):
-            _build(folder, module, "-s -w", ("go.etcd.io/etcd/server/v3",))
-            # Go names a binary after the last element of its path that is no version.
-            (folder / "bin" / "server").rename(folder / "bin" / "etcd")
-
-    return cached(f"etcd-{ETCD_VERSION}", module, *_BUILD, build=build) / "bin" / "etcd"
+    # Go names a binary after the last element of its path that is no version.
+    return _program("etcd", ETCD_VERSION, "go.etcd.io/etcd/server/v3", built_as="server")
 
 
 def helm_binary() -> Path:
     """The path of `helm`."""
-    module = _module("helm.sh/helm/v3", HELM_VERSION)
-    flags = f"-s -w -X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION}"
-
-    def build(folder: Path) -> None:
-        with progress.step(f"Building helm {HELM_VERSION}"):
-            _build(folder, module, flags, ("helm.sh/helm/v3/cmd/helm",))
-
-    return cached(f"helm-{HELM_VERSION}", module, flags, *_BUILD, build=build) / "bin" / "helm"
+    stamp = f"-X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION}"
+    return _program("helm", HELM_VERSION, "helm.sh/helm/v3", package="helm.sh/helm/v3/cmd/helm", stamps=(stamp,))
 
 
 def coredns_binary() -> Path:
     """The path of `coredns`."""
-    module = _module("github.com/coredns/coredns", COREDNS_VERSION)
-
-    def build(folder: Path) -> None:
-        with progress.step(f"Building CoreDNS {COREDNS_VERSION}"):
-            _build(folder, module, "-s -w", ("github.com/coredns/coredns",))
-
-    return cached(f"coredns-{COREDNS_VERSION}", module, *_BUILD, build=build) / "bin" / "coredns"
+    return _program("coredns", COREDNS_VERSION, "github.com/coredns/coredns")
 
 
 def kind_binary() -> Path:
     """The path of `kind`."""
-    module = _module("sigs.k8s.io/kind", KIND_VERSION)
+    return _program("kind", KIND_VERSION, "sigs.k8s.io/kind")
+
+
+def _program(
+    name: str,
+    version: str,
+    module_path: str,
+    *,
+    package: str | None = None,
+    built_as: str | None = None,
+    stamps: tuple[str, ...] = (),
+) -> Path:
+    """One program of one module; `package` is where it differs from the module, `stamps` are more linker flags."""
+    module = _module(module_path, version)
 
     def build(folder: Path) -> None:
-        with progress.step(f"Building kind {KIND_VERSION}"):
-            _build(folder, module, "-s -w", ("sigs.k8s.io/kind",))
+        with progress.step(f"Building {name} {version}"):
+            _build(folder, module, " ".join(["-s -w", *stamps]), (package or module_path,))
+            (folder / "bin" / (built_as or name)).rename(folder / "bin" / name)
 
-    return cached(f"kind-{KIND_VERSION}", module, *_BUILD, build=build) / "bin" / "kind"
+    return cached(f"{name}-{version}", module, *stamps, *_BUILD, build=build) / "bin" / name
 
 
 def pause_binary() -> Path:
