@@ -29,10 +29,8 @@ from kio.schema.metadata.v12 import MetadataResponse
 
 from controller_core.model.broker_stop import (
     absent,
-    counted,
     enough,
     explained,
-    listed,
     obstacles,
     shortfall,
     still_led,
@@ -40,6 +38,7 @@ from controller_core.model.broker_stop import (
 )
 from controller_core.model.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId, TopicName
+from controller_core.model.wording import counted, listed
 from controller_core.wire.cluster_picture import EVERYTHING, read_picture
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from controller_core.wire.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
@@ -130,7 +129,9 @@ class Drain:
     async def _picture(self) -> ClusterPicture:
         picture = read_picture(await self._asked(lambda: self._client.ask(EVERYTHING, MetadataResponse)))
         if self._broker not in picture.brokers:
-            raise NotRegistered(f"broker {self._broker} is not registered: alive are {listed(sorted(picture.brokers))}")
+            raise NotRegistered(
+                f"broker {self._broker} is not registered: alive are {listed(sorted(picture.brokers)) or 'none'}"
+            )
         return picture
 
     async def _minimum_of(self, topics: Set[TopicName]) -> dict[TopicName, int]:

@@ -10,9 +10,9 @@ count, because waiting for them would hold up restarts and evictions for as long
 
 from collections.abc import Set
 
-from controller_core.model.broker_stop import counted, listed
 from controller_core.model.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.wording import counted, listed
 
 NONE_ARRIVE: frozenset[TopicPartition] = frozenset()
 

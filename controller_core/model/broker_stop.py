@@ -13,9 +13,8 @@ from typing import Final
 
 from controller_core.model.cluster_picture import ClusterPicture, PartitionPlace
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.wording import counted, listed
 
-MOST_NAMED: Final = 5
-"""How many partitions, or brokers, a line of text names; it counts all of them."""
 _TURNS: Final = 6
 
 
@@ -113,19 +112,8 @@ def explained(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
     ]
     return (
         f"{counted(len(waiting), 'partition')} would have too few replicas in sync: {listed(waiting)}; "
-        f"missing: {listed(brokers)}"
+        f"missing: {listed(brokers) or 'none'}"
     )
-
-
-def listed(things: Sequence[object]) -> str:
-    """The first few of many, and how many more there are."""
-    named = ", ".join(str(thing) for thing in things[:MOST_NAMED])
-    return f"{named} and {len(things) - MOST_NAMED} more" if len(things) > MOST_NAMED else named or "none"
-
-
-def counted(count: int, noun: str) -> str:
-    """Such as `1 partition`, `2 partitions`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def ids(brokers: Sequence[BrokerId]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.wording import listed
 from controller_operator.actions import REQUEST_LIMIT_BYTES, SubmitPreferredElection
 from controller_operator.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
@@ -18,7 +19,6 @@ from controller_operator.plans.outcome import (
     Step,
     Verdict,
     conditions,
-    listed,
 )
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import (

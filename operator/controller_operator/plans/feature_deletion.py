@@ -8,10 +8,11 @@ or changing the policy. A feature that another FeatureSet has as well is left to
 from collections.abc import Set
 
 from controller_core.model.features import DELETED_LEVEL, FeatureUpdate, UpgradeType
+from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.cluster_view import ClusterView
 from controller_operator.feature_requests import UpdateFeatures
-from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions, listed
+from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.feature_set import FeatureSet, FeatureSetStatus

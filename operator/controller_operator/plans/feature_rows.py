@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from controller_core.model.features import FeatureUpdate, UpgradeType, in_the_way, supported_by_all, updated_features
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import FeatureRange
+from controller_core.model.wording import listed
 from controller_operator.cluster_view import ClusterView
-from controller_operator.plans.outcome import listed
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.feature_set import Feature, FeatureStatus, SupportedVersions
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller_core.model.features import FeatureUpdate
+from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.cluster_view import ClusterView
 from controller_operator.feature_requests import UpdateFeatures
@@ -22,7 +23,6 @@ from controller_operator.plans.outcome import (
     Plan,
     Verdict,
     conditions,
-    listed,
     wanted_finalizer,
 )
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason

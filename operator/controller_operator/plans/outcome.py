@@ -4,7 +4,6 @@ The status of a plan is written before its actions are carried out. So an action
 effect may be in the cluster, and a planner that finds the intent looks for the effect.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -195,10 +194,3 @@ def seconds_left(since: datetime | None, ttl_s: int | None, now: datetime) -> fl
     if since is None or ttl_s is None:
         return None
     return max(0.0, (since + timedelta(seconds=ttl_s) - now).total_seconds())
-
-
-def listed(items: Iterable[object], limit: int = 5) -> str:
-    """A few items for a message, and how many more there are."""
-    every = [str(item) for item in items]
-    shown = ", ".join(every[:limit])
-    return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"

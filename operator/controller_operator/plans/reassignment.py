@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
+from controller_core.model.wording import listed
 from controller_operator.actions import SubmitReassignment
 from controller_operator.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
@@ -19,7 +20,6 @@ from controller_operator.plans.outcome import (
     Step,
     Verdict,
     conditions,
-    listed,
 )
 from controller_operator.plans.reassignment_deletion import plan_deletion
 from controller_operator.plans.reassignment_rows import (

@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
+from controller_core.model.wording import listed
 from controller_operator.cancel_requests import CancelReassignment
 from controller_operator.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions, listed
+from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions
 from controller_operator.plans.reassignment_rows import ENDED, Rows, key, lost, present_rows, rows_before, shown, totals
 from controller_operator.resources.common import FINALIZER, ObjectMeta
 from controller_operator.resources.conditions import ConditionStatus, Reason

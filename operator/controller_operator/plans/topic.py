@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from controller_core.model.ids import TopicName
 from controller_core.model.placement import NotEnoughBrokers
 from controller_core.model.topic_configs import complaints
+from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.cluster_view import ClusterView, TopicView
-from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, listed
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
 from controller_operator.plans.topic_creation import plan_absent, unknown_brokers
 from controller_operator.plans.topic_deletion import plan_deletion
 from controller_operator.plans.topic_differences import (

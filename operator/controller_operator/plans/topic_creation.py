@@ -3,9 +3,10 @@
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.placement import NotEnoughBrokers
+from controller_core.model.wording import listed
 from controller_operator.actions import CreateTopic
 from controller_operator.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context, Notice, Plan, Verdict, listed
+from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
 from controller_operator.plans.topic_differences import new_replicas
 from controller_operator.plans.topic_ids import new_topic_id, parsed_id, shown_id
 from controller_operator.plans.topic_status import Finding, topic_plan

@@ -1,0 +1,19 @@
+"""Words for numbers of things, in the messages that people read: short, and with complete counts."""
+
+from collections.abc import Iterable
+from typing import Final
+
+MOST_NAMED: Final = 5
+"""How many things a line of text names unless told; it counts all of them."""
+
+
+def listed(things: Iterable[object], most: int = MOST_NAMED) -> str:
+    """The first few of many, and how many more there are; empty where there are none."""
+    every = [str(thing) for thing in things]
+    named = ", ".join(every[:most])
+    return f"{named} and {len(every) - most} more" if len(every) > most else named
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as `1 partition`, `2 partitions`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
