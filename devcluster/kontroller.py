@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,8 +12,6 @@ from devcluster.ports import accepts
 from devcluster.processes import ManagedProcess
 from devcluster.run_folder import RunFolder
 from devcluster.servers import Server
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import connected_client
 
 DEFAULT_CONTROLLER_ID = 1000
 
@@ -20,8 +19,8 @@ DEFAULT_CONTROLLER_ID = 1000
 class ControllerProcess(Server):
     """A `kontroller controller run` on fixed loopback ports. Entering the context starts it, leaving it kills it.
 
-    It is ready when it listens and `/controller` names it. Leaders move only when someone asks, unless `settings` says
-    that they go back by themselves."""
+    It is ready when it says that it is the controller: `/controller` may still name it for a life that was killed.
+    Leaders move only when someone asks, unless `settings` says that they go back by themselves."""
 
     def __init__(
         self,
@@ -36,7 +35,6 @@ class ControllerProcess(Server):
         self.controller_id = controller_id
         self.port = self._reserve_port()
         self.metrics_port = self._reserve_port()
-        self._zookeeper_connect = zookeeper_connect
         self._name = name
         self._folder = folder
         self._settings_path = folder.data(name) / "settings.yaml"
@@ -73,10 +71,12 @@ class ControllerProcess(Server):
         self.process = self._whole()
         self.start()
 
-    def holds_the_role(self) -> bool:
-        """Whether `/controller` names this process's id."""
-        with connected_client(self._zookeeper_connect) as client:
-            return ClusterZnodes(client).controller() == self.controller_id
+    def metric(self, name: str) -> float | None:
+        """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
+        return values[0] if values else None
 
     def _whole(self) -> ManagedProcess:
         return self._process("-m", "controller_admin", "controller", "run", "--settings", str(self._settings_path))
@@ -86,7 +86,7 @@ class ControllerProcess(Server):
             self._name,
             [sys.executable, *arguments],
             log_path=self._folder.log(self._name),
-            ready=lambda: accepts(self.port) and self.holds_the_role(),
+            ready=lambda: accepts(self.port) and self.metric("kontroller_active_controller") == 1,
         )
 
 

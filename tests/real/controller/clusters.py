@@ -1,20 +1,11 @@
 """Six unmodified brokers, and our controller in charge of them: what most tests of the controller share."""
 
-import urllib.request
 from dataclasses import dataclass
 
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
 from devcluster.processes import wait_until
 from devcluster.znodes import ClusterZnodes
-
-
-def metric(controller: ControllerProcess, name: str) -> float | None:
-    """The value of a metric without labels, as scraped; None where it is not there."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{controller.metrics_port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
-    return values[0] if values else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # documented 
     ConfigResource,
 )
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 
 from devcluster import tools
@@ -23,7 +24,6 @@ from devcluster.requests import send_request
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
-from tests.real.controller.clusters import metric
 
 TOPICS = ("one", "two", "three", "four")
 DEADLINE_S = 90
@@ -75,11 +75,17 @@ def folder_of(disks: list[Path], topic: str) -> Path:
     return found()[0]
 
 
+def metadata(broker: Broker, *topics: str) -> MetadataResponse:
+    """What a broker tells clients."""
+    asked = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(topic)) for topic in topics)
+    request = MetadataRequest(topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+    response: MetadataResponse = send_request(("127.0.0.1", broker.port), request)
+    return response
+
+
 def offline_replicas(broker: Broker, topic: str) -> list[int]:
     """What a broker tells clients about partition 0."""
-    topics = (MetadataRequestTopic(topic_id=None, name=TopicName(topic)),)
-    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-    answer = send_request(("127.0.0.1", broker.port), request)
+    answer = metadata(broker, topic)
     return [int(replica) for partition in answer.topics[0].partitions for replica in partition.offline_replicas]
 
 
@@ -109,7 +115,7 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
 
     controller.restart_whole()
     wait_until(
-        lambda: metric(controller, "kontroller_offline_replicas") == len(hit),
+        lambda: controller.metric("kontroller_offline_replicas") == len(hit),
         "the next controller finds out by asking",
         deadline_s=DEADLINE_S,
     )
@@ -122,7 +128,7 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
 
     znodes.mark_for_deletion(doomed)
     wait_until(
-        lambda: metric(controller, "kontroller_topics_ineligible_to_delete") == 1,
+        lambda: controller.metric("kontroller_topics_ineligible_to_delete") == 1,
         "a replica that cannot be deleted holds up its topic's deletion",
         deadline_s=DEADLINE_S,
     )
@@ -160,8 +166,13 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
     wait_until(lambda: all(znodes.leader(topic, 0) == -1 for topic in waiting), "nobody leads", deadline_s=DEADLINE_S)
     kafka.broker(1).start()
     assert {(znodes.leader(topic, 0), *znodes.isr(topic, 0)) for topic in waiting} == {(-1, 2)}
-    assert metric(controller, "kontroller_unclean_leader_elections_total") == 0
+    assert controller.metric("kontroller_unclean_leader_elections_total") == 0
 
+    wait_until(  # a client that asks before waits long until it asks again
+        lambda: metadata(kafka.broker(1)).controller_id == controller.controller_id,
+        "1 knows the controller",
+        deadline_s=DEADLINE_S,
+    )
     allow_unclean_election(kafka.broker(1), "by-client")
     wait_until(lambda: znodes.leader("by-client", 0) == 1, "1 leads, uncleanly", deadline_s=DEADLINE_S)
     assert znodes.isr("by-client", 0) == [1]
@@ -184,7 +195,7 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
     )
     assert altered.returncode == 0, altered.stdout + altered.stderr
     wait_until(lambda: znodes.leader("by-default", 0) == 1, "so may all others", deadline_s=DEADLINE_S)
-    assert (metric(controller, "kontroller_unclean_leader_elections_total") or 0) >= len(waiting)
+    assert (controller.metric("kontroller_unclean_leader_elections_total") or 0) >= len(waiting)
 
     kafka.broker(2).start()
     wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "2 is in sync", deadline_s=DEADLINE_S)

@@ -1,11 +1,11 @@
 """What an operator of Kafka watches is there to be scraped."""
 
 from devcluster.processes import wait_until
-from tests.real.controller.clusters import OurCluster, metric
+from tests.real.controller.clusters import OurCluster
 
 
 def scraped(cluster: OurCluster, name: str) -> float | None:
-    return metric(cluster.controller, name)
+    return cluster.controller.metric(name)
 
 
 def test_an_offline_partition_and_a_leader_out_of_place_are_counted(our_cluster: OurCluster) -> None:
