@@ -10,7 +10,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo soak test lint unit real e2e node crds build images clean
+.PHONY: help demo soak test lint unit spark real e2e node crds build images clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ SEED ?=
 soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and check it all (MINUTES=30 SEED=n; none: random)
 	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-test: lint unit real ## Check the code and run every test, those against real servers too
+test: lint unit spark real ## Check the code and run every test, those against real servers too
 
 lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -33,7 +33,10 @@ lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/lint-imports
 
 unit: $(READY) ## Run the tests that need no servers
-	$(BIN)/pytest -m "not real"
+	$(BIN)/pytest -m "not real and not spark"
+
+spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own
+	$(BIN)/pytest -m "spark and not real"
 
 # In two parts: the clusters of the one have ended before those of the other start.
 real: build ## Run the tests against real ZooKeeper, Kafka and Kubernetes

@@ -1,0 +1,1 @@
+"""The invariants of a controller, as predicates over its history: violations, with the events that prove them."""

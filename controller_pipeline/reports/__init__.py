@@ -1,0 +1,1 @@
+"""The tables as one HTML page that needs nothing else."""

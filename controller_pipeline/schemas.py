@@ -1,0 +1,456 @@
+"""The tables of the pipeline, their columns, and the order that makes them the same bytes each time.
+
+Three layers: events as they were written, checked and each once; intervals, in each of which nothing changed; answers.
+Schemas are never inferred. Times are instants (UTC, microseconds); intervals are half-open, [began, ended).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+TEXT: Final = StringType()
+FLAG: Final = BooleanType()
+INT: Final = IntegerType()
+LONG: Final = LongType()
+REAL: Final = DoubleType()
+TIME: Final = TimestampType()
+DAY: Final = DateType()
+BROKERS: Final = ArrayType(INT, containsNull=False)
+CONFIG: Final = MapType(TEXT, TEXT, valueContainsNull=False)
+
+
+def columns(**types: DataType) -> StructType:
+    """Columns that may be null, in this order."""
+    return StructType([StructField(name, kind) for name, kind in types.items()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table: its columns, and those that order its rows, which no two rows share."""
+
+    name: str
+    schema: StructType
+    order: tuple[str, ...]
+    by_day: str | None = None
+    """The time column whose day partitions the files; None: one set of files."""
+
+
+EVENTS: Final = Table(
+    name="events",
+    schema=columns(
+        cluster_id=TEXT,  # "" where the journal did not know it yet
+        origin=TEXT,  # controller | recorder | logs: who wrote it, and so what can be relied on
+        journal=TEXT,  # the folder of the segment, the topic, or the host of the log
+        source=TEXT,  # the file, or topic and partition
+        controller_id=INT,
+        controller_epoch=LONG,
+        seq=LONG,
+        event_time=TIME,
+        took_us=LONG,  # since the controller heard of it; null where nobody measured
+        kind=TEXT,  # docs/journal.md, Kinds
+        cause=TEXT,
+        correlation_id=TEXT,
+        inferred=FLAG,
+        snapshot=FLAG,
+        unclean=FLAG,
+        topic=TEXT,
+        topic_id=TEXT,
+        partition=INT,
+        broker=INT,
+        leader=INT,  # this and the following: deltas, null where unchanged
+        isr=BROKERS,
+        leader_epoch=INT,
+        leader_recovery_state=INT,
+        state_controller_epoch=LONG,
+        partition_epoch=INT,
+        replicas=BROKERS,
+        adding=BROKERS,
+        removing=BROKERS,
+        origin_order=BROKERS,
+        czxid=LONG,
+        broker_epoch=LONG,
+        rack=TEXT,
+        endpoints=ArrayType(TEXT, containsNull=False),
+        supported_features=MapType(TEXT, BROKERS, valueContainsNull=False),
+        finalized_features=MapType(TEXT, INT, valueContainsNull=False),
+        features_epoch=LONG,
+        config=CONFIG,
+        reason=TEXT,
+        dropped=LONG,
+        entries=LONG,
+        checksum=LONG,
+    ),
+    order=("cluster_id", "controller_epoch", "seq"),
+    by_day="event_time",
+)
+"""Every record of every history, once, checked."""
+
+FINDINGS: Final = Table(
+    name="findings",
+    schema=columns(
+        cluster_id=TEXT,
+        problem=TEXT,  # a word of docs/pipeline.md, Findings: unreadable, gap, clock_went_back, two_journals, ...
+        source=TEXT,
+        line=LONG,  # counted from 1 in its file; null where it is about more than one line
+        controller_epoch=LONG,
+        seq=LONG,
+        event_time=TIME,
+        count=LONG,  # how many records, or how many times
+        detail=TEXT,  # for people: what was found, and what to do about it
+    ),
+    order=("cluster_id", "problem", "source", "line", "controller_epoch", "seq", "detail"),
+)
+"""What is wrong with the input. Nothing of it ends a job, and nothing is dropped without being named here."""
+
+KNOWN_SPANS: Final = Table(
+    name="known_spans",
+    schema=columns(
+        cluster_id=TEXT,
+        span=LONG,  # counted from 0 in each cluster, in the order of history
+        controller_epoch=LONG,
+        controller_id=INT,
+        origin=TEXT,
+        first_seq=LONG,
+        last_seq=LONG,
+        began=TIME,  # at the end of the snapshot that it begins with
+        ended=TIME,  # at its last record
+        ended_by=TEXT,  # resigned | silence | gap | end
+    ),
+    order=("cluster_id", "span"),
+)
+"""When the state of a cluster is known. Between two spans it is unknown: neither up nor down."""
+
+PARTITION_INTERVALS: Final = Table(
+    name="partition_intervals",
+    schema=columns(
+        cluster_id=TEXT,
+        topic=TEXT,
+        topic_id=TEXT,
+        partition=INT,
+        began=TIME,
+        ended=TIME,
+        is_known=FLAG,  # false: between two known spans; all of the state below is null then
+        is_last=FLAG,  # the history ends in it
+        leader=INT,  # -1: none
+        isr=BROKERS,
+        leader_epoch=INT,
+        leader_recovery_state=INT,
+        state_controller_epoch=LONG,
+        partition_epoch=INT,
+        replicas=BROKERS,
+        adding=BROKERS,
+        removing=BROKERS,
+        min_insync_replicas=INT,  # of the topic, else of the cluster's default, else 1
+        unclean=FLAG,  # it began with an unclean election
+        cause=TEXT,  # of its beginning
+        correlation_id=TEXT,
+        took_us=LONG,
+        inferred=FLAG,
+        controller_id=INT,
+        controller_epoch=LONG,
+        seq=LONG,  # of the record that began it
+    ),
+    order=("cluster_id", "topic", "partition", "began", "controller_epoch", "seq"),
+)
+"""The state of each partition over time. A topic that was deleted and created again has intervals of both, with a hole."""
+
+BROKER_INTERVALS: Final = Table(
+    name="broker_intervals",
+    schema=columns(
+        cluster_id=TEXT,
+        broker=INT,
+        broker_epoch=LONG,
+        rack=TEXT,
+        began=TIME,
+        ended=TIME,
+        is_known=FLAG,
+        is_last=FLAG,
+        cause=TEXT,
+        controller_epoch=LONG,
+        seq=LONG,
+    ),
+    order=("cluster_id", "broker", "began", "controller_epoch", "seq"),
+)
+"""When each broker was registered."""
+
+CONFIG_INTERVALS: Final = Table(
+    name="config_intervals",
+    schema=columns(
+        cluster_id=TEXT,
+        scope=TEXT,  # topic | broker | default
+        name=TEXT,  # the topic, the broker's id, or ""
+        began=TIME,
+        ended=TIME,
+        is_known=FLAG,
+        is_last=FLAG,
+        config=CONFIG,
+        controller_epoch=LONG,
+        seq=LONG,
+    ),
+    order=("cluster_id", "scope", "name", "began", "controller_epoch", "seq"),
+)
+"""What was configured when."""
+
+PROOFS: Final = Table(
+    name="proofs",
+    schema=columns(
+        cluster_id=TEXT,
+        controller_epoch=LONG,
+        seq=LONG,  # of the snapshot's last record
+        event_time=TIME,
+        entries=LONG,  # in the snapshot
+        checksum=LONG,  # of the controller's live state
+        snapshot_checksum=LONG,  # of the snapshot's entries
+        folded_checksum=LONG,  # of what the history before comes to; null where the snapshot begins a known span
+    ),
+    order=("cluster_id", "controller_epoch", "seq"),
+)
+"""Every snapshot: does the history before it come to the same state?"""
+
+AVAILABILITY: Final = Table(
+    name="availability_daily",
+    schema=columns(
+        cluster_id=TEXT,
+        namespace=TEXT,
+        topic=TEXT,
+        day=DAY,
+        partitions=LONG,
+        partition_seconds=REAL,  # of existence, the unknown included
+        leaderless_seconds=REAL,
+        under_min_isr_seconds=REAL,  # with a leader
+        unknown_seconds=REAL,
+        availability=REAL,  # 1 - leaderless / known; null where nothing is known
+        write_availability=REAL,  # 1 - (leaderless + under min ISR) / known
+    ),
+    order=("cluster_id", "topic", "day"),
+)
+
+DOWNTIME_BY_CAUSE: Final = Table(
+    name="downtime_by_cause",
+    schema=columns(
+        cluster_id=TEXT,
+        namespace=TEXT,
+        topic=TEXT,
+        day=DAY,
+        cause=TEXT,
+        leaderless_seconds=REAL,
+        under_min_isr_seconds=REAL,
+        partitions=LONG,
+    ),
+    order=("cluster_id", "topic", "day", "cause"),
+)
+
+RACK_AVAILABILITY: Final = Table(
+    name="rack_availability_daily",
+    schema=columns(
+        cluster_id=TEXT,
+        rack=TEXT,  # "" for brokers without one
+        day=DAY,
+        replica_seconds=REAL,  # assigned there
+        out_of_sync_seconds=REAL,
+        leader_seconds=REAL,
+        unknown_seconds=REAL,
+    ),
+    order=("cluster_id", "rack", "day"),
+)
+
+INCIDENTS: Final = Table(
+    name="incidents",
+    schema=columns(
+        cluster_id=TEXT,
+        topic=TEXT,
+        partition=INT,
+        problem=TEXT,  # leaderless | under_min_isr
+        began=TIME,
+        ended=TIME,
+        is_last=FLAG,
+        cause=TEXT,
+        correlation_id=TEXT,
+        ended_by=TEXT,  # the cause of what ended it; null: the history, or what is known of it
+    ),
+    order=("cluster_id", "topic", "partition", "began", "problem"),
+)
+"""Each time that a partition was without a leader, or under min.insync.replicas, uninterrupted."""
+
+FAILOVERS: Final = Table(
+    name="failovers",
+    schema=columns(
+        cluster_id=TEXT,
+        broker=INT,  # that went
+        lost_at=TIME,  # when the controller heard of it
+        cause=TEXT,
+        partitions=LONG,  # that it led
+        moved=LONG,  # to a new leader, so far
+        last_moved_at=TIME,
+        median_seconds=REAL,  # until a partition had a leader again
+        p99_seconds=REAL,
+        max_seconds=REAL,
+        controller_epoch=LONG,
+        seq=LONG,
+    ),
+    order=("cluster_id", "controller_epoch", "seq", "broker"),
+)
+
+ISR_FLAPS: Final = Table(
+    name="isr_flaps_daily",
+    schema=columns(
+        cluster_id=TEXT,
+        broker=INT,  # the replica that left and came back
+        topic=TEXT,
+        partition=INT,
+        day=DAY,
+        shrinks=LONG,
+        expansions=LONG,
+        flaps=LONG,  # shrinks that an expansion followed
+        out_of_sync_seconds=REAL,
+    ),
+    order=("cluster_id", "broker", "topic", "partition", "day"),
+)
+
+EXPOSURE: Final = Table(
+    name="exposure_daily",
+    schema=columns(
+        cluster_id=TEXT,
+        topic=TEXT,
+        day=DAY,
+        one_replica_seconds=REAL,  # partitions whose ISR has one member: one failure from loss
+        one_rack_seconds=REAL,  # whose ISR is within one rack, of partitions assigned to several
+        known_seconds=REAL,
+        most_partitions=LONG,  # exposed at the same moment
+    ),
+    order=("cluster_id", "topic", "day"),
+)
+
+UNCLEAN_ELECTIONS: Final = Table(
+    name="unclean_elections",
+    schema=columns(
+        cluster_id=TEXT,
+        topic=TEXT,
+        partition=INT,
+        elected_at=TIME,
+        leader=INT,
+        isr_before=BROKERS,
+        leader_before=INT,
+        recovered_at=TIME,  # null: not yet, or not known
+        cause=TEXT,
+        correlation_id=TEXT,
+        controller_epoch=LONG,
+        seq=LONG,
+    ),
+    order=("cluster_id", "controller_epoch", "seq"),
+)
+
+LEADERSHIP: Final = Table(
+    name="leadership_daily",
+    schema=columns(
+        cluster_id=TEXT,
+        broker=INT,
+        day=DAY,
+        leader_seconds=REAL,
+        preferred_seconds=REAL,  # of partitions whose preferred replica it is
+        led_as_preferred_seconds=REAL,
+        replica_seconds=REAL,
+        skew=REAL,  # leader_seconds over the mean of the brokers that were registered that day
+    ),
+    order=("cluster_id", "broker", "day"),
+)
+
+REASSIGNMENTS: Final = Table(
+    name="reassignments",
+    schema=columns(
+        cluster_id=TEXT,
+        topic=TEXT,
+        partition=INT,
+        began=TIME,
+        ended=TIME,  # null: it runs at the history's end
+        origin=BROKERS,
+        target=BROKERS,
+        outcome=TEXT,  # done | cancelled | replaced | running | stalled | unknown
+        longest_wait_seconds=REAL,  # without any change of the ISR
+        controller_epoch=LONG,
+        seq=LONG,
+    ),
+    order=("cluster_id", "topic", "partition", "began", "seq"),
+)
+
+CONTROLLERS: Final = Table(
+    name="controllers",
+    schema=columns(
+        cluster_id=TEXT,
+        controller_epoch=LONG,
+        controller_id=INT,
+        began=TIME,
+        ended=TIME,
+        ended_by=TEXT,  # as in known_spans
+        takeover_seconds=REAL,  # from the end of the last known term to the first snapshot of this one
+        records=LONG,
+        leader_changes=LONG,
+    ),
+    order=("cluster_id", "controller_epoch"),
+)
+
+VIOLATIONS: Final = Table(
+    name="violations",
+    schema=columns(
+        cluster_id=TEXT,
+        invariant=TEXT,  # a word of docs/pipeline.md, Audit
+        topic=TEXT,
+        partition=INT,
+        broker=INT,
+        controller_epoch=LONG,
+        seq=LONG,  # of the record that violates it
+        event_time=TIME,
+        detail=TEXT,
+        evidence=ArrayType(
+            columns(controller_epoch=LONG, seq=LONG, event_time=TIME, source=TEXT, kind=TEXT), containsNull=False
+        ),
+        inferred=FLAG,  # seen by somebody who only looked on
+    ),
+    order=("cluster_id", "invariant", "controller_epoch", "seq", "topic", "partition", "detail"),
+)
+
+ALARMS: Final = Table(
+    name="alarms",
+    schema=columns(
+        cluster_id=TEXT,
+        topic=TEXT,
+        partition=INT,
+        problem=TEXT,  # leaderless | under_min_isr
+        state=TEXT,  # raised | cleared
+        began=TIME,
+        at=TIME,  # event time of the raise, or of what cleared it
+        cause=TEXT,
+        controller_epoch=LONG,
+        seq=LONG,
+    ),
+    order=("cluster_id", "topic", "partition", "problem", "began", "state"),
+)
+
+ANSWERS: Final = (
+    AVAILABILITY,
+    DOWNTIME_BY_CAUSE,
+    RACK_AVAILABILITY,
+    INCIDENTS,
+    FAILOVERS,
+    ISR_FLAPS,
+    EXPOSURE,
+    UNCLEAN_ELECTIONS,
+    LEADERSHIP,
+    REASSIGNMENTS,
+    CONTROLLERS,
+)
+LAYERS: Final = (EVENTS, FINDINGS, KNOWN_SPANS, PARTITION_INTERVALS, BROKER_INTERVALS, CONFIG_INTERVALS, PROOFS)

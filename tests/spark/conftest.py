@@ -1,0 +1,23 @@
+"""One Spark for all tests of the pipeline. Whatever lies in this folder is marked `spark`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.session import local_session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = local_session("tests", shuffle_partitions=2)
+    yield session
+    session.stop()

@@ -1,0 +1,49 @@
+"""Tables are written to be the same bytes each time, and day by day."""
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from controller_pipeline.schemas import KNOWN_SPANS, Table, columns
+from controller_pipeline.schemas import TEXT as A_TEXT
+from controller_pipeline.schemas import TIME as A_TIME
+from controller_pipeline.store import Store
+
+VISITS = Table(
+    name="visits", schema=columns(cluster_id=A_TEXT, who=A_TEXT, at=A_TIME), order=("at", "who"), by_day="at"
+)
+
+
+def visits(spark: SparkSession, *days: int) -> DataFrame:
+    rows = [("c", who, datetime(2026, 1, day, 12, tzinfo=UTC)) for day in days for who in ("b", "a")]
+    return spark.createDataFrame(rows, VISITS.schema)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of each folder's data; Spark gives the files new names each time."""
+    return {
+        str(path.parent.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*.parquet")
+    }
+
+
+def test_the_rerun_of_a_day_gives_the_same_bytes_and_leaves_the_others_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = Store(spark=spark, location=str(tmp_path))
+    store.write(VISITS, visits(spark, 1, 2))
+    first = digests(tmp_path)
+    assert len(first) == 2
+    store.write(VISITS, visits(spark, 2).repartition(2, "who"))
+    assert digests(tmp_path) == first
+    assert store.read(VISITS).count() == 4
+
+
+def test_a_table_without_days_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark=spark, location=str(tmp_path))
+    row = ("c", 0, 1, 1000, "controller", 0, 9, None, None, "end")
+    store.write(KNOWN_SPANS, spark.createDataFrame([row, row], KNOWN_SPANS.schema))
+    store.write(KNOWN_SPANS, spark.createDataFrame([row], KNOWN_SPANS.schema))
+    assert store.read(KNOWN_SPANS).count() == 1
