@@ -53,6 +53,9 @@ def run(
     journal_snapshot_interval_seconds: Annotated[
         int | None, typer.Option(help="How often the whole state is written to it.")
     ] = None,
+    journal_alive_interval_seconds: Annotated[
+        int | None, typer.Option(help="After how long without a record it says that the controller is alive.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:

@@ -79,6 +79,11 @@ class ControllerSettings(Settings, Protocol):
         """How often the journal gets the whole state."""
         ...
 
+    @property
+    def journal_alive_interval_seconds(self) -> int:
+        """After how long without a record the journal is told that the controller is alive."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seams:
@@ -165,9 +170,9 @@ class Controller:
         self._metrics.event_queue_time.observe((started_ms - queued.since_ms) / 1000)
         try:
             if isinstance(event, ControllerChanged | SessionEnded):
-                await self._look_at_role(event)
+                await self._look_at_role(queued)
             elif self._term is not None:
-                await self._in_term(self._term, event, lambda term: self._operate(term, event))
+                await self._in_term(self._term, queued, lambda term: self._operate(term, event))
         finally:
             if isinstance(event, RequestReceived):
                 self._requests.refuse(event)  # unless it is answered, or waits
@@ -180,10 +185,11 @@ class Controller:
         else:
             await handlers.handle(term, event)
 
-    async def _in_term(self, term: Term, event: Event, operation: Callable[[Term], Awaitable[None]]) -> None:
+    async def _in_term(self, term: Term, queued: Queued, operation: Callable[[Term], Awaitable[None]]) -> None:
         """Runs an operation of a term and sends what it gathered; an error ends the term."""
+        event = queued.event
         term.changes.cause = type(event).__name__
-        term.history.begin_event(event)
+        term.history.begin_event(event, queued.since_ms)
         try:
             await operation(term)
             term.send_requests()
@@ -206,13 +212,15 @@ class Controller:
 
     # The role
 
-    async def _look_at_role(self, event: Event) -> None:
+    async def _look_at_role(self, queued: Queued) -> None:
         """Reads `/controller` and acts on who holds it: keeps the term, ends it, takes the role, or stands by."""
         self._note_session()
         try:
             node = await self._role_watch.node(paths.CONTROLLER, ControllerChanged())
-            if self._term is not None and node is not None and node.ephemeral_owner == self._session:
-                return
+            if self._term is not None:
+                if node is not None and node.ephemeral_owner == self._session:
+                    return
+                self._term.history.begin_event(queued.event, queued.since_ms)
             await self._resign("somebody else holds /controller, or nobody")
             holder = office.holder_of(
                 node,
@@ -238,9 +246,10 @@ class Controller:
         if won is None:
             self._queue.put(ControllerChanged())
         else:
-            await self._begin_term(won, holder, event)
+            await self._begin_term(won, holder, queued.event)
 
     async def _begin_term(self, won: Office, holder: Holder, event: Event) -> None:
+        taken = Queued(event=event, since_ms=self._seams.clock.monotonic_ms())
         log.info("became the controller", controller_epoch=won.epoch, role_was_with=holder.name)
         self._metrics.terms.inc()
         identity = ControllerIdentity(id=self._id, epoch=won.epoch, endpoint=self._endpoint)
@@ -263,13 +272,14 @@ class Controller:
                 state=state,
                 clock=self._seams.clock,
                 snapshot_interval_ms=self._settings.journal_snapshot_interval_seconds * 1000,
+                alive_interval_ms=self._settings.journal_alive_interval_seconds * 1000,
             ),
             counts=self._metrics,
             clock=self._seams.clock,
             settings=self._settings,
             enqueue=self._queue.put,
         )
-        await self._in_term(self._term, event, failover.on_controller_failover)
+        await self._in_term(self._term, taken, failover.on_controller_failover)
 
     async def _resign(self, reason: str, *, hand_over: bool = False) -> None:
         """Ends the term, if there is one: nothing more is sent or answered, and brokers look for another controller."""

@@ -89,6 +89,11 @@ class BalanceDue:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalDue:
+    """It is time to look whether the journal should say that the controller is alive, or have a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
 class FeaturesChanged:
     """`/feature` was written, by us or somebody else, or deleted."""
 
@@ -131,6 +136,7 @@ Event: TypeAlias = (
     | LogDirsFailed
     | ConfigsChanged
     | BalanceDue
+    | JournalDue
     | FeaturesChanged
     | BrokerAnswered
     | RequestReceived

@@ -22,7 +22,7 @@ from controller_core.controller import (
     startup,
     throttles,
 )
-from controller_core.controller.events import IsrChangesNotified
+from controller_core.controller.events import IsrChangesNotified, JournalDue
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
 from controller_core.controller.topics import load_topics, read_topic_names
@@ -57,6 +57,8 @@ async def on_controller_failover(term: Term) -> None:
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
     balance.start_balancing(term)
+    if term.history.is_kept:
+        term.enqueue_later(JournalDue(), term.history.alive_interval_ms)
 
 
 async def _load(term: Term) -> list[TopicPartition]:

@@ -32,6 +32,7 @@ from controller_core.controller.events import (
     Event,
     FeaturesChanged,
     IsrChangesNotified,
+    JournalDue,
     LogDirsFailed,
     PreferredElectionRequested,
     ReassignmentsEnded,
@@ -84,6 +85,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await config_changes.on_configs_changed(term)
         case BalanceDue():
             await balance.on_balance_due(term)
+        case JournalDue():
+            term.enqueue_later(JournalDue(), await term.history.note_alive())
         case FeaturesChanged():
             await features.on_features_changed(term)
         case BrokerAnswered():

@@ -4,6 +4,7 @@ What changed is noticed by the cluster's state itself (`ClusterState.changes`); 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,9 +12,18 @@ import structlog
 
 from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.events import ControllerChanged, Event, RequestReceived, SessionEnded
+from controller_core.controller.events import (
+    BrokerModified,
+    BrokersChanged,
+    ControllerChanged,
+    Event,
+    RequestReceived,
+    SessionEnded,
+)
 from controller_core.controller.request_batch import ControllerIdentity
 from controller_core.journal.batches import (
+    Alive,
+    Batch,
     Committed,
     Context,
     Elected,
@@ -23,11 +33,18 @@ from controller_core.journal.batches import (
     StateCopy,
     TopicCopy,
 )
+from controller_core.journal.changes import Change, Kind
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()
+
+STOPPED: Final = "controller_stopped"
+"""The cause of what no event has caused: the end of a process."""
+BROKER_FAILED: Final = "broker_failed"
+BROKER_RESTARTED: Final = "broker_restarted"
+BROKER_STARTED: Final = "broker_started"
 
 _WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -42,60 +59,105 @@ class History:
     state: ClusterState
     clock: Clock
     snapshot_interval_ms: float
+    alive_interval_ms: float
     _cluster_id: str | None = None
-    _cause: str = "controller_failover"
+    _cause: str = STOPPED
+    _since_ms: float | None = None
+    """When the event that is being handled arrived; None while there is none."""
     _events: int = 0
+    _last_record_ms: float = field(default=0.0)
     _next_snapshot_ms: float = field(default=0.0)
 
-    def begin_event(self, event: Event) -> None:
-        """What is recorded from now on is caused by this event."""
-        self._cause = cause_of(event)
+    @property
+    def is_kept(self) -> bool:
+        """Whether anybody writes a journal."""
+        return self.journal.is_kept
+
+    def begin_event(self, event: Event, since_ms: float) -> None:
+        """What is recorded from now on is caused by this event, which arrived then on the clock's monotonic time."""
+        self._cause, self._since_ms = cause_of(event), since_ms
         self._events += 1
 
     async def begin_term(self) -> None:
         """Records the whole state as it was found; from here on, what changes in it."""
-        if not self.journal.is_kept:
+        if not self.is_kept:
             return
         await self._learn_cluster_id()
-        self.journal.append(Elected(context=self._context()))
+        self._record(Elected(context=self._context()))
         self.state.changes.is_open = True
         self._take_snapshot()
 
     async def end_event(self) -> None:
         """Records what the event has changed, and the whole state when it is time for that."""
-        if not self.state.changes.is_open:
-            return
-        if self._cluster_id is None and self.state.brokers:
-            await self._learn_cluster_id()
-        self._hand_over()
-        if self.journal.wants_snapshot or self.clock.monotonic_ms() >= self._next_snapshot_ms:
-            self._take_snapshot()
+        if self.state.changes.is_open:
+            if self._cluster_id is None and self.state.brokers:
+                await self._learn_cluster_id()
+            self._hand_over()
+            if self.journal.wants_snapshot or self._is_snapshot_due():
+                self._take_snapshot()
+        self._cause, self._since_ms = STOPPED, None
+
+    async def note_alive(self) -> float:
+        """Records that the controller has its role where nothing else was recorded for long, after asking ZooKeeper.
+
+        Returns after how many milliseconds that should be looked at again."""
+        silent_ms = self.clock.monotonic_ms() - self._last_record_ms
+        if silent_ms < self.alive_interval_ms:
+            return self.alive_interval_ms - silent_ms
+        if not self._is_snapshot_due() and await self._has_role():
+            self._record(Alive(context=self._context()))
+        return self.alive_interval_ms
 
     def end_term(self, reason: str) -> None:
         """Records what was changed until the end. What ZooKeeper took and nobody was told, the next snapshot shows."""
         if self.state.changes.is_open:
+            if self._since_ms is None:
+                self._events += 1
             self._hand_over()
             self.state.changes.is_open = False
-            self.journal.append(Resigned(context=self._context(), reason=reason))
+            self._record(Resigned(context=self._context(), reason=reason))
 
     def _hand_over(self) -> None:
         changes = self.state.changes.take()
         if changes:
-            self.journal.append(Committed(context=self._context(), changes=changes))
+            self._cause = _told_by_changes(self._cause, changes)
+            self._record(Committed(context=self._context(), changes=changes))
+
+    def _is_snapshot_due(self) -> bool:
+        return self.clock.monotonic_ms() >= self._next_snapshot_ms
 
     def _take_snapshot(self) -> None:
         self._next_snapshot_ms = self.clock.monotonic_ms() + self.snapshot_interval_ms
-        self.journal.append(Snapshot(context=self._context(), state=copy_of(self.state)))
+        self._record(Snapshot(context=self._context(), state=copy_of(self.state)))
+
+    def _record(self, batch: Batch) -> None:
+        self._last_record_ms = self.clock.monotonic_ms()
+        self.journal.append(batch)
 
     def _context(self) -> Context:
+        took_ms = None if self._since_ms is None else self.clock.monotonic_ms() - self._since_ms
         return Context(
             cluster_id=self._cluster_id,
             controller_id=self.identity.id,
             controller_epoch=self.identity.epoch,
             event_time_us=self.clock.now_ms() * 1000,
+            took_us=None if took_ms is None else int(took_ms * 1000),
             cause=self._cause,
             correlation_id=f"{self.identity.epoch}-{self._events}",
         )
+
+    async def _has_role(self) -> bool:
+        """Whether ZooKeeper says so: somebody holds the role, and nobody came after us, who would have raised the epoch."""
+        epoch, holder = await self.zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
+        if epoch is None or holder is None:
+            return False
+        try:
+            return codecs.decode_controller_epoch(epoch.data) == self.identity.epoch
+        except MalformedZnode as error:
+            log.error(
+                "unreadable controller epoch, the journal does not say that this is the controller", error=str(error)
+            )
+            return False
 
     async def _learn_cluster_id(self) -> None:
         (node,) = await self.zk.read_many([paths.CLUSTER_ID])
@@ -107,14 +169,36 @@ class History:
 
 
 def cause_of(event: Event) -> str:
-    """What the journal calls an event: `brokers_changed`; for a request, the request: `alter_partition`."""
+    """What the journal calls an event: `topics_changed`; for a request, the request: `alter_partition`."""
     match event:
         case ControllerChanged() | SessionEnded():
             return "controller_failover"
         case RequestReceived(request=request):
-            return _WORD_START.sub("_", type(request).__name__.removesuffix("Request")).lower()
+            return cause_of_type(type(request))
         case _:
-            return _WORD_START.sub("_", type(event).__name__).lower()
+            return cause_of_type(type(event))
+
+
+def cause_of_type(happened: type) -> str:
+    """The name of a type of events or requests in the journal's words."""
+    return _WORD_START.sub("_", happened.__name__.removesuffix("Request")).lower()
+
+
+def _told_by_changes(cause: str, changes: Sequence[Change]) -> str:
+    """What brokers did, where the event says only that something happened to them; the worst of several things."""
+    if cause not in _OF_BROKERS:
+        return cause
+    of_brokers = [change for change in changes if change.kind is Kind.BROKER]
+    left = {change.key for change in of_brokers if change.after is None}
+    came = {change.key for change in of_brokers if change.before is None}
+    if left - came:
+        return BROKER_FAILED
+    if left:
+        return BROKER_RESTARTED  # it has a new registration, and nobody saw it without one
+    return BROKER_STARTED if came else cause
+
+
+_OF_BROKERS: Final = (cause_of_type(BrokersChanged), cause_of_type(BrokerModified))
 
 
 def copy_of(state: ClusterState) -> StateCopy:

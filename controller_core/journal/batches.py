@@ -23,6 +23,8 @@ class Context:
     controller_id: BrokerId
     controller_epoch: ControllerEpoch
     event_time_us: int
+    took_us: int | None = None
+    """Since the controller heard of the event; None where nothing arrived that could be timed."""
     cause: str
     correlation_id: str
     """The same for all that one event changed."""
@@ -65,6 +67,20 @@ class Resigned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alive:
+    """The controller still had its role, and had nothing else to record for a while."""
+
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderStarted:
+    """Someone who only looks on began to: what was before it in this epoch, and not recorded, is unknown."""
+
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
     """Changes that ZooKeeper has, in their order."""
 
@@ -88,7 +104,7 @@ class Dropped:
     count: int
 
 
-Batch: TypeAlias = Elected | Resigned | Committed | Snapshot
+Batch: TypeAlias = Elected | Resigned | Alive | RecorderStarted | Committed | Snapshot
 """What the controller hands over."""
 
 

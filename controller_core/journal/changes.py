@@ -18,6 +18,8 @@ class Kind(StrEnum):
 
     CONTROLLER_ELECTED = "controller_elected"
     CONTROLLER_RESIGNED = "controller_resigned"
+    CONTROLLER_ALIVE = "controller_alive"
+    RECORDER_STARTED = "recorder_started"
     BROKER = "broker"
     BROKER_REMOVED = "broker_removed"
     TOPIC = "topic"

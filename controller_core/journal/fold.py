@@ -2,7 +2,8 @@
 
 Before the first snapshot, and from a gap to the next one, the state is not known. At each snapshot it is known in two
 ways, by what was recorded before and by the snapshot itself; both must have the snapshot's checksum, which the controller's
-live state had. Another controller's term begins with a snapshot, and what lies between two terms was recorded by nobody.
+live state had. Another controller's term begins with a snapshot, and what lies between two terms was recorded by nobody;
+nor was what lies before a recorder that only looks on, and began to in the middle of a term.
 """
 
 from collections.abc import Iterable, Iterator
@@ -95,6 +96,8 @@ class _Folding:
         folded.records += 1
         image = self._snapshot if line.snapshot else folded.image
         match line.kind:
+            case Kind.RECORDER_STARTED:
+                self._forget()
             case Kind.SNAPSHOT_STARTED:
                 self._snapshot = Image()
             case Kind.SNAPSHOT_ENDED:

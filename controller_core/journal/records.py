@@ -55,6 +55,7 @@ class Line(BaseModel):
     controller_epoch: int
     seq: int
     event_time_us: int
+    took_us: int | None = None
     kind: str
     cause: str
     correlation_id: str

@@ -11,10 +11,13 @@ import orjson
 
 from controller_core.journal import records
 from controller_core.journal.batches import (
+    Alive,
+    Batch,
     Committed,
     Context,
     Dropped,
     Elected,
+    RecorderStarted,
     Resigned,
     Snapshot,
     StateCopy,
@@ -44,7 +47,7 @@ class Scribe:
     next_seq: int = 0
     _topic_ids: dict[str, TopicId | None] = field(default_factory=dict)
 
-    def lines(self, batch: Elected | Resigned | Committed | Snapshot | Dropped) -> Iterator[bytes]:
+    def lines(self, batch: Batch | Dropped) -> Iterator[bytes]:
         """The lines that a batch comes to, each with its end; all must be asked for before the next batch's."""
         context = batch.context
         if context.controller_epoch != self.epoch:
@@ -55,6 +58,10 @@ class Scribe:
                 yield self._line(context, Kind.CONTROLLER_ELECTED)
             case Resigned():
                 yield self._line(context, Kind.CONTROLLER_RESIGNED, reason=batch.reason)
+            case Alive():
+                yield self._line(context, Kind.CONTROLLER_ALIVE)
+            case RecorderStarted():
+                yield self._line(context, Kind.RECORDER_STARTED)
             case Dropped():
                 yield self._line(context, Kind.GAP, dropped=batch.count)
                 self.next_seq += batch.count - 1
@@ -117,6 +124,7 @@ class Scribe:
             "controller_epoch": context.controller_epoch,
             "seq": seq,
             "event_time_us": context.event_time_us,
+            **({} if context.took_us is None else {"took_us": context.took_us}),
             "kind": kind.value,
             "cause": context.cause,
             "correlation_id": context.correlation_id,

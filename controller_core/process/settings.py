@@ -69,6 +69,9 @@ class ControllerProcessSettings(BaseSettings):
     journal_snapshot_interval_seconds: int = Field(
         default=3600, ge=1, description="How often the whole state is written to it."
     )
+    journal_alive_interval_seconds: int = Field(
+        default=10, ge=1, description="After how long without a record it says that the controller is alive."
+    )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("listen")

@@ -46,6 +46,7 @@ class ProcessSettings:
     remote_log_storage_system_enable: bool = False
     zookeeper_timeout_ms: int = 60_000
     journal_snapshot_interval_seconds: int = 3600
+    journal_alive_interval_seconds: int = 10
 
 
 @dataclass(slots=True)

@@ -1,14 +1,24 @@
 """What the controller does is in its journal, and the fold of the journal is the controller's state."""
 
+import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
+from controller_core.controller.event_queue import EventQueue
+from controller_core.controller.events import BrokersChanged
+from controller_core.controller.history import copy_of
+from controller_core.journal.batches import Context, RecorderStarted, Snapshot
 from controller_core.journal.changes import Changes, Kind, Tracked
+from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record
 from controller_core.journal.records import Line
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.zk import paths
+from controller_core.zk.session import Delete
 from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import tp
+from tests.unit.controller.harness import Cluster, tp
 from tests.unit.controller.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
@@ -31,7 +41,7 @@ async def test_a_failed_leader_is_recorded_with_cause_epochs_and_version() -> No
         state = cluster.state(tp("orders"))
         last = lines(journal, Kind.LEADERSHIP)[-1]
         assert (last.topic, last.topic_id, last.partition) == ("orders", str(topic_id), 0)
-        assert last.cause == "brokers_changed"
+        assert last.cause == "broker_failed"
         assert last.delta is not None
         assert last.delta.partition_epoch == state.partition_epoch
         assert last.delta.state_controller_epoch is None, "the same controller decided before"
@@ -109,6 +119,135 @@ async def test_each_controller_begins_a_sequence_of_its_own_with_a_snapshot() ->
         assert [line.seq for line in elected] == [0, 0]
         assert elected[1].controller_epoch == elected[0].controller_epoch + 1
         assert [line.reason for line in lines(journal, Kind.CONTROLLER_RESIGNED)] == ["the process is stopping"]
+
+
+@pytest.mark.parametrize(
+    ("act", "cause"),
+    [
+        (lambda cluster: cluster.kill_broker(1), "broker_failed"),
+        (lambda cluster: cluster.bounce_broker(1), "broker_restarted"),
+        (lambda cluster: cluster.start_broker(3), "broker_started"),
+        (lambda cluster: [cluster.bounce_broker(1), cluster.kill_broker(2)], "broker_failed"),
+    ],
+    ids=["killed", "bounced", "started", "bounced and killed"],
+)
+async def test_what_brokers_did_is_the_cause(act: Callable[[Cluster], object], cause: str) -> None:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1, 2)
+        await cluster.serve()
+        cluster.create_topic("orders", [1, 2])
+        await cluster.settle()
+        seen = len(journal.entries())
+        act(cluster)
+        await cluster.settle()
+        after = [entry.line for entry in journal.entries()[seen:] if isinstance(entry, Record)]
+        assert after
+        assert {line.cause for line in after} == {cause}
+
+
+async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1)
+        await cluster.serve()
+        assert lines(journal, Kind.CONTROLLER_ALIVE) == []
+        await cluster.settle(passing_ms=35_000)
+        alive = lines(journal, Kind.CONTROLLER_ALIVE)
+        assert {later.event_time_us - before.event_time_us for before, later in pairwise(alive)} == {10_000_000}
+        assert {line.cause for line in alive} == {"journal_due"}
+        later = asyncio.create_task(cluster.clock.sleep_ms(4_000))
+        await cluster.settle(passing_ms=5_000)
+        assert later.done()
+        cluster.start_broker(2)
+        await cluster.settle(passing_ms=11_000)
+        (next_alive,) = lines(journal, Kind.CONTROLLER_ALIVE)[len(alive) :]
+        assert next_alive.event_time_us - alive[-1].event_time_us == 14_000_000, "the start was a record, too"
+        assert_history_comes_to(cluster.active.term.state, journal)
+
+
+async def test_a_controller_that_has_lost_its_role_is_not_declared_alive() -> None:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1)
+        process = await cluster.serve()
+        term = process.term
+        await cluster.settle(passing_ms=12_000)
+        seen = len(lines(journal, Kind.CONTROLLER_ALIVE))
+        assert seen == 1
+        cluster.write(Delete(path=paths.CONTROLLER))
+        cluster.clock.pass_to_next(cluster.clock.monotonic_ms() + 60_000)
+        await term.history.note_alive()
+        assert len(lines(journal, Kind.CONTROLLER_ALIVE)) == seen
+
+
+async def test_an_idle_cluster_has_its_snapshots_in_time() -> None:
+    async with simulated_cluster() as cluster:
+        cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=60)
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1)
+        await cluster.serve()
+        taken = len(lines(journal, Kind.SNAPSHOT_ENDED))
+        await cluster.settle(passing_ms=200_000)
+        assert len(lines(journal, Kind.SNAPSHOT_ENDED)) == taken + 3
+        assert assert_history_comes_to(cluster.active.term.state, journal).proven == taken + 2
+
+
+async def test_a_record_says_how_long_the_controller_took() -> None:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1, 2)
+        process = await cluster.serve()
+        queue = EventQueue(cluster.clock)
+        queue.put(BrokersChanged())
+        heard_us = cluster.clock.now_ms() * 1000
+        await cluster.settle(passing_ms=12_000)
+        queued = await queue.next()
+        history = process.term.history
+        history.begin_event(queued.event, queued.since_ms)
+        process.term.state.brokers.pop(BrokerId(2))
+        await history.end_event()
+        last = lines(journal, Kind.BROKER_REMOVED)[-1]
+        assert last.took_us is not None
+        assert last.took_us > 0
+        assert last.event_time_us - last.took_us == heard_us
+
+
+async def test_the_end_of_a_process_is_no_late_part_of_its_last_event() -> None:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1)
+        process = await cluster.serve()
+        await cluster.settle()
+        before = journal.entries()[-1]
+        await process.stop()
+        (end,) = lines(journal, Kind.CONTROLLER_RESIGNED)
+        assert (end.cause, end.took_us) == ("controller_stopped", None)
+        assert isinstance(before, Record)
+        assert end.correlation_id != before.line.correlation_id
+
+
+async def test_what_was_before_a_recorder_is_unknown_until_a_snapshot() -> None:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1)
+        await cluster.serve()
+        elected = lines(journal, Kind.CONTROLLER_ELECTED)[0]
+        context = Context(
+            cluster_id="test",
+            controller_id=BrokerId(elected.controller_id),
+            controller_epoch=ControllerEpoch(elected.controller_epoch),
+            event_time_us=1,
+            cause="recorder_started",
+            correlation_id="r",
+            is_inferred=True,
+        )
+        journal.append(RecorderStarted(context=context))
+        folded = fold(journal.entries())
+        assert (folded.image, folded.gaps, folded.findings) == (None, [], [])
+        assert lines(journal, Kind.RECORDER_STARTED)[0].inferred
+        journal.append(Snapshot(context=context, state=copy_of(cluster.active.term.state)))
+        assert_history_comes_to(cluster.active.term.state, journal)
 
 
 def test_ways_to_change_that_would_not_be_noticed_do_not_exist() -> None:

@@ -1,15 +1,51 @@
 """The description of the schema names all that there is."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from controller_core.controller import history
+from controller_core.controller.events import ControllerChanged, Event, RequestReceived, SessionEnded
 from controller_core.journal.changes import Kind
 from controller_core.journal.records import Delta, Line
+from controller_core.process.run import SERVED_APIS
 
 DESCRIPTION = (Path(__file__).resolve().parents[3] / "docs" / "journal.md").read_text()
+
+CAUSES = DESCRIPTION.split("## Causes\n")[1].split("\n## ")[0]
+NOT_BY_THEIR_NAMES = (ControllerChanged, SessionEnded, RequestReceived)
+HAPPENED = [event for event in get_args(Event) if event not in NOT_BY_THEIR_NAMES]
 
 
 @pytest.mark.parametrize("name", [*Line.model_fields, *Delta.model_fields, *Kind])
 def test_every_field_and_kind_is_described(name: str) -> None:
     assert f"`{name}`" in DESCRIPTION
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        history.cause_of(ControllerChanged()),
+        history.STOPPED,
+        history.BROKER_FAILED,
+        history.BROKER_RESTARTED,
+        history.BROKER_STARTED,
+        *map(history.cause_of_type, HAPPENED),
+        *(history.cause_of_type(api.versions.newest) for api in SERVED_APIS),
+    ],
+)
+def test_every_cause_is_described(cause: str) -> None:
+    assert f"`{cause}`" in CAUSES
+
+
+def test_the_table_of_causes_has_no_others() -> None:
+    described = {line.split("`")[1] for line in CAUSES.splitlines() if line.startswith("| `")}
+    assert described == {
+        history.cause_of(SessionEnded()),
+        history.STOPPED,
+        history.BROKER_FAILED,
+        history.BROKER_RESTARTED,
+        history.BROKER_STARTED,
+        *map(history.cause_of_type, HAPPENED),
+    }
