@@ -4,15 +4,17 @@ They are served by the event loop that handles the events: the metrics are read 
 of one, and a loop that hangs fails its probe.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 
-async def serve_metrics(host: str, port: int, registry: CollectorRegistry) -> Callable[[], Awaitable[None]]:
-    """Begins to serve; returns what stops it. Raises `OSError` where the port is taken."""
+async def serve_metrics(
+    host: str, port: int, registry: CollectorRegistry, further: Iterable[web.RouteDef] = ()
+) -> Callable[[], Awaitable[None]]:
+    """Begins to serve, and `further` routes as well; returns what stops it. Raises `OSError` where the port is taken."""
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -21,7 +23,7 @@ async def serve_metrics(host: str, port: int, registry: CollectorRegistry) -> Ca
         return web.Response(text="ok\n")
 
     application = web.Application()
-    application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz)])
+    application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), *further])
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, host, port).start()

@@ -18,6 +18,7 @@ from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
 from controller_core.process.http import serve_metrics
 from controller_core.process.journal import CLOSE_TIMEOUT_S, open_journal
+from controller_core.process.journal_http import journal_routes
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.wire.listener import Listener
@@ -53,7 +54,8 @@ async def run_controller(
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
-            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry)
+            routes = journal_routes(settings.journal_directory) if settings.journal_directory else []
+            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
         await _until_signalled(controller)
 

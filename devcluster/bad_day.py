@@ -1,0 +1,227 @@
+"""A bad day, made on purpose, and the report of it: six brokers in three racks, and everything happens to them.
+
+`make demo-history` runs it: brokers are killed and paused, partitions move, one gets an unclean leader, the controller
+itself is killed. Then `kontroller history` takes the journal in, audits it and writes the report, which is opened where
+there is a browser. It exits with 1 if the history misses what was done.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from devcluster.demo.stage import Stage
+from devcluster.fill import fill_cache
+from devcluster.kafka import KafkaCluster
+from devcluster.kontroller import ControllerProcess, run_command
+from devcluster.processes import StartError, ending_on_sigterm
+from devcluster.run_folder import RunFolder, run_folder
+from devcluster.toolchain import BuildError, MissingToolError
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import ZooKeeper
+
+RACKS = ("a", "b", "c", "a", "b", "c")
+GUARDED = {"min.insync.replicas": "2"}
+UNGUARDED = {"unclean.leader.election.enable": "true"}
+TOPICS: dict[str, tuple[list[list[int]], dict[str, str]]] = {
+    "shop.orders": ([[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 6], [5, 6, 1], [6, 1, 2]], GUARDED),
+    "shop.payments": ([[2, 3, 1], [3, 1, 2], [5, 4, 6], [6, 5, 4]], GUARDED),
+    "web.clicks": ([[4, 6], [2, 5], [1, 3]], UNGUARDED),
+    "audit.trail": ([[3, 5, 1], [5, 1, 3]], {}),
+}
+FOLLOWER_LAG_MS = 2_000
+PAUSES, PAUSE_S = 3, 4.0
+"""Longer than a follower may lag behind, shorter than a broker's session with ZooKeeper."""
+COMMAND_TIMEOUT_S = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """The cluster that has it, and where it is told."""
+
+    stage: Stage
+    kafka: KafkaCluster
+    controller: ControllerProcess
+    znodes: ClusterZnodes
+
+    def await_recovery(self) -> None:
+        self.stage.await_(self._is_well, "every replica is in sync", deadline_s=120)
+
+    def _is_well(self) -> bool:
+        present = {topic: self.znodes.partitions(topic) for topic in TOPICS}
+        return all(self.znodes.is_served(topic, list(partitions)) for topic, partitions in present.items())
+
+
+def main() -> int:
+    """Has the day and tells it; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="make demo-history", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--output", type=Path, default=Path("bad-day"), help="a folder for the report")
+    output: Path = parser.parse_args().output.resolve()
+    fill_cache()
+    stage = Stage()
+    with ending_on_sigterm(), run_folder("bad-day") as folder:
+        journal = folder.data("journal")
+        with running_day(stage, folder, journal) as day:
+            lose_a_broker(day)
+            lose_a_rack(day)
+            move_partitions(day)
+            elect_uncleanly(day)
+            pause_a_broker(day)
+            lose_the_controller(day)
+            delete_a_topic(day)
+            day.controller.stop()
+        tell(stage, journal, folder.data("history"), output)
+    report = output / "report.html"
+    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(report.as_uri())
+    return stage.close([f"The report of the day: {report.as_uri()}"])
+
+
+@contextmanager
+def running_day(stage: Stage, folder: RunFolder, journal: Path) -> Iterator[Day]:
+    """Six unmodified brokers under a controller that keeps a journal, and the topics."""
+    stage.step(
+        "Morning", "ZooKeeper, six Apache Kafka 3.9.1 brokers in three racks, and our controller with a journal."
+    )
+    settings = {"journal_directory": str(journal), "journal_alive_interval_seconds": 1}
+    properties = {"replica.lag.time.max.ms": FOLLOWER_LAG_MS}
+    with (
+        ZooKeeper(folder) as zookeeper,
+        KafkaCluster(folder, zookeeper, brokers=6, racks=RACKS, properties=properties) as kafka,
+        ControllerProcess(folder, kafka.zookeeper_connect, settings=settings) as controller,
+        zookeeper.client() as client,
+    ):
+        day = Day(stage=stage, kafka=kafka, controller=controller, znodes=ClusterZnodes(client))
+        for topic, (replicas, config) in TOPICS.items():
+            day.znodes.create_topic(topic, replicas, config)
+        stage.say(f"{len(TOPICS)} topics: {', '.join(TOPICS)}")
+        day.await_recovery()
+        yield day
+
+
+def lose_a_broker(day: Day) -> None:
+    day.stage.step("Broker 2 is killed", "Its partitions get other leaders when its session with ZooKeeper ends.")
+    day.kafka.broker(2).kill()
+    day.stage.await_(lambda: 2 not in leaders(day), "it leads nothing any more")
+    day.kafka.broker(2).start()
+    day.await_recovery()
+
+
+def lose_a_rack(day: Day) -> None:
+    day.stage.step(
+        "Rack b goes: brokers 2 and 5", "Topics that need two in-sync replicas refuse writes where one is left."
+    )
+    for broker in (2, 5):
+        day.kafka.broker(broker).kill()
+    day.stage.await_(lambda: not {2, 5} & leaders(day), "neither leads any more")
+    for broker in (2, 5):
+        day.kafka.broker(broker).start()
+    day.await_recovery()
+
+
+def move_partitions(day: Day) -> None:
+    day.stage.step(
+        "Three partitions of shop.orders move", "A reassignment, as kafka-reassign-partitions.sh asks for it."
+    )
+    targets = {("shop.orders", 0): [4, 5, 6], ("shop.orders", 1): [5, 6, 1], ("shop.orders", 2): [6, 1, 2]}
+    day.znodes.reassign(targets)
+    day.stage.await_(
+        lambda: all(day.znodes.assigned(*partition) == target for partition, target in targets.items()),
+        "they are where they should be",
+    )
+    day.await_recovery()
+
+
+def elect_uncleanly(day: Day) -> None:
+    day.stage.step(
+        "web.clicks-0 loses both its replicas, and only the stale one returns",
+        "The topic allows unclean leaders: availability, paid for with data.",
+    )
+    day.kafka.broker(6).kill()
+    day.stage.await_(lambda: day.znodes.isr("web.clicks", 0) == [4], "4 alone is in sync")
+    day.kafka.broker(4).kill()
+    day.stage.await_(lambda: day.znodes.leader("web.clicks", 0) == -1, "nobody leads")
+    day.kafka.broker(6).start()
+    day.stage.await_(lambda: day.znodes.leader("web.clicks", 0) == 6, "6 leads, uncleanly")
+    day.kafka.broker(4).start()
+    day.await_recovery()
+
+
+def pause_a_broker(day: Day) -> None:
+    day.stage.step(
+        "Broker 1 hangs again and again", "Too slow to stay in sync, too alive to be given up: a flapping replica."
+    )
+    for _ in range(PAUSES):
+        day.kafka.broker(1).pause()
+        try:
+            time.sleep(PAUSE_S)  # the pause itself is what happens, nothing is waited for
+        finally:
+            day.kafka.broker(1).resume()
+        day.await_recovery()
+
+
+def lose_the_controller(day: Day) -> None:
+    day.stage.step("The controller is killed", "Nobody records until it is back: the history calls that time unknown.")
+    day.controller.kill()
+    day.stage.await_(lambda: day.znodes.controller() in day.kafka.brokers, "a Kafka broker is the controller")
+    day.controller.restart_whole()
+    day.await_recovery()
+
+
+def delete_a_topic(day: Day) -> None:
+    day.stage.step("audit.trail is deleted", "Its partitions count as available until then, and not at all afterwards.")
+    day.znodes.mark_for_deletion("audit.trail")
+    day.stage.await_(lambda: not day.znodes.partitions("audit.trail"), "it is gone")
+
+
+def leaders(day: Day) -> set[int]:
+    return {day.znodes.leader(topic, partition) for topic in TOPICS for partition in day.znodes.partitions(topic)}
+
+
+def tell(stage: Stage, journal: Path, history: Path, output: Path) -> None:
+    """What the history says of the day, and whether it is what was done."""
+    stage.step("Evening", "The journal becomes a history; the history is audited and told.")
+    run(stage, "ingest", "--journal", str(journal), "--history", str(history))
+    audited = run(stage, "audit", "--history", str(history))
+    stage.expect(audited.returncode == 0, "the audit finds no violation of the controller's invariants")
+    run(stage, "report", "--history", str(history), "--output", str(output))
+    stage.expect((output / "report.html").exists(), "there is a report")
+    stage.expect(_unclean(output) == {("web.clicks", 0, 6)}, "it knows of the unclean leader")
+    lost = {int(row["broker"]) for row in _rows(output, "failovers") if row["moved"]}
+    stage.expect({2, 5} <= lost, f"it knows the failovers, of brokers {sorted(lost)}")
+    moved = [row for row in _rows(output, "reassignments") if row["outcome"] == "done"]
+    stage.expect(len(moved) == len(TOPICS["shop.orders"][0]) // 2, f"it knows {len(moved)} reassignments")
+    flaps = sum(int(row["flaps"]) for row in _rows(output, "isr_flaps_daily") if row["broker"] == 1)
+    stage.expect(flaps >= PAUSES, f"it counts {flaps} times that broker 1 fell out of sync and came back")
+    unknown_s = sum(float(row["unknown_seconds"]) for row in _rows(output, "availability_daily"))
+    stage.expect(unknown_s > 0, f"it calls {unknown_s:.0f} s of partitions' time unknown")
+
+
+def run(stage: Stage, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = run_command("history", *arguments, timeout_s=COMMAND_TIMEOUT_S)
+    stage.show(f"kontroller history {' '.join(arguments)}", done.stdout + (done.stderr if done.returncode else ""))
+    return done
+
+
+def _unclean(output: Path) -> set[tuple[str, int, int]]:
+    return {(row["topic"], row["partition"], row["leader"]) for row in _rows(output, "unclean_elections")}
+
+
+def _rows(output: Path, table: str) -> list[dict[str, Any]]:
+    path = output / "tables" / f"{table}.json"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (BuildError, MissingToolError, StartError) as error:
+        sys.exit(str(error))
