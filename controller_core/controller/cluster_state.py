@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller_core.journal.changes import Changes, Kind, collection
+from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     NO_EPOCH,
@@ -84,12 +85,16 @@ class ClusterState:
         self.is_loaded = False
         """Whether everything has been read: what is not here until then may exist."""
         self.changes = Changes()
-        """What changed of all that the journal knows: brokers, topics, partitions, features."""
+        """What changed of all that the journal knows: brokers, topics, partitions, features, configurations."""
         noted_by = self.changes if is_journaled else None
         self.brokers: dict[BrokerId, Broker] = collection(Kind.BROKER, noted_by)
         self.shutting_down: set[BrokerId] = set()
         self.topics: dict[TopicName, Topic] = collection(Kind.TOPIC, noted_by)
         self.states: dict[TopicPartition, PartitionState] = collection(Kind.LEADERSHIP, noted_by)
+        self.topic_configs: dict[TopicName, RecordedConfig] = collection(Kind.TOPIC_CONFIG, noted_by)
+        """Of those topics that have any; filled only where a journal is kept, as `broker_configs`."""
+        self.broker_configs: dict[BrokerId | None, RecordedConfig] = collection(Kind.BROKER_CONFIG, noted_by)
+        """Of those brokers that have any; None is the default of all of them."""
         self.partition_status: dict[TopicPartition, PartitionStatus] = {}
         self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
@@ -174,6 +179,7 @@ class ClusterState:
             self.partition_status.pop(topic_partition, None)
             self.reassignments.pop(topic_partition, None)
         self.deletions.pop(name, None)
+        self.topic_configs.pop(name, None)
         topic = self.topics.pop(name)
         if topic.topic_id is not None:
             self._names.pop(topic.topic_id, None)

@@ -1,4 +1,5 @@
 """Configurations change, and one of them concerns the controller: whether a topic allows unclean leader elections.
+The journal records some more.
 
 Whoever changes a configuration leaves a sequential notification; others remove it after a while. A partition that waits
 for its in-sync replicas gets a leader when its topic is told that it may have another one.
@@ -10,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller import partition_machine, topic_configs
+from controller_core.controller import partition_machine, recorded_configs, topic_configs
 from controller_core.controller.cluster_state import NO_CONFIG_CHANGE
 from controller_core.controller.events import ConfigsChanged
 from controller_core.controller.term import Term
@@ -44,6 +45,7 @@ async def on_configs_changed(term: Term) -> None:
             changed.update((codecs.decode_config_change(node.data),) if node else ())
         except MalformedZnode as error:
             log.error("unreadable configuration notification skipped", path=path, error=str(error))
+    await recorded_configs.refresh(term, [f"{paths.CONFIG}/{entity}" for entity in sorted(changed)])
     await _elect(term, changed)
 
 

@@ -19,6 +19,7 @@ from controller_core.controller import (
     reassignment,
     reassignment_drop,
     reassignment_requests,
+    recorded_configs,
     startup,
     throttles,
 )
@@ -70,6 +71,7 @@ async def _load(term: Term) -> list[TopicPartition]:
     for broker in (await brokers.read_live_brokers(term)).values():
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)
+    await recorded_configs.load_of_brokers(term)
     znodes = await load_topics(term, await read_topic_names(term))
     term.state.states.update(await read_states(term.zk, term.state.all_partitions()))
     await deletion.load_deletions(term)

@@ -208,5 +208,10 @@ def copy_of(state: ClusterState) -> StateCopy:
         for name, topic in state.topics.items()
     }
     return StateCopy(
-        brokers=dict(state.brokers), topics=topics, states=dict(state.states), features=state.finalized_features
+        brokers=dict(state.brokers),
+        topics=topics,
+        states=dict(state.states),
+        features=state.finalized_features,
+        topic_configs=dict(state.topic_configs),
+        broker_configs=dict(state.broker_configs),
     )

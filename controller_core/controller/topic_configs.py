@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import structlog
 
+from controller_core.controller import recorded_configs
 from controller_core.controller.term import Term
 from controller_core.model.ids import TopicName
 from controller_core.zk import codecs, paths
@@ -26,7 +27,10 @@ async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> 
         return set()
     defaults = [paths.broker_config(term.identity.id), paths.broker_config(None)]
     topic_paths = [paths.topic_config(name) for name in names]
-    own, cluster, *nodes = await term.zk.read_many([*defaults, *topic_paths])
+    read = [*defaults, *topic_paths]
+    own, cluster, *nodes = found = await term.zk.read_many(read)
+    for path, node in zip(read, found, strict=True):
+        recorded_configs.note(term, path, node)
     by_default = _said(defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
     by_default = _said(defaults[0], own, default=by_default)
     allowed = (_said(path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))

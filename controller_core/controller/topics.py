@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import structlog
 
-from controller_core.controller import partition_machine, reassignment, replica_machine, startup
+from controller_core.controller import partition_machine, reassignment, recorded_configs, replica_machine, startup
 from controller_core.controller.events import (
     ReassignmentsEnded,
     ReassignmentsRequested,
@@ -161,6 +161,7 @@ async def load_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName
         for partition, assignment in content.partitions.items():
             term.state.set_assignment(TopicPartition(name, partition), assignment)
             reassignment.note_running(term, TopicPartition(name, partition), assignment)
+    await recorded_configs.load_of_topics(term, contents)
     return {name: znodes[name] for name in contents}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from controller_core.journal.changes import Change
+from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
@@ -49,6 +50,10 @@ class StateCopy:
     topics: Mapping[TopicName, TopicCopy] = field(default_factory=dict)
     states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     features: FinalizedFeatures | None = None
+    topic_configs: Mapping[TopicName, RecordedConfig] = field(default_factory=dict)
+    """Of those topics that have overrides which are recorded."""
+    broker_configs: Mapping[BrokerId | None, RecordedConfig] = field(default_factory=dict)
+    """As `topic_configs`; None is the default of all brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,10 @@ class Kind(StrEnum):
     LEADERSHIP_REMOVED = "leadership_removed"
     FEATURES = "features"
     FEATURES_REMOVED = "features_removed"
+    TOPIC_CONFIG = "topic_config"
+    TOPIC_CONFIG_REMOVED = "topic_config_removed"
+    BROKER_CONFIG = "broker_config"
+    BROKER_CONFIG_REMOVED = "broker_config_removed"
     SNAPSHOT_STARTED = "snapshot_started"
     SNAPSHOT_ENDED = "snapshot_ended"
     GAP = "gap"
@@ -41,6 +45,8 @@ REMOVED = {
     Kind.ASSIGNMENT: Kind.ASSIGNMENT_REMOVED,
     Kind.LEADERSHIP: Kind.LEADERSHIP_REMOVED,
     Kind.FEATURES: Kind.FEATURES_REMOVED,
+    Kind.TOPIC_CONFIG: Kind.TOPIC_CONFIG_REMOVED,
+    Kind.BROKER_CONFIG: Kind.BROKER_CONFIG_REMOVED,
 }
 """What each kind of entry is called when it is gone."""
 

@@ -28,6 +28,9 @@ class Image:
     assignments: dict[PartitionKey, Fields] = field(default_factory=dict)
     leaderships: dict[PartitionKey, Fields] = field(default_factory=dict)
     features: Fields | None = None
+    topic_configs: dict[str, Fields] = field(default_factory=dict)
+    broker_configs: dict[int | None, Fields] = field(default_factory=dict)
+    """By broker; None is the default of all of them."""
 
     def texts(self) -> Iterator[str]:
         """Each entry as text, for the checksum."""
@@ -41,6 +44,10 @@ class Image:
             yield records.assignment_text(topic, partition, fields)
         for (topic, partition), fields in self.leaderships.items():
             yield records.leadership_text(topic, partition, fields)
+        for topic, fields in self.topic_configs.items():
+            yield records.topic_config_text(topic, fields)
+        for some_broker, fields in self.broker_configs.items():
+            yield records.broker_config_text(some_broker, fields)
 
     def checksum(self) -> int:
         return records.checksum(self.texts())
@@ -153,6 +160,10 @@ def _apply(image: Image, line: Line) -> str | None:
             case Kind.LEADERSHIP | Kind.LEADERSHIP_REMOVED:
                 key = _given(line.topic), _given(line.partition)
                 _set(image.leaderships, key, delta, line.kind == Kind.LEADERSHIP, _LEADERSHIP)
+            case Kind.TOPIC_CONFIG | Kind.TOPIC_CONFIG_REMOVED:
+                _set(image.topic_configs, _given(line.topic), delta, line.kind == Kind.TOPIC_CONFIG, _CONFIG)
+            case Kind.BROKER_CONFIG | Kind.BROKER_CONFIG_REMOVED:
+                _set(image.broker_configs, line.broker, delta, line.kind == Kind.BROKER_CONFIG, _CONFIG)
     except KeyError as error:
         return f"a {line.kind} record of what is not known, or that lacks a field: {error}"
     return None
@@ -162,6 +173,7 @@ _FEATURES = ("finalized_features", "features_epoch")
 _BROKER = ("broker_epoch", "endpoints", "supported_features")
 _ASSIGNMENT = ("replicas", "adding", "removing", "origin_order")
 _LEADERSHIP = ("leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch")
+_CONFIG = ("config",)
 
 _Key = TypeVar("_Key")
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from controller_core.journal.changes import Kind
+from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
 
@@ -42,6 +43,7 @@ class Delta(BaseModel):
     supported_features: dict[str, list[int]] | None = None
     finalized_features: dict[str, int] | None = None
     features_epoch: int | None = None
+    config: dict[str, str] | None = None
 
 
 class Line(BaseModel):
@@ -90,6 +92,9 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.LEADERSHIP: ("topic", "partition", "delta"),
     Kind.LEADERSHIP_REMOVED: ("topic", "partition"),
     Kind.FEATURES: ("delta",),
+    Kind.TOPIC_CONFIG: ("topic", "delta"),
+    Kind.TOPIC_CONFIG_REMOVED: ("topic",),
+    Kind.BROKER_CONFIG: ("delta",),
     Kind.SNAPSHOT_ENDED: ("entries", "checksum"),
     Kind.GAP: ("dropped",),
 }
@@ -131,6 +136,10 @@ def features_fields(finalized: FinalizedFeatures) -> Fields:
     return {"finalized_features": dict(sorted(finalized.features.items())), "features_epoch": finalized.epoch}
 
 
+def config_fields(config: RecordedConfig) -> Fields:
+    return {"config": config}
+
+
 def changed_fields(before: Fields | None, after: Fields) -> Fields:
     """Those that differ; all of them where there was nothing before."""
     if before is None:
@@ -168,9 +177,21 @@ def features_text(fields: Fields) -> str:
     return f"features|{fields['features_epoch']}|{features}"
 
 
+def topic_config_text(topic: str, fields: Fields) -> str:
+    return f"topic_config|{topic}|{_overrides(fields)}"
+
+
+def broker_config_text(broker: int | None, fields: Fields) -> str:
+    return f"broker_config|{'' if broker is None else broker}|{_overrides(fields)}"
+
+
 def checksum(texts: Iterable[str]) -> int:
     """The sum of the CRC-32 of each entry's text in UTF-8, modulo 2^63; the order does not matter."""
     return sum(zlib.crc32(text.encode()) for text in texts) % _LIMIT
+
+
+def _overrides(fields: Fields) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(fields["config"].items()))
 
 
 def _list(values: Iterable[object]) -> str:

@@ -33,6 +33,8 @@ _FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
     Kind.ASSIGNMENT: records.assignment_fields,
     Kind.LEADERSHIP: records.leadership_fields,
     Kind.FEATURES: records.features_fields,
+    Kind.TOPIC_CONFIG: records.config_fields,
+    Kind.BROKER_CONFIG: records.config_fields,
 }
 
 _TOLD_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES)
@@ -85,7 +87,7 @@ class Scribe:
 
     def _key(self, change: Change) -> Fields:
         match change.kind:
-            case Kind.BROKER:
+            case Kind.BROKER | Kind.BROKER_CONFIG:
                 return {"broker": change.key}
             case Kind.TOPIC:
                 topic_id = (change.after or change.before).topic_id
@@ -96,6 +98,8 @@ class Scribe:
                 return {"topic": change.key, "topic_id": topic_id}
             case Kind.ASSIGNMENT | Kind.LEADERSHIP:
                 return self._partition_key(change.key)
+            case Kind.TOPIC_CONFIG:
+                return {"topic": change.key, "topic_id": self._topic_ids.get(change.key)}
             case _:
                 return {}
 
@@ -147,6 +151,10 @@ def entry_text(kind: Kind, key: Fields, fields: Fields) -> str:
             return records.assignment_text(key["topic"], key["partition"], fields)
         case Kind.LEADERSHIP:
             return records.leadership_text(key["topic"], key["partition"], fields)
+        case Kind.TOPIC_CONFIG:
+            return records.topic_config_text(key["topic"], fields)
+        case Kind.BROKER_CONFIG:
+            return records.broker_config_text(key["broker"], fields)
         case _:
             return records.features_text(fields)
 
@@ -163,6 +171,10 @@ def _entries(state: StateCopy) -> Iterator[Change]:
             yield Change(Kind.ASSIGNMENT, TopicPartition(name, partition), None, assignment)
     for topic_partition, leadership in state.states.items():
         yield Change(Kind.LEADERSHIP, topic_partition, None, leadership)
+    for topic_name, config in state.topic_configs.items():
+        yield Change(Kind.TOPIC_CONFIG, topic_name, None, config)
+    for broker_id, config in state.broker_configs.items():
+        yield Change(Kind.BROKER_CONFIG, broker_id, None, config)
 
 
 def _is_unclean(change: Change) -> bool:

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from structlog.testing import capture_logs
 
 from controller_core.controller.cluster_state import ClusterState
+from controller_core.journal import configs
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicName, TopicPartition
-from controller_core.zk import paths
+from controller_core.zk import codecs, paths
 from tests.unit.controller.harness import Cluster
 
 SURPRISES = ("unexpected error, resigning", "illegal transition refused", "control request dropped, it cannot be sent")
@@ -138,6 +139,24 @@ def assert_no_log_is_nobodys(cluster: Cluster) -> None:
             assert state.has(partition), f"broker {broker_id} keeps {partition}, which does not exist"
             assert broker_id in state.known_replicas(partition), f"broker {broker_id} keeps {partition}"
             assert topic_id == state.topics[partition.topic].topic_id, f"{partition}@{broker_id} is of another topic"
+
+
+def assert_configs_are_recorded(cluster: Cluster) -> None:
+    """What the controller keeps for the journal is what ZooKeeper says of topics that there are, and of brokers."""
+
+    def overrides(path: str, names: frozenset[str]) -> dict[str, str]:
+        node = cluster.zk.tree.read(path)
+        return dict(configs.recorded(codecs.decode_config(node.data), names)) if node else {}
+
+    state = cluster.active.term.state
+    topics = {name: overrides(paths.topic_config(name), configs.TOPIC_CONFIGS) for name in state.topics}
+    assert state.topic_configs == {name: config for name, config in topics.items() if config}
+    ids = {
+        None if name == paths.DEFAULT_ENTITY else BrokerId(int(name))
+        for name in cluster.zk.tree.children(paths.BROKER_CONFIGS) or ()
+    }
+    brokers = {broker: overrides(paths.broker_config(broker), configs.BROKER_CONFIGS) for broker in ids}
+    assert state.broker_configs == {broker: config for broker, config in brokers.items() if config}
 
 
 def _assert_nothing_else_is_known(cluster: Cluster, state: ClusterState) -> None:

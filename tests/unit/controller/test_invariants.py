@@ -18,7 +18,12 @@ from structlog.testing import capture_logs
 from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import paths
-from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_no_surprises, assert_sound
+from tests.unit.controller.checks import (
+    assert_configs_are_recorded,
+    assert_no_log_is_nobodys,
+    assert_no_surprises,
+    assert_sound,
+)
 from tests.unit.controller.harness import Cluster, alter_reassignments, tp
 from tests.unit.controller.process import Life
 from tests.unit.controller.virtual_time import until_quiet
@@ -26,6 +31,7 @@ from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 BROKERS: Final = (1, 2, 3, 4, 5)
 TOPICS: Final = ("clean", "unclean", "other")
+UNCLEAN: Final = {"unclean.leader.election.enable": "true"}
 CLEAN: Final = {name: name != "unclean" for name in TOPICS}
 
 brokers = st.sampled_from(BROKERS)
@@ -208,7 +214,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule(name=topics, replicas=st.lists(replica_lists, min_size=1, max_size=3), rest=st.booleans())
     def create_topic_or_grow_it(self, name: str, replicas: list[list[int]], rest: bool) -> None:
         async def act() -> None:
-            config = {"unclean.leader.election.enable": "true"} if not CLEAN[name] else None
+            config = UNCLEAN if not CLEAN[name] else None
             if not self.cluster.exists(paths.topic(TopicName(name))):
                 self.cluster.create_topic(name, *replicas, config=config)
             elif len(self.cluster.topic(name).partitions) < 4:
@@ -251,6 +257,25 @@ class ClusterMachine(RuleBasedStateMachine):
         async def act() -> None:
             if not self.cluster.exists(paths.delete_topic(TopicName(name))):
                 self.cluster.request_deletion(name)
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(name=topics, replicas=st.integers(1, 3), rest=st.booleans())
+    def alter_topic_config(self, name: str, replicas: int, rest: bool) -> None:
+        async def act() -> None:
+            if self.cluster.exists(paths.topic(TopicName(name))):
+                own = {} if CLEAN[name] else UNCLEAN
+                self.cluster.alter_config(f"topics/{name}", {**own, "min.insync.replicas": str(replicas)})
+
+        self.run(act())
+        self.do(rest=rest)
+
+    @rule(number=st.none() | brokers, rate=st.none() | st.integers(1, 9), rest=st.booleans())
+    def alter_broker_config(self, number: int | None, rate: int | None, rest: bool) -> None:
+        async def act() -> None:
+            config = {} if rate is None else {"leader.replication.throttled.rate": str(rate)}
+            self.cluster.alter_config(f"brokers/{paths.DEFAULT_ENTITY if number is None else number}", config)
 
         self.run(act())
         self.do(rest=rest)
@@ -311,6 +336,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert_sound(self.cluster)
         assert_no_log_is_nobodys(self.cluster)
         assert self.writes.violations == []
+        assert_configs_are_recorded(self.cluster)
         assert_history_comes_to(self.cluster.active.term.state, self.journal)
 
     def teardown(self) -> None:
