@@ -1,11 +1,13 @@
 """Where tables are kept: folders of Parquet files (or another format of Spark's), one folder a table.
 
-What is written is sorted by the table's order, so the same history gives the same bytes. A table that is partitioned by day
-is replaced day by day: a rerun of one day leaves the others alone.
+What is written is sorted by the table's order, so the same history gives the same bytes. Of a table that is partitioned by
+day some days can be replaced while the others are left alone.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -24,16 +26,12 @@ class Store:
         return f"{self.location.rstrip('/')}/{table.name}"
 
     def write(self, table: Table, rows: DataFrame) -> None:
-        """Replaces the table; of one that is partitioned by day, the days that occur in `rows`."""
-        rows = rows.select(*table.schema.fieldNames())
-        if table.by_day is None:
-            rows.repartition(1).sortWithinPartitions(*table.order).write.format(self.format).mode("overwrite").save(
-                self.path(table)
-            )
-            return
-        by_day = rows.withColumn("day", f.to_date(table.by_day)).repartition("cluster_id", "day")
-        writer = by_day.sortWithinPartitions("cluster_id", "day", *table.order).write.format(self.format)
-        writer.mode("overwrite").partitionBy("cluster_id", "day").save(self.path(table))
+        """Replaces the table."""
+        self._write(table, rows, "static")
+
+    def write_days(self, table: Table, rows: DataFrame) -> None:
+        """Replaces those days of the table that occur in `rows`."""
+        self._write(table, rows, "dynamic")
 
     def read(self, table: Table) -> DataFrame:
         """The table, with its columns alone. Raises `pyspark.errors.AnalysisException` where there is none."""
@@ -41,3 +39,39 @@ class Store:
         if self.format == "parquet":
             reader = reader.schema(table.schema)
         return reader.load(self.path(table)).select(*table.schema.fieldNames())
+
+    def read_if_kept(self, table: Table) -> DataFrame:
+        """The table; no rows where there is none."""
+        try:
+            return self.read(table)
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return self.spark.createDataFrame([], table.schema)
+
+    def is_whole(self, table: Table) -> bool:
+        """Whether the table was written to its end."""
+        folder, files = self._folder(table, "/_SUCCESS")
+        return bool(files.exists(folder))
+
+    def remove(self, table: Table) -> None:
+        """Removes the table, if there is one."""
+        folder, files = self._folder(table)
+        files.delete(folder, True)
+
+    def _write(self, table: Table, rows: DataFrame, mode: str) -> None:
+        rows = rows.select(*table.schema.fieldNames())
+        if table.by_day is None:
+            ordered = rows.repartition(1).sortWithinPartitions(*table.order)
+            ordered.write.format(self.format).mode("overwrite").save(self.path(table))
+            return
+        by_day = rows.withColumn("day", f.to_date(table.by_day)).repartition("cluster_id", "day")
+        ordered = by_day.sortWithinPartitions("cluster_id", "day", *table.order)
+        writer = ordered.write.format(self.format).mode("overwrite").option("partitionOverwriteMode", mode)
+        writer.partitionBy("cluster_id", "day").save(self.path(table))
+
+    def _folder(self, table: Table, below: str = "") -> tuple[Any, Any]:
+        """A path of Hadoop's and its file system: Spark itself offers no way to remove a folder there."""
+        context: Any = self.spark.sparkContext
+        path = context._jvm.org.apache.hadoop.fs.Path(self.path(table) + below)
+        return path, path.getFileSystem(context._jsc.hadoopConfiguration())

@@ -1,6 +1,6 @@
 """`make images`: builds the archives and says how to load them."""
 
-from devcluster.images import image_archives
+from devcluster.images import history_image_archive, image_archives
 from devcluster.toolchain import BuildError, MissingToolError
 
 _LOADERS = (
@@ -13,7 +13,7 @@ _LOADERS = (
 
 def main() -> None:
     try:
-        archives = image_archives()
+        archives = (*image_archives(), history_image_archive())
     except (BuildError, MissingToolError) as error:
         raise SystemExit(str(error)) from error
     for archive in archives:

@@ -1,4 +1,4 @@
-"""The two images, built layer by layer; each layer is cached by what determines it.
+"""The three images, built layer by layer; each layer is cached by what determines it.
 
 A change of the project's sources makes only the topmost layer of `kontroller` anew, which takes seconds. The
 images' definitions are in images/: the Containerfiles say which packages and settings, the steps are scripts.
@@ -16,13 +16,21 @@ from devcluster.images.archive import ImageArchive, image_config, write_archive
 from devcluster.images.chroot import RECIPE, debian, require_root, run_step
 from devcluster.images.containerfile import ImageSettings
 from devcluster.images.layers import Layer, changed_since, link_tree, read_layer, snapshot, unpack, write_layer
-from devcluster.images.wheels import PROJECT, dependencies, dependency_wheels, project_version, project_wheel
+from devcluster.images.wheels import (
+    PROJECT,
+    dependencies,
+    dependency_wheels,
+    pipeline_wheels,
+    project_version,
+    project_wheel,
+)
 from devcluster.java import KAFKA_FOLDER, kafka_home
 
 _IMAGES = PROJECT / "images"
 _STEPS = _IMAGES / "steps"
 _KONTROLLER = _IMAGES / "kontroller" / "Containerfile"
 _KAFKA = KAFKA_FOLDER / "Containerfile"
+_HISTORY = _IMAGES / "kontroller-history" / "Containerfile"
 _KEPT_ARCHIVES = 5
 
 
@@ -38,6 +46,15 @@ def image_archives() -> tuple[ImageArchive, ...]:
         _archive("kontroller", settings, layers),
         _archive("kontroller-kafka", containerfile.settings(_KAFKA, settings), kafka_layers),
     )
+
+
+def history_image_archive() -> ImageArchive:
+    """The archive of `kontroller-history`, which is large, and needed only where a history is kept. Raises as above."""
+    settings = containerfile.settings(_HISTORY, containerfile.settings(_KONTROLLER))
+    layers = _kontroller_layers()
+    wheels = pipeline_wheels()
+    spark = _wheels_layer("spark", layers[:2], dependencies("pipeline"), wheels)
+    return _archive("kontroller-history", settings, [*layers, _java_layer(), spark])
 
 
 def _kontroller_layers() -> list[Layer]:

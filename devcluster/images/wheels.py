@@ -27,9 +27,10 @@ def project_version() -> str:
     return cast(str, _pyproject()["project"]["version"])
 
 
-def dependencies() -> list[str]:
-    """The project's dependencies, as in pyproject.toml."""
-    return cast(list[str], _pyproject()["project"]["dependencies"])
+def dependencies(extra: str | None = None) -> list[str]:
+    """The project's dependencies, as in pyproject.toml; or those that an extra adds to them."""
+    project = _pyproject()["project"]
+    return cast(list[str], project["optional-dependencies"][extra] if extra else project["dependencies"])
 
 
 def dependency_wheels() -> Path:
@@ -42,6 +43,21 @@ def dependency_wheels() -> Path:
             _download(folder, [*wanted, *_only_for_the_image(machine)])
 
     return cached("image-dependency-wheels", *wanted, machine, IMAGE_PYTHON, build=build)
+
+
+def pipeline_wheels() -> Path:
+    """The folder with the wheels of what the extra `pipeline` needs. Spark comes as source only, without any of C."""
+    wanted = [*dependencies("pipeline"), "pip"]
+    machine = platform.machine()
+
+    def build(folder: Path) -> None:
+        with progress.step("Fetching the wheels of Spark, 400 MB"):
+            spark = [name for name in wanted if name.startswith("pyspark")]
+            run([*_PIP, "wheel", "--no-deps", "-w", str(folder), *spark], what="making the wheel of Spark")
+            found = ["--find-links", str(folder), *_only_for_the_image(machine)]
+            _download(folder, [*dependencies(), *wanted, *found])
+
+    return cached("image-pipeline-wheels", *dependencies(), *wanted, machine, IMAGE_PYTHON, build=build)
 
 
 def project_wheel() -> Path:

@@ -1,19 +1,17 @@
-"""Tables are written to be the same bytes each time, and day by day."""
+"""Tables are written to be the same bytes each time, as a whole or day by day."""
 
 import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.schemas import KNOWN_SPANS, Table, columns
-from controller_pipeline.schemas import TEXT as A_TEXT
-from controller_pipeline.schemas import TIME as A_TIME
+from controller_pipeline.schemas import KNOWN_SPANS, TEXT, TIME, Table, columns
 from controller_pipeline.store import Store
 
-VISITS = Table(
-    name="visits", schema=columns(cluster_id=A_TEXT, who=A_TEXT, at=A_TIME), order=("at", "who"), by_day="at"
-)
+VISITS = Table(name="visits", schema=columns(cluster_id=TEXT, who=TEXT, at=TIME), order=("at", "who"), by_day="at")
 
 
 def visits(spark: SparkSession, *days: int) -> DataFrame:
@@ -36,14 +34,30 @@ def test_the_rerun_of_a_day_gives_the_same_bytes_and_leaves_the_others_alone(
     store.write(VISITS, visits(spark, 1, 2))
     first = digests(tmp_path)
     assert len(first) == 2
-    store.write(VISITS, visits(spark, 2).repartition(2, "who"))
+    store.write_days(VISITS, visits(spark, 2).repartition(2, "who"))
     assert digests(tmp_path) == first
     assert store.read(VISITS).count() == 4
 
 
-def test_a_table_without_days_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_that_is_written_anew_has_nothing_of_before(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark=spark, location=str(tmp_path))
     row = ("c", 0, 1, 1000, "controller", 0, 9, None, None, "end")
     store.write(KNOWN_SPANS, spark.createDataFrame([row, row], KNOWN_SPANS.schema))
     store.write(KNOWN_SPANS, spark.createDataFrame([row], KNOWN_SPANS.schema))
     assert store.read(KNOWN_SPANS).count() == 1
+    store.write(VISITS, visits(spark, 1, 2))
+    store.write(VISITS, visits(spark, 2))
+    assert store.read(VISITS).count() == 2
+
+
+def test_a_table_that_was_never_written_is_empty_or_an_error_and_not_whole(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark=spark, location=str(tmp_path))
+    store.remove(VISITS)
+    assert not store.is_whole(VISITS)
+    assert store.read_if_kept(VISITS).count() == 0
+    with pytest.raises(AnalysisException):
+        store.read(VISITS)
+    store.write(VISITS, visits(spark, 1))
+    assert store.is_whole(VISITS)
+    store.remove(VISITS)
+    assert not (tmp_path / "visits").exists()

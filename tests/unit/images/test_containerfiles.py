@@ -9,9 +9,10 @@ from devcluster.images.containerfile import ImageSettings, UnknownInstruction, p
 IMAGES = Path(__file__).resolve().parents[3] / "images"
 KONTROLLER = IMAGES / "kontroller" / "Containerfile"
 KAFKA = IMAGES / "kontroller-kafka" / "Containerfile"
+HISTORY = IMAGES / "kontroller-history" / "Containerfile"
 
 
-def test_both_images_run_as_a_user_without_privileges() -> None:
+def test_the_images_of_servers_run_as_a_user_without_privileges() -> None:
     kontroller = settings(KONTROLLER)
     assert kontroller.user == "65532:65532"
     assert settings(KAFKA, kontroller).user == "65532:65532"
@@ -55,3 +56,10 @@ def test_a_containerfile_without_packages_is_refused(tmp_path: Path) -> None:
 def test_every_step_is_run_by_a_containerfile_as_a_program(step: Path) -> None:
     assert f"/mnt/steps/{step.name}" in KONTROLLER.read_text() + KAFKA.read_text()
     assert step.stat().st_mode & 0o111 == 0o111
+
+
+def test_the_image_of_the_history_runs_it_as_a_user_without_privileges() -> None:
+    history = settings(HISTORY, settings(KONTROLLER))
+    assert history.user == "65532:65532"
+    assert history.entrypoint == ["kontroller", "history"]
+    assert history.environment["PATH"].split(":")[:2] == ["/opt/java/bin", "/opt/kontroller/bin"]
