@@ -10,14 +10,18 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo soak test lint unit spark real e2e node crds build images clean
+.PHONY: help demo demo-history soak test lint unit spark real e2e node crds build images clean
 
 help: ## Show the commands
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data)
 	$(BIN)/python -m devcluster.demo
 
+demo-history: $(READY) ## Give a small cluster a bad day, and open the report of it (OUTPUT=bad-day, a folder)
+	$(BIN)/python -m devcluster.bad_day --output $(OUTPUT)
+
+OUTPUT ?= bad-day
 MINUTES ?= 30
 SEED ?=
 

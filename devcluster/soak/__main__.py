@@ -20,6 +20,7 @@ from devcluster.load import LoadReport, ReadBackError, lost, read_back
 from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm, wait_until
 from devcluster.soak.checks import problems
 from devcluster.soak.cluster import Soak, running_soak
+from devcluster.soak.journal import journal_problems
 from devcluster.soak.schedule import Step, schedule
 from devcluster.soak.tally import read_controller_logs
 from devcluster.toolchain import BuildError, MissingToolError
@@ -80,9 +81,10 @@ def _finish(soak: Soak) -> list[str]:
     record = read_controller_logs(soak.controller_logs())
     _expect_none(stage, record.unexpected, "the controllers met nothing that they did not understand")
     _expect_none(stage, soak.deaths(), "no server ended by itself")
+    terms = soak.znodes.read("/controller_epoch")
+    _expect_true_journals(soak)
     stage.console.print()
     stage.console.print(soak.tally.table())
-    terms = soak.znodes.read("/controller_epoch")
     return [
         *summary,
         f"{record.elections} times another leader was elected; {terms} terms of controllers, {record.terms} of them ours.",
@@ -105,6 +107,13 @@ def _expect_soundness(soak: Soak) -> None:
         for name in sorted(view.abandoned if view else ()):
             soak.stage.say(f"[yellow]broker {broker} made the directory {name} and gave it up, as Kafka does[/]")
     _expect_none(soak.stage, wrong, "all is as it should be in ZooKeeper, in the brokers' metadata and on their disks")
+
+
+def _expect_true_journals(soak: Soak) -> None:
+    at_rest = soak.snapshot()
+    soak.stop_controllers()
+    wrong = journal_problems(soak.journals(), at_rest)
+    _expect_none(soak.stage, wrong, "the controllers' journals are without a gap and come to what ZooKeeper says")
 
 
 def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:

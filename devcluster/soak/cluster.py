@@ -104,6 +104,14 @@ class Soak:
             brokers=set(BROKERS),
         )
 
+    def journals(self) -> list[Path]:
+        """Where the controllers keep their journals."""
+        return [_journal(self.folder, name) for name in _CONTROLLER_IDS]
+
+    def stop_controllers(self) -> None:
+        """Ends them in good order: their journals are whole then."""
+        self._wait_for([self.servers[name].submit(SoakServer.stop) for name in _CONTROLLER_IDS])
+
     def controller_logs(self) -> list[Path]:
         return [self.servers[name].server.process.log_path for name in _CONTROLLER_IDS]
 
@@ -144,6 +152,10 @@ def _operate(operation: ServerOperation, server: SoakServer) -> None:
             assert_never(operation)
 
 
+def _journal(folder: RunFolder, controller: str) -> Path:
+    return folder.data(f"journal-{controller}")
+
+
 @contextmanager
 def running_soak(stage: Stage) -> Iterator[Soak]:
     """Starts everything, the producers last, and ends it again, also after a failed start or Ctrl-C."""
@@ -154,7 +166,13 @@ def running_soak(stage: Stage) -> Iterator[Soak]:
         kafka = stack.enter_context(KafkaCluster(folder, zookeeper, brokers=len(BROKERS), properties=_PROPERTIES))
         controllers = {
             name: stack.enter_context(
-                StandbyController(folder, zookeeper.connect, controller_id=controller_id, name=name)
+                StandbyController(
+                    folder,
+                    zookeeper.connect,
+                    controller_id=controller_id,
+                    name=name,
+                    settings={"journal_directory": str(_journal(folder, name))},
+                )
             )
             for name, controller_id in _CONTROLLER_IDS.items()
         }
