@@ -281,8 +281,10 @@ INCIDENTS: Final = Table(
         cause=TEXT,
         correlation_id=TEXT,
         ended_by=TEXT,  # the cause of what ended it; null: the history, or what is known of it
+        controller_epoch=LONG,
+        seq=LONG,  # of the record that began it
     ),
-    order=("cluster_id", "topic", "partition", "began", "problem"),
+    order=("cluster_id", "topic", "partition", "began", "controller_epoch", "seq"),
 )
 """Each time that a partition was without a leader, or under min.insync.replicas, uninterrupted."""
 
@@ -379,7 +381,7 @@ REASSIGNMENTS: Final = Table(
         ended=TIME,  # null: it runs at the history's end
         origin=BROKERS,
         target=BROKERS,
-        outcome=TEXT,  # done | cancelled | replaced | running | stalled | unknown
+        outcome=TEXT,  # done | cancelled | replaced | deleted | running | stalled | unknown
         longest_wait_seconds=REAL,  # without any change of the ISR
         controller_epoch=LONG,
         seq=LONG,

@@ -1,0 +1,33 @@
+"""Who was the controller when, and how long the cluster was without one that is known."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from controller_pipeline.answers.days import seconds
+from controller_pipeline.schemas import CONTROLLERS
+
+
+def controllers(known_spans: DataFrame, events: DataFrame) -> DataFrame:
+    """CONTROLLERS: each controller epoch of which there is a record."""
+    is_leader_change = (
+        (f.col("kind") == "leadership")
+        & ~f.coalesce("snapshot", f.lit(False))
+        & f.col("leader").isNotNull()
+        & (f.coalesce("partition_epoch", f.lit(1)) > 0)  # at 0 the partition was created
+    )
+    terms = events.groupBy("cluster_id", "controller_epoch").agg(
+        f.min_by("controller_id", "seq").alias("controller_id"),
+        f.min("event_time").alias("began"),
+        f.max("event_time").alias("ended"),
+        f.count("*").alias("records"),
+        f.count_if(is_leader_change).alias("leader_changes"),
+    )
+    spans = known_spans.groupBy("cluster_id", "controller_epoch").agg(
+        f.max_by("ended_by", "span").alias("ended_by"),
+        f.min("began").alias("_known_from"),
+        f.max("ended").alias("_known_until"),
+    )
+    rows = terms.join(spans, ["cluster_id", "controller_epoch"], "left")
+    earlier = Window.partitionBy("cluster_id").orderBy("controller_epoch").rowsBetween(Window.unboundedPreceding, -1)
+    without = f.unix_micros("_known_from") - f.unix_micros(f.last("_known_until", ignorenulls=True).over(earlier))
+    return rows.withColumn("takeover_seconds", seconds(without)).select(*CONTROLLERS.schema.fieldNames())

@@ -1,0 +1,88 @@
+"""How long partitions had no leader, or a dead one, after a broker went: from when the controller heard of it.
+
+A broker that came back before anyone noticed (its epoch rose) went, too, if it lost leadership by that.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from controller_pipeline.answers.days import micros_between, seconds
+from controller_pipeline.answers.states import NO_LEADER, following, from_the_end, in_stretches, previous
+from controller_pipeline.schemas import FAILOVERS
+
+_LOSS: Final = ("cluster_id", "controller_epoch", "seq", "broker")
+
+
+def failovers(partition_intervals: DataFrame, events: DataFrame) -> DataFrame:
+    """FAILOVERS: each broker that went. One that led nothing has 0 partitions and no times."""
+    losses = _losses(events)
+    lost = _lost_leadership(partition_intervals, losses).withColumn("_micros", micros_between("lost_at", "moved_at"))
+    sums = lost.groupBy(*_LOSS).agg(
+        f.count("*").alias("partitions"),
+        f.count("moved_at").alias("moved"),
+        f.max("moved_at").alias("last_moved_at"),
+        seconds(f.percentile("_micros", f.lit(0.5))).alias("median_seconds"),
+        seconds(f.percentile("_micros", f.lit(0.99))).alias("p99_seconds"),
+        seconds(f.max("_micros")).alias("max_seconds"),
+    )
+    rows = losses.join(sums, list(_LOSS), "left").where(~f.col("is_bounce") | f.col("partitions").isNotNull())
+    counts = {name: f.coalesce(name, f.lit(0).cast("long")) for name in ("partitions", "moved")}
+    return rows.withColumns(counts).select(*FAILOVERS.schema.fieldNames())
+
+
+def _losses(events: DataFrame) -> DataFrame:
+    """Each end of a broker's registration; `is_bounce` where another began with the same event."""
+    order = Window.partitionBy("cluster_id", "broker").orderBy("controller_epoch", "seq")
+    replaced = (
+        (f.col("kind") == "broker")
+        & ~f.coalesce("snapshot", f.lit(False))
+        & (f.lag("kind").over(order) == "broker")
+        & (f.lag("controller_epoch").over(order) == f.col("controller_epoch"))
+        & (f.lag("broker_epoch").over(order) != f.col("broker_epoch"))
+    )
+    same_event = f.lead("correlation_id").over(order) == f.col("correlation_id")
+    came_back = (f.lead("kind").over(order) == "broker") & same_event
+    heard_at = f.timestamp_micros(f.unix_micros("event_time") - f.coalesce("took_us", f.lit(0)))
+    return (
+        events.where(f.col("kind").isin("broker", "broker_removed"))
+        .withColumns(
+            {"_replaced": f.coalesce(replaced, f.lit(False)), "_came_back": f.coalesce(came_back, f.lit(False))}
+        )
+        .withColumn("is_bounce", f.col("_replaced") | f.col("_came_back"))
+        .where("_replaced or kind = 'broker_removed'")
+        .select(*_LOSS, "event_time", heard_at.alias("lost_at"), "cause", "correlation_id", "is_bounce")
+    )
+
+
+def _lost_leadership(partition_intervals: DataFrame, losses: DataFrame) -> DataFrame:
+    """A row for each partition that a lost broker led: `lost_at`, and `moved_at`, null where no leader was seen since."""
+    rows = in_stretches(partition_intervals)
+    new_leader = (f.col("leader") != NO_LEADER) & ~previous("leader").eqNullSafe(f.col("leader"))
+    rows = rows.withColumns({
+        "_elected": f.when(new_leader, f.struct("stretch", "began")),
+        "_next_seq": following("seq"),
+        "_next_correlation_id": following("correlation_id"),
+        "_next_leader": following("leader"),
+    })  # fmt: skip
+    after = from_the_end().rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.withColumn("_next_elected", f.last("_elected", ignorenulls=True).over(after))
+    loss = losses.select(*(f.col(name).alias(f"loss_{name}") for name in losses.columns))
+    lost = rows.join(f.broadcast(loss), _was_led_by_the_lost(), "inner")
+    moved = f.when(f.col("_next_elected.stretch") == f.col("stretch"), f.col("_next_elected.began"))
+    return lost.select(*(f.col(f"loss_{name}").alias(name) for name in (*_LOSS, "lost_at")), moved.alias("moved_at"))
+
+
+def _was_led_by_the_lost() -> Column:
+    """Was this interval the partition's when the broker went? Records of the same event may be in either order."""
+    same_event = f.coalesce(f.col("_next_correlation_id") == f.col("loss_correlation_id"), f.lit(False))
+    before = (f.col("seq") < f.col("loss_seq")) & ~f.col("correlation_id").eqNullSafe(f.col("loss_correlation_id"))
+    ends_later = f.coalesce(f.col("_next_seq") > f.col("loss_seq"), f.col("ended") >= f.col("loss_event_time"))
+    by_this = same_event & (f.col("_next_leader") != f.col("leader"))
+    return (
+        (f.col("cluster_id") == f.col("loss_cluster_id"))
+        & (f.col("leader") == f.col("loss_broker"))
+        & (f.col("controller_epoch") == f.col("loss_controller_epoch"))
+        & (by_this | (~f.col("loss_is_bounce") & before & ends_later))
+    )

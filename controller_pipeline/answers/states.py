@@ -1,0 +1,81 @@
+"""What an interval of a partition is, in words that every answer uses, and which intervals follow each other unbroken.
+
+Intervals of one partition are ordered by their times first, as an interval of unknown state has no record that began it; of
+two that began at the same moment the shorter, which has no length, came first.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as f
+
+PARTITION: Final = ("cluster_id", "topic", "partition")
+NO_LEADER: Final = -1
+
+_ORDER: Final = ("began", "ended", "controller_epoch", "seq")
+
+
+def in_order() -> WindowSpec:
+    """The intervals of each partition, in their order."""
+    return Window.partitionBy(*PARTITION).orderBy(*_ORDER)
+
+
+def from_the_end() -> WindowSpec:
+    """The intervals of each partition, the last first."""
+    return Window.partitionBy(*PARTITION).orderBy(*(f.col(name).desc() for name in _ORDER))
+
+
+def is_leaderless() -> Column:
+    """True where a partition is known to have no leader."""
+    return f.col("is_known") & (f.coalesce("leader", f.lit(NO_LEADER)) == NO_LEADER)
+
+
+def is_under_min_isr() -> Column:
+    """True where a partition has a leader that refuses producers with acks=all, as too few replicas are in sync."""
+    too_few = members("isr") < f.coalesce("min_insync_replicas", f.lit(1))
+    return f.col("is_known") & (f.coalesce("leader", f.lit(NO_LEADER)) != NO_LEADER) & too_few
+
+
+def members(brokers: str) -> Column:
+    """How many; 0 where there is no list."""
+    return f.coalesce(f.size(brokers), f.lit(0))
+
+
+def same_brokers(one: Column, other: Column) -> Column:
+    """True where two lists have the same members, in whatever order."""
+    return f.array_sort(one) == f.array_sort(other)
+
+
+def in_stretches(partition_intervals: DataFrame) -> DataFrame:
+    """The known intervals, with two more columns.
+
+    `stretch` is the same number as long as one interval of a partition follows the other without a hole and without unknown
+    time. `followed_by` is what comes after the interval: `change`, `unknown`, `deletion`, or `end`, the history's.
+    """
+    order = in_order()
+    follows = f.coalesce((f.lag("ended").over(order) == f.col("began")) & f.lag("is_known").over(order), f.lit(False))
+    touches = f.coalesce(f.lead("began").over(order) == f.col("ended"), f.lit(False))
+    followed_by = (
+        f.when(touches & f.lead("is_known").over(order), "change")
+        .when(touches, "unknown")
+        .when(f.col("is_last"), "end")
+        .otherwise("deletion")
+    )
+    return (
+        partition_intervals.withColumns({"_breaks": (~follows).cast("long"), "followed_by": followed_by})
+        .withColumn("stretch", f.sum("_breaks").over(order))
+        .drop("_breaks")
+        .where("is_known")
+    )
+
+
+def previous(column: str) -> Column:
+    """Of the interval before, in rows of `in_stretches`; null where the stretch begins."""
+    order = in_order()
+    return f.when(f.lag("stretch").over(order) == f.col("stretch"), f.lag(column).over(order))
+
+
+def following(column: str) -> Column:
+    """Of the interval after, in rows of `in_stretches`; null where the stretch ends."""
+    order = in_order()
+    return f.when(f.lead("stretch").over(order) == f.col("stretch"), f.lead(column).over(order))
