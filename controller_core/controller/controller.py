@@ -15,7 +15,7 @@ from typing import Protocol
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller import failover, handlers, office
+from controller_core.controller import failover, handlers, office, topic_configs
 from controller_core.controller.channels import BrokerChannels
 from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
@@ -273,6 +273,7 @@ class Controller:
                 clock=self._seams.clock,
                 snapshot_interval_ms=self._settings.journal_snapshot_interval_seconds * 1000,
                 alive_interval_ms=self._settings.journal_alive_interval_seconds * 1000,
+                own_config=topic_configs.own_config(self._settings),
             ),
             counts=self._metrics,
             clock=self._seams.clock,

@@ -34,6 +34,7 @@ from controller_core.journal.batches import (
     TopicCopy,
 )
 from controller_core.journal.changes import Change, Kind
+from controller_core.journal.configs import RecordedConfig
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkSession
@@ -60,6 +61,8 @@ class History:
     clock: Clock
     snapshot_interval_ms: float
     alive_interval_ms: float
+    own_config: RecordedConfig
+    """What the controller's settings say where no configuration does."""
     _cluster_id: str | None = None
     _cause: str = STOPPED
     _since_ms: float | None = None
@@ -83,7 +86,7 @@ class History:
         if not self.is_kept:
             return
         await self._learn_cluster_id()
-        self._record(Elected(context=self._context()))
+        self._record(Elected(context=self._context(), config=self.own_config))
         self.state.changes.is_open = True
         self._take_snapshot()
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import structlog
 
 from controller_core.controller import recorded_configs
-from controller_core.controller.term import Term
+from controller_core.controller.term import Settings, Term
+from controller_core.journal.configs import RecordedConfig
 from controller_core.model.ids import TopicName
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -35,6 +36,11 @@ async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> 
     by_default = _said(defaults[0], own, default=by_default)
     allowed = (_said(path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
     return {name for name, allows in zip(names, allowed, strict=True) if allows}
+
+
+def own_config(settings: Settings) -> RecordedConfig:
+    """What the controller's settings say where no configuration does."""
+    return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 
 
 def _said(path: str, node: ZkNode | None, *, default: bool) -> bool:

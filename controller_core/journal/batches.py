@@ -61,6 +61,8 @@ class Elected:
     """A term of office began."""
 
     context: Context
+    config: RecordedConfig = field(default_factory=dict)
+    """What the controller's own settings say where no configuration does; none where they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

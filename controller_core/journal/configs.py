@@ -16,9 +16,9 @@ TOPIC_CONFIGS: Final = frozenset({
 })  # fmt: skip
 
 BROKER_CONFIGS: Final = frozenset({
-    "compression.type", "default.replication.factor", "follower.replication.throttled.rate",
-    "leader.replication.throttled.rate", "log.cleanup.policy", "log.retention.bytes", "log.retention.ms", "log.roll.ms",
-    "log.segment.bytes", "message.max.bytes", "min.insync.replicas", "replica.alter.log.dirs.io.max.bytes.per.second",
+    "compression.type", "follower.replication.throttled.rate", "leader.replication.throttled.rate",
+    "log.cleanup.policy", "log.retention.bytes", "log.retention.ms", "log.roll.ms", "log.segment.bytes",
+    "message.max.bytes", "min.insync.replicas", "replica.alter.log.dirs.io.max.bytes.per.second",
     "unclean.leader.election.enable",
 })  # fmt: skip
 """What topics have that do not say it themselves, and the limits of replication."""

@@ -57,7 +57,8 @@ class Scribe:
             self._topic_ids.clear()
         match batch:
             case Elected():
-                yield self._line(context, Kind.CONTROLLER_ELECTED)
+                known = {"delta": records.config_fields(batch.config)} if batch.config else {}
+                yield self._line(context, Kind.CONTROLLER_ELECTED, **known)
             case Resigned():
                 yield self._line(context, Kind.CONTROLLER_RESIGNED, reason=batch.reason)
             case Alive():

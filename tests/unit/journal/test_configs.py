@@ -13,6 +13,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode
 from tests.unit.controller.checks import assert_configs_are_recorded, simulated_cluster
 from tests.unit.controller.harness import CONTROLLER, Cluster
+from tests.unit.controller.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 from tests.unit.journal.test_history import lines
 
@@ -177,6 +178,16 @@ async def test_an_unreadable_configuration_stays_as_it_was() -> None:
         folded = assert_history_comes_to(cluster.active.term.state, journal)
         assert folded.image is not None
         assert folded.image.topic_configs == {"orders": {"config": MIN_ISR}}
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+async def test_a_term_begins_with_what_the_controllers_own_settings_say(is_allowed: bool) -> None:
+    async with simulated_cluster() as cluster:
+        cluster.settings = ProcessSettings(unclean_leader_election_enable=is_allowed)
+        journal = await journaled(cluster)
+        (elected,) = lines(journal, Kind.CONTROLLER_ELECTED)
+        assert elected.delta is not None
+        assert elected.delta.config == {"unclean.leader.election.enable": str(is_allowed).lower()}
 
 
 async def test_without_a_journal_no_configuration_is_kept() -> None:
