@@ -85,7 +85,7 @@ class ClusterState:
         self.is_loaded = False
         """Whether everything has been read: what is not here until then may exist."""
         self.changes = Changes()
-        """What changed of all that the journal knows: brokers, topics, partitions, features, configurations."""
+        """What changed of all that the journal knows."""
         noted_by = self.changes if is_journaled else None
         self.brokers: dict[BrokerId, Broker] = collection(Kind.BROKER, noted_by)
         self.shutting_down: set[BrokerId] = set()
@@ -99,8 +99,8 @@ class ClusterState:
         self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
         self.deletions: dict[TopicName, TopicDeletion] = {}
-        self.failed_replicas: dict[BrokerId, set[TopicPartition]] = {}
-        """The replicas of live brokers that are in failed log directories."""
+        self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = collection(Kind.OFFLINE_REPLICAS, noted_by)
+        """The replicas of live brokers that are in failed log directories; without brokers that have none."""
         self.last_config_change = NO_CONFIG_CHANGE
         """The sequence number of the last configuration notification that was handled."""
         self._finalized_features: FinalizedFeatures | None = None
@@ -153,6 +153,13 @@ class ClusterState:
         """Whether a replica on the broker is alive: the broker is, and the log directory too."""
         return broker in self.brokers and topic_partition not in self.failed_replicas.get(broker, ())
 
+    def set_failed_replicas(self, broker: BrokerId, failed: frozenset[TopicPartition]) -> None:
+        """Replaces what is known of a live broker's failed log directories."""
+        if not failed:
+            self.failed_replicas.pop(broker, None)
+        elif failed != self.failed_replicas.get(broker):
+            self.failed_replicas[broker] = failed
+
     def _served(self, topic_partition: TopicPartition, brokers: Set[BrokerId]) -> Set[BrokerId]:
         assigned = brokers & set(self.assignment(topic_partition).replicas)
         if not self.failed_replicas:
@@ -173,11 +180,11 @@ class ClusterState:
             for broker in self.known_replicas(topic_partition):
                 self._partitions_on[broker].pop(topic_partition, None)
                 self.replica_status.pop(PartitionReplica(topic_partition, broker), None)
-            for failed in self.failed_replicas.values():
-                failed.discard(topic_partition)
             self.states.pop(topic_partition, None)
             self.partition_status.pop(topic_partition, None)
             self.reassignments.pop(topic_partition, None)
+        for broker, failed in list(self.failed_replicas.items()):
+            self.set_failed_replicas(broker, failed.difference(forgotten))
         self.deletions.pop(name, None)
         self.topic_configs.pop(name, None)
         topic = self.topics.pop(name)

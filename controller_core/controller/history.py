@@ -217,4 +217,5 @@ def copy_of(state: ClusterState) -> StateCopy:
         features=state.finalized_features,
         topic_configs=dict(state.topic_configs),
         broker_configs=dict(state.broker_configs),
+        failed_replicas=dict(state.failed_replicas),
     )

@@ -58,7 +58,7 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
     broker = term.state.brokers.get(answered.broker)
     if broker is None or broker.epoch != answered.broker_epoch:
         return
-    known = term.state.failed_replicas.get(broker.id, set())
+    known = term.state.failed_replicas.get(broker.id, frozenset())
     failed: list[TopicPartition] = []
     repaired: list[TopicPartition] = []
     for partition, error_code in _answers(term, broker.id, response):
@@ -67,7 +67,7 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
         elif error_code is ErrorCode.kafka_storage_error and partition not in known:
             failed.append(partition)
     if repaired:
-        known.difference_update(repaired)
+        term.state.set_failed_replicas(broker.id, known.difference(repaired))
         term.batch.update_metadata(repaired)
         await elect_offline_partitions(term)
     if failed:
@@ -93,7 +93,8 @@ async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: C
 
     A topic that is being deleted keeps waiting for such a replica until its broker starts with the directory repaired."""
     log.error("replicas in failed log directories", broker=broker, partitions=list(map(str, partitions))[:20])
-    term.state.failed_replicas.setdefault(broker, set()).update(partitions)
+    known = term.state.failed_replicas.get(broker, frozenset())
+    term.state.set_failed_replicas(broker, known.union(partitions))
     # 1. partitions w/o leader -> OfflinePartition
     partition_machine.to_offline(
         term,

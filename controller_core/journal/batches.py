@@ -54,6 +54,8 @@ class StateCopy:
     """Of those topics that have overrides which are recorded."""
     broker_configs: Mapping[BrokerId | None, RecordedConfig] = field(default_factory=dict)
     """As `topic_configs`; None is the default of all brokers."""
+    failed_replicas: Mapping[BrokerId, frozenset[TopicPartition]] = field(default_factory=dict)
+    """The replicas of live brokers that are in failed log directories; without brokers that have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

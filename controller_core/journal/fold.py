@@ -6,12 +6,12 @@ live state had. Another controller's term begins with a snapshot, and what lies 
 nor was what lies before a recorder that only looks on, and began to in the middle of a term.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from controller_core.journal import records
-from controller_core.journal.changes import Kind
+from controller_core.journal.changes import REMOVED, Kind
 from controller_core.journal.reader import Entry, Finding, Gap, Position, Record
 from controller_core.journal.records import Fields, Line
 
@@ -31,6 +31,7 @@ class Image:
     topic_configs: dict[str, Fields] = field(default_factory=dict)
     broker_configs: dict[int | None, Fields] = field(default_factory=dict)
     """By broker; None is the default of all of them."""
+    offline_replicas: dict[int, Fields] = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
         """Each entry as text, for the checksum."""
@@ -48,6 +49,8 @@ class Image:
             yield records.topic_config_text(topic, fields)
         for some_broker, fields in self.broker_configs.items():
             yield records.broker_config_text(some_broker, fields)
+        for broker, fields in self.offline_replicas.items():
+            yield records.offline_text(broker, fields)
 
     def checksum(self) -> int:
         return records.checksum(self.texts())
@@ -146,46 +149,82 @@ def _apply(image: Image, line: Line) -> str | None:
                 image.features = _whole(delta, _FEATURES)
             case Kind.FEATURES_REMOVED:
                 image.features = None
-            case Kind.BROKER | Kind.BROKER_REMOVED:
-                _set(image.brokers, _given(line.broker), delta, line.kind == Kind.BROKER, _BROKER, replaced=True)
             case Kind.TOPIC:
                 image.topics[_given(line.topic)] = (line.topic_id, delta["czxid"])
             case Kind.TOPIC_REMOVED:
                 del image.topics[_given(line.topic)]
                 for key in [key for key in image.assignments if key[0] == line.topic]:
                     del image.assignments[key]
-            case Kind.ASSIGNMENT | Kind.ASSIGNMENT_REMOVED:
-                key = _given(line.topic), _given(line.partition)
-                _set(image.assignments, key, delta, line.kind == Kind.ASSIGNMENT, _ASSIGNMENT)
-            case Kind.LEADERSHIP | Kind.LEADERSHIP_REMOVED:
-                key = _given(line.topic), _given(line.partition)
-                _set(image.leaderships, key, delta, line.kind == Kind.LEADERSHIP, _LEADERSHIP)
-            case Kind.TOPIC_CONFIG | Kind.TOPIC_CONFIG_REMOVED:
-                _set(image.topic_configs, _given(line.topic), delta, line.kind == Kind.TOPIC_CONFIG, _CONFIG)
-            case Kind.BROKER_CONFIG | Kind.BROKER_CONFIG_REMOVED:
-                _set(image.broker_configs, line.broker, delta, line.kind == Kind.BROKER_CONFIG, _CONFIG)
+            case _:
+                _apply_to_entries(image, line, delta)
     except KeyError as error:
         return f"a {line.kind} record of what is not known, or that lacks a field: {error}"
     return None
 
 
-_FEATURES = ("finalized_features", "features_epoch")
-_BROKER = ("broker_epoch", "endpoints", "supported_features")
-_ASSIGNMENT = ("replicas", "adding", "removing", "origin_order")
-_LEADERSHIP = ("leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch")
-_CONFIG = ("config",)
-
-_Key = TypeVar("_Key")
-
-
-def _set(
-    entries: dict[_Key, Fields], key: _Key, delta: Fields, is_set: bool, names: tuple[str, ...], *, replaced: bool = False
-) -> None:  # fmt: skip
-    if not is_set:
-        del entries[key]
+def _apply_to_entries(image: Image, line: Line, delta: Fields) -> None:
+    """Sets or removes one of many entries; a kind that is not known changes nothing. Raises `KeyError`."""
+    removed = _REMOVED.get(line.kind)
+    entries = _ENTRIES.get(removed or line.kind)
+    if entries is None:
         return
-    before = {} if replaced else entries.get(key, {})
-    entries[key] = _whole({**before, **delta}, names)
+    known, key = entries.of(image), entries.key(line)
+    if removed:
+        del known[key]
+    else:
+        before = {} if entries.is_told_in_full else known.get(key, {})
+        known[key] = _whole({**before, **delta}, entries.fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entries:
+    """Where an image has the entries of a kind, what each is known by, and the fields that it must have."""
+
+    of: Callable[[Image], dict[Any, Fields]]
+    key: Callable[[Line], object]
+    fields: tuple[str, ...]
+    is_told_in_full: bool = False
+
+
+def _partition(line: Line) -> PartitionKey:
+    return _given(line.topic), _given(line.partition)
+
+
+_FEATURES = ("finalized_features", "features_epoch")
+_ENTRIES: Final[Mapping[str, _Entries]] = {
+    Kind.BROKER: _Entries(
+        of=lambda image: image.brokers,
+        key=lambda line: _given(line.broker),
+        fields=("broker_epoch", "endpoints", "supported_features"),
+        is_told_in_full=True,
+    ),
+    Kind.ASSIGNMENT: _Entries(
+        of=lambda image: image.assignments,
+        key=_partition,
+        fields=("replicas", "adding", "removing", "origin_order"),
+    ),
+    Kind.LEADERSHIP: _Entries(
+        of=lambda image: image.leaderships,
+        key=_partition,
+        fields=(
+            *("leader", "isr", "leader_epoch", "leader_recovery_state"),
+            *("state_controller_epoch", "partition_epoch"),
+        ),
+    ),
+    Kind.TOPIC_CONFIG: _Entries(
+        of=lambda image: image.topic_configs, key=lambda line: _given(line.topic), fields=("config",)
+    ),
+    Kind.BROKER_CONFIG: _Entries(
+        of=lambda image: image.broker_configs, key=lambda line: line.broker, fields=("config",)
+    ),
+    Kind.OFFLINE_REPLICAS: _Entries(
+        of=lambda image: image.offline_replicas, key=lambda line: _given(line.broker), fields=("partitions",)
+    ),
+}
+_REMOVED: Final[Mapping[str, str]] = {removed: kind for kind, removed in REMOVED.items()}
+"""Of which kind the entry was that a record says is gone."""
+
+_Value = TypeVar("_Value")
 
 
 def _whole(fields: Fields, names: tuple[str, ...]) -> Fields:
@@ -195,7 +234,7 @@ def _whole(fields: Fields, names: tuple[str, ...]) -> Fields:
     return fields
 
 
-def _given(value: _Key | None) -> _Key:
+def _given(value: _Value | None) -> _Value:
     if value is None:
         raise KeyError("key")
     return value

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from controller_core.journal.changes import Kind
 from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
 
 SCHEMA_VERSION: Final = 1
@@ -44,6 +45,7 @@ class Delta(BaseModel):
     finalized_features: dict[str, int] | None = None
     features_epoch: int | None = None
     config: dict[str, str] | None = None
+    partitions: dict[str, list[int]] | None = None
 
 
 class Line(BaseModel):
@@ -95,6 +97,8 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.TOPIC_CONFIG: ("topic", "delta"),
     Kind.TOPIC_CONFIG_REMOVED: ("topic",),
     Kind.BROKER_CONFIG: ("delta",),
+    Kind.OFFLINE_REPLICAS: ("broker", "delta"),
+    Kind.OFFLINE_REPLICAS_REMOVED: ("broker",),
     Kind.SNAPSHOT_ENDED: ("entries", "checksum"),
     Kind.GAP: ("dropped",),
 }
@@ -140,6 +144,13 @@ def config_fields(config: RecordedConfig) -> Fields:
     return {"config": config}
 
 
+def offline_fields(offline: frozenset[TopicPartition]) -> Fields:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(offline):
+        by_topic.setdefault(topic, []).append(partition)
+    return {"partitions": by_topic}
+
+
 def changed_fields(before: Fields | None, after: Fields) -> Fields:
     """Those that differ; all of them where there was nothing before."""
     if before is None:
@@ -183,6 +194,11 @@ def topic_config_text(topic: str, fields: Fields) -> str:
 
 def broker_config_text(broker: int | None, fields: Fields) -> str:
     return f"broker_config|{'' if broker is None else broker}|{_overrides(fields)}"
+
+
+def offline_text(broker: int, fields: Fields) -> str:
+    partitions = (f"{topic}-{number}" for topic, numbers in sorted(fields["partitions"].items()) for number in numbers)
+    return f"offline_replicas|{broker}|{_list(partitions)}"
 
 
 def checksum(texts: Iterable[str]) -> int:

@@ -35,6 +35,7 @@ _FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
     Kind.FEATURES: records.features_fields,
     Kind.TOPIC_CONFIG: records.config_fields,
     Kind.BROKER_CONFIG: records.config_fields,
+    Kind.OFFLINE_REPLICAS: records.offline_fields,
 }
 
 _TOLD_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES)
@@ -88,7 +89,7 @@ class Scribe:
 
     def _key(self, change: Change) -> Fields:
         match change.kind:
-            case Kind.BROKER | Kind.BROKER_CONFIG:
+            case Kind.BROKER | Kind.BROKER_CONFIG | Kind.OFFLINE_REPLICAS:
                 return {"broker": change.key}
             case Kind.TOPIC:
                 topic_id = (change.after or change.before).topic_id
@@ -156,6 +157,8 @@ def entry_text(kind: Kind, key: Fields, fields: Fields) -> str:
             return records.topic_config_text(key["topic"], fields)
         case Kind.BROKER_CONFIG:
             return records.broker_config_text(key["broker"], fields)
+        case Kind.OFFLINE_REPLICAS:
+            return records.offline_text(key["broker"], fields)
         case _:
             return records.features_text(fields)
 
@@ -176,6 +179,8 @@ def _entries(state: StateCopy) -> Iterator[Change]:
         yield Change(Kind.TOPIC_CONFIG, topic_name, None, config)
     for broker_id, config in state.broker_configs.items():
         yield Change(Kind.BROKER_CONFIG, broker_id, None, config)
+    for owner, failed in state.failed_replicas.items():
+        yield Change(Kind.OFFLINE_REPLICAS, owner, None, failed)
 
 
 def _is_unclean(change: Change) -> bool:

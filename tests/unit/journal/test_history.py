@@ -89,6 +89,33 @@ async def test_a_reassignment_and_a_deletion_are_recorded_step_by_step() -> None
         assert_history_comes_to(cluster.active.term.state, journal)
 
 
+async def test_replicas_in_failed_log_directories_are_recorded_until_their_broker_serves_them_again() -> None:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.start_brokers(1, 2)
+        await cluster.serve()
+        cluster.create_topic("orders", [1, 2], [2, 1], [1, 2])
+        cluster.create_topic("logs", [1, 2])
+        await cluster.settle()
+        cluster.fail_log_dir(1, tp("orders", 2), tp("orders", 0))
+        await cluster.settle()
+        cluster.fail_log_dir(1, tp("logs"))
+        await cluster.settle()
+        told = lines(journal, Kind.OFFLINE_REPLICAS)
+        assert [(line.broker, line.delta.partitions) for line in told if line.delta] == [
+            (1, {"orders": [0, 2]}),
+            (1, {"logs": [0], "orders": [0, 2]}),
+        ]
+        folded = assert_history_comes_to(cluster.active.term.state, journal)
+        assert folded.image is not None
+        assert "offline_replicas|1|logs-0,orders-0,orders-2" in set(folded.image.texts())
+        cluster.broker(1).offline.clear()
+        cluster.bounce_broker(1)
+        await cluster.settle()
+        assert [line.broker for line in lines(journal, Kind.OFFLINE_REPLICAS_REMOVED)] == [1]
+        assert_history_comes_to(cluster.active.term.state, journal)
+
+
 async def test_every_snapshot_proves_the_history_before_it() -> None:
     async with simulated_cluster() as cluster:
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=0)
