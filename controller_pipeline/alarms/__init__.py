@@ -1,1 +1,1 @@
-"""What must not wait for a report: alarms over the stream of events, by event time."""
+"""Alarms on partitions without a leader or with too few replicas in sync, while the history is being written."""

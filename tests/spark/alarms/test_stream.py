@@ -1,0 +1,76 @@
+"""All scenes at once through Spark, each of them a cluster: batch by batch, and with a restart in the middle."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.alarms.stream import raise_alarms, write_alarms
+from controller_pipeline.schemas import ALARMS, EVENTS
+from tests.spark.alarms.scenes import SCENES, START_US, Said
+
+MOST_BATCHES = max(len(scene.batches) for scene in SCENES.values())
+
+
+def write_batch(folder: Path, number: int) -> None:
+    """The batch of that number of every scene that has one, as one file, younger than those before."""
+    lines = []
+    for name, scene in SCENES.items():
+        for fields in scene.batches[number] if number < len(scene.batches) else ():
+            at = datetime.fromtimestamp(fields["event_time_us"] / 1e6, UTC).isoformat()
+            lines.append(json.dumps({"cluster_id": name, "event_time": at, **fields}))
+    path = folder / f"{number}.json"
+    path.write_text("\n".join(lines))
+    os.utime(path, (number + 1, number + 1))
+
+
+def watch_what_is_there(spark: SparkSession, folder: Path) -> None:
+    events = spark.readStream.schema(EVENTS.schema).option("maxFilesPerTrigger", 1).json(str(folder / "events"))
+    alarms = raise_alarms(events, leaderless_after_seconds=30, under_min_isr_after_seconds=20, shards=2)
+    query = write_alarms(alarms, str(folder / "alarms"), str(folder / "checkpoint"), every_seconds=None)
+    query.awaitTermination()
+
+
+def alarms_written(spark: SparkSession, folder: Path) -> list[tuple[str, Said]]:
+    rows = spark.read.schema(ALARMS.schema).json(str(folder / "alarms")).collect()
+    start = START_US / 1e6
+    return [
+        (
+            row.cluster_id,
+            Said(
+                row.topic,
+                row.partition,
+                row.problem,
+                row.state,
+                row.began.astimezone(UTC).timestamp() - start,
+                row["at"].astimezone(UTC).timestamp() - start,
+                row.controller_epoch,
+                row.seq,
+            ),
+        )
+        for row in rows
+    ]
+
+
+def test_every_alarm_is_written_once_though_the_query_is_restarted_in_the_middle(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "events").mkdir()
+    for number in range(MOST_BATCHES):
+        write_batch(tmp_path / "events", number)
+        if number == MOST_BATCHES // 2:
+            watch_what_is_there(spark, tmp_path)
+    watch_what_is_there(spark, tmp_path)
+    expected = [(name, alarm) for name, scene in SCENES.items() for alarm in scene.alarms]
+    assert sorted(alarms_written(spark, tmp_path)) == sorted(expected)
+
+
+def test_a_time_below_zero_or_no_shard_at_all_is_refused(spark: SparkSession) -> None:
+    events = spark.createDataFrame([], EVENTS.schema)
+    with pytest.raises(ValueError, match="give 0 to be told of every trouble"):
+        raise_alarms(events, leaderless_after_seconds=-1)
+    with pytest.raises(ValueError, match="at least one shard, not 0"):
+        raise_alarms(events, shards=0)
