@@ -1,0 +1,76 @@
+"""What an invariant is: a question in SQL to each row of a table, and words for people where the answer is bad.
+
+All invariants over the same rows are asked in one pass: each row gives an array of those that it breaks.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from string import Formatter
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from controller_pipeline.schemas import VIOLATIONS
+
+_POINTER: Final = ("controller_epoch", "seq", "event_time", "source", "kind")
+RECORD: Final = f"named_struct({', '.join(f'{name!r}, {name}' for name in _POINTER)})"
+"""What points to a record of the history."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invariant:
+    """What must hold at each of some rows.
+
+    The rows have the columns `cluster_id`, `topic`, `partition`, `inferred`, `record` (as `RECORD`), and whatever the SQL
+    below names."""
+
+    id: str
+    broken: str
+    """SQL: whether the row breaks it. Null, where something is not known, is no."""
+    detail: str
+    """For people; what stands in braces is SQL."""
+    evidence: tuple[str, ...] = ()
+    """SQL: the records that prove it together with the row's own; nulls are left out. They are told in their order."""
+    broker: str = "CAST(NULL AS INT)"
+
+
+def violations(rows: DataFrame, invariants: Iterable[Invariant]) -> DataFrame:
+    """One row of `VIOLATIONS` for each row and invariant that it breaks."""
+    found = rows.select(
+        "cluster_id", "topic", "partition", "record", "inferred", f.explode(_broken(invariants)).alias("broken")
+    )
+    return found.select(
+        "cluster_id", "broken.invariant", "topic", "partition", "broken.broker", "record.controller_epoch", "record.seq",
+        "record.event_time", "broken.detail", "broken.evidence", "inferred",
+    ).select(*(f.col(field.name).cast(field.dataType) for field in VIOLATIONS.schema))  # fmt: skip
+
+
+def of_kind(kind: str, invariants: Iterable[Invariant]) -> list[Invariant]:
+    """The same, asked of records of one kind alone."""
+    return [replace(invariant, broken=f"kind = '{kind}' AND ({invariant.broken})") for invariant in invariants]
+
+
+def _broken(invariants: Iterable[Invariant]) -> Column:
+    each = f.array(*(f.when(f.expr(invariant.broken), _told(invariant)) for invariant in invariants))
+    return f.array_compact(each)
+
+
+def _told(invariant: Invariant) -> Column:
+    evidence = f.array(*(f.expr(sql) for sql in invariant.evidence), f.col("record"))
+    return f.struct(
+        f.lit(invariant.id).alias("invariant"),
+        f.expr(invariant.broker).cast("int").alias("broker"),
+        said(invariant.detail).alias("detail"),
+        f.array_compact(f.array_sort(f.array_distinct(evidence))).alias("evidence"),
+    )
+
+
+def said(template: str) -> Column:
+    """A text in which what stands in braces is SQL; nulls are told as "none"."""
+    parts: list[Column] = []
+    for text, sql, _, _ in Formatter().parse(template):
+        parts.append(f.lit(text))
+        if sql is not None:
+            parts.append(f.coalesce(f.expr(sql).cast("string"), f.lit("none")))
+    return f.concat(*parts)

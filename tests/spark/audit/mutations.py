@@ -1,0 +1,163 @@
+"""What may go wrong with a cluster, one thing each: a change of the records of `story`, and what proves it."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from tests.spark.audit.tables import Record
+
+Proof = list[Record]
+"""The records that prove it, the violating one last."""
+Mutation = Callable[[list[Record]], Proof]
+
+
+def one(records: Sequence[Record], nth: int = 0, **fields: Any) -> Record:
+    """The n-th change of which these fields are told so."""
+    found = [r for r in records if not r["snapshot"] and all(r.get(name) == value for name, value in fields.items())]
+    return found[nth]
+
+
+def before(records: Sequence[Record], record: Record) -> Record:
+    """The record of the same thing before, be it an entry of a snapshot."""
+    same = ("kind", "topic", "partition", "broker")
+    earlier = records[: records.index(record)]
+    return next(r for r in reversed(earlier) if all(r.get(name) == record.get(name) for name in same))
+
+
+def change(nth: int = 0, *, proven_by_former: bool = False, wanted: dict[str, Any], **fields: Any) -> Mutation:
+    """Another content of a record; None: it does not say that field."""
+
+    def mutate(records: list[Record]) -> Proof:
+        record = one(records, nth, **wanted)
+        record |= fields
+        return [before(records, record), record] if proven_by_former else [record]
+
+    return mutate
+
+
+def changed(wanted: dict[str, Any], nth: int = 0, **fields: Any) -> Mutation:
+    """As `change`, and the record before proves it as well."""
+    return change(nth, proven_by_former=True, wanted=wanted, **fields)
+
+
+LED: Final = {"kind": "leadership", "topic": "orders", "partition": 0}
+MOVED: Final = LED | {"leader": 2}  # because its broker failed
+LOGS: Final = {"kind": "leadership", "topic": "logs"}
+UNCLEAN: Final = LOGS | {"unclean": True}
+
+
+def _second_leader(records: list[Record]) -> Proof:
+    """Between two leaders of the same epoch there was none."""
+    moved = one(records, **MOVED)
+    nobody = one(records, kind="leadership", topic="orders", partition=0, isr=[2, 3, 1])
+    nobody |= {"leader": -1, "leader_epoch": 1}
+    again = one(records, kind="leadership", topic="orders", partition=0, leader=1, leader_epoch=2)
+    again |= {"leader_epoch": 1}
+    return [moved, again]
+
+
+def _unseen_write(records: list[Record]) -> Proof:
+    lost = one(records, **LED, isr=[2, 3, 1])
+    former = before(records, lost)
+    records.remove(lost)
+    return [former, one(records, **LED, leader=1, leader_epoch=2)]
+
+
+def _early_end(records: list[Record]) -> Proof:
+    """A reassignment ends though the new replica is not in sync."""
+    joined = one(records, kind="leadership", topic="orders", partition=1, isr=[2, 3, 1, 4])
+    joined["isr"] = [2, 3, 1]
+    ended = one(records, kind="assignment", topic="orders", partition=1, replicas=[4, 3])
+    return [before(records, ended), joined, ended]
+
+
+def _foreign_member(records: list[Record]) -> Proof:
+    assigned = one(records, kind="assignment", topic="orders", partition=0)
+    assigned["replicas"] = [1, 2]
+    return [assigned, one(records, **LED)]
+
+
+def _foreign_leader(records: list[Record]) -> Proof:
+    assigned = one(records, kind="assignment", topic="late")
+    assigned["replicas"] = [4, 1]
+    return [assigned, one(records, kind="leadership", topic="late")]
+
+
+def _forbidden(records: list[Record]) -> Proof:
+    configs = [record for record in records if record["kind"] == "topic_config"]
+    for record in configs:
+        record["config"] = {"unclean.leader.election.enable": "false"}
+    elected = one(records, **UNCLEAN)
+    return [[config for config in configs if config["seq"] < elected["seq"]][-1], elected]
+
+
+def _dead_leader(records: list[Record]) -> Proof:
+    elected = one(records, kind="leadership", topic="late", leader=3)
+    gone = elected | {
+        "kind": "broker_removed",
+        "broker": 3,
+        "topic": None,
+        "partition": None,
+        "seq": elected["seq"] - 1,
+    }
+    records[records.index(one(records, kind="assignment", topic="late"))] = gone
+    return [gone, elected]
+
+
+def _other_id(records: list[Record]) -> Proof:
+    told = [record for record in records if record["kind"] == "topic" and record["topic"] == "orders"]
+    told[-1]["topic_id"] = "another"
+    return told[-2:]
+
+
+def _second_controller(records: list[Record]) -> Proof:
+    usurped = one(records, kind="leadership", topic="late")
+    usurped["controller_id"] = 7
+    return [next(record for record in records if record["controller_epoch"] == 2), usurped]
+
+
+def _zombie(records: list[Record]) -> Proof:
+    late = [r for r in records if r["controller_epoch"] == 1 and r["kind"] == "leadership" and not r["snapshot"]][-1]
+    late["event_time"] += timedelta(days=1)
+    return [late, next(record for record in records if record["controller_epoch"] == 2)]
+
+
+MUTATIONS: Final[dict[str, tuple[str, Mutation]]] = {
+    "a leader from outside the ISR": ("LeaderInIsr", change(wanted=MOVED, isr=[3])),
+    "an ISR of nobody": ("IsrIsNotEmpty", change(wanted=LOGS | {"leader": -1}, isr=[])),
+    "a member twice": ("IsrNamesEachOnce", change(wanted=MOVED, isr=[2, 3, 2])),
+    "another leader under the same epoch": ("LeaderEpochRises", changed(MOVED, leader_epoch=None)),
+    "two leaders of one epoch, and nobody between": ("OneLeaderPerEpoch", _second_leader),
+    "a leader epoch that falls": ("LeaderEpochNeverFalls", changed(LED | {"leader": 1}, 1, leader_epoch=0)),
+    "another state of the same version": ("PartitionEpochRises", changed(MOVED, partition_epoch=None)),
+    "a version that falls": ("PartitionEpochNeverFalls", changed(LED | {"leader": 1}, 1, partition_epoch=0)),
+    "a version that nobody recorded": ("NobodyElseWrites", _unseen_write),
+    "an unclean election that is not called so": ("UncleanIsMarked", changed(UNCLEAN, unclean=False)),
+    "a clean election that is called unclean": ("UncleanIsMarked", changed(MOVED, unclean=True)),
+    "an unclean election that is forbidden": ("UncleanIsAllowed", _forbidden),
+    "a leader that recovers in company": ("RecoveringIsAlone", change(wanted=UNCLEAN, isr=[1, 2])),
+    "a leader that recovers from nothing": (
+        "RecoveringIsUnclean", changed(LOGS | {"leader": 2}, leader_recovery_state=1),
+    ),
+    "a state of a later controller": ("DecidedByThisEpoch", change(wanted=MOVED, state_controller_epoch=9)),
+    "a state of an earlier controller": (
+        "DecidingEpochNeverFalls", changed(LED | {"controller_epoch": 2}, state_controller_epoch=0),
+    ),
+    "a replica assigned twice": (
+        "AssignmentNamesEachOnce", change(wanted={"kind": "assignment", "topic": "late"}, replicas=[3, 4, 3]),
+    ),
+    "a reassignment without its new replica": (
+        "AssignmentHoldsBoth", changed({"kind": "assignment", "adding": [4]}, replicas=[3, 2, 1]),
+    ),
+    "a reassignment that ends too early": ("TargetIsInSync", _early_end),
+    "a member that is not assigned": ("IsrIsAssigned", _foreign_member),
+    "a leader that is not assigned": ("LeaderIsAssigned", _foreign_leader),
+    "a leader that is gone": ("ChosenAreRegistered", _dead_leader),
+    "a broker epoch that falls": (
+        "BrokerEpochNeverFalls", changed({"kind": "broker", "broker": 2}, broker_epoch=1),
+    ),
+    "a topic with another id": ("TopicKeepsItsId", _other_id),
+    "two controllers of one epoch": ("OneControllerPerEpoch", _second_controller),
+    "a controller that goes on after its time": ("NoneActsAfterItsTime", _zombie),
+}  # fmt: skip
+"""What goes wrong, the invariant that it breaks, and how."""

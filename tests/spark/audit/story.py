@@ -1,0 +1,65 @@
+"""The journal of a cluster to which everything happens once, kept by the production controller over a simulated ZooKeeper."""
+
+import asyncio
+from functools import cache
+
+from tests.unit.controller.checks import simulated_cluster
+from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.process import ProcessSettings
+from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+
+A_WHILE_MS = 100_000
+"""Longer than the audit's patience."""
+
+
+@cache
+def story() -> tuple[bytes, ...]:
+    """Its lines: two terms; brokers fail, restart and return, leaders move, replicas too, and an election is unclean."""
+    return asyncio.run(_told())
+
+
+async def _told() -> tuple[bytes, ...]:
+    async with simulated_cluster() as cluster:
+        journal = cluster.journal = MemoryJournal()
+        cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=600)
+        cluster.start_brokers(1, 2, 3, 4)
+        first = await cluster.serve()
+        await _live(cluster)
+        await first.stop()
+        cluster.kill_broker(3)
+        cluster.start_controller(1001)
+        await cluster.settle(A_WHILE_MS)
+        cluster.start_broker(3)
+        await _rest(cluster)
+        cluster.create_topic("late", [3, 4])
+        await _rest(cluster)
+        cluster.kill_broker(4)
+        await _rest(cluster)
+        assert_history_comes_to(cluster.active.term.state, journal)
+    return tuple(journal.lines)
+
+
+async def _live(cluster: Cluster) -> None:
+    cluster.create_topic("orders", [1, 2, 3], [2, 3, 1])
+    cluster.create_topic("logs", [1, 2], config={"unclean.leader.election.enable": "true"})
+    await _rest(cluster)
+    cluster.kill_broker(1)
+    await _rest(cluster)
+    cluster.start_broker(1)
+    await _rest(cluster)
+    cluster.request_election(tp("orders"))
+    await _rest(cluster)
+    cluster.request_reassignment({tp("orders", 1): [4, 3]})
+    await _rest(cluster)
+    await cluster.alter_isr(tp("logs"), [2])
+    cluster.kill_broker(2)
+    await _rest(cluster)
+    cluster.start_broker(2)
+    await _rest(cluster)
+    cluster.request_deletion("logs")
+    await _rest(cluster)
+
+
+async def _rest(cluster: Cluster) -> None:
+    await cluster.replicate()
+    await cluster.settle(A_WHILE_MS)
