@@ -40,10 +40,10 @@ def changed(wanted: dict[str, Any], nth: int = 0, **fields: Any) -> Mutation:
     return change(nth, proven_by_former=True, wanted=wanted, **fields)
 
 
-LED: Final = {"kind": "leadership", "topic": "orders", "partition": 0}
-MOVED: Final = LED | {"leader": 2}  # because its broker failed
-LOGS: Final = {"kind": "leadership", "topic": "logs"}
-UNCLEAN: Final = LOGS | {"unclean": True}
+LED: Final[Record] = {"kind": "leadership", "topic": "orders", "partition": 0}
+MOVED: Final[Record] = LED | {"leader": 2}  # because its broker failed
+LOGS: Final[Record] = {"kind": "leadership", "topic": "logs"}
+UNCLEAN: Final[Record] = LOGS | {"unclean": True}
 
 
 def _second_leader(records: list[Record]) -> Proof:

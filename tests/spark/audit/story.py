@@ -1,4 +1,4 @@
-"""The journal of a cluster to which everything happens once, kept by the production controller over a simulated ZooKeeper."""
+"""The journal of a cluster to which everything happens once: the production controller over a simulated ZooKeeper."""
 
 import asyncio
 from functools import cache

@@ -1,4 +1,4 @@
-"""Lines of journals as the tables that the audit reads, made without Spark, so that a test may say exactly what is in them."""
+"""Lines of journals as the tables that the audit reads, as rows, so that a test may say exactly what is in them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ def _frame(spark: SparkSession, rows: Sequence[Record], schema: Any) -> DataFram
     return spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], schema)
 
 
-def _event(line: Record, origin: str, cluster_id: str | None) -> Record:
+def _event(line: dict[str, Any], origin: str, cluster_id: str | None) -> Record:
     time = _EPOCH + timedelta(microseconds=line["event_time_us"])
     known = {
         "cluster_id": cluster_id or line["cluster_id"] or "",
@@ -50,7 +50,7 @@ def _event(line: Record, origin: str, cluster_id: str | None) -> Record:
         "source": "memory",
     }
     flags = {name: line.get(name, False) for name in ("inferred", "snapshot", "unclean")}
-    return line | line.get("delta", {}) | flags | known
+    return {**line, **line.get("delta", {}), **flags, **known}
 
 
 def _spans(events: list[Record]) -> list[Record]:

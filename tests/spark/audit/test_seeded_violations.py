@@ -14,12 +14,12 @@ from tests.spark.audit.story import story
 from tests.spark.audit.tables import Record, Tables
 
 SOUND = "nothing is wrong"
-FORGETFUL = {
+FORGETFUL: dict[str, tuple[str, Record]] = {
     "a change that is not recorded": ("HistoryIsTheState", {"folded_checksum": 1, "snapshot_checksum": 2}),
     "a snapshot with another sum": ("SnapshotIsTheState", {"folded_checksum": None, "snapshot_checksum": 1}),
 }
-PROVEN = {"checksum": 2, "snapshot_checksum": 2, "folded_checksum": 2, "entries": 3, "controller_epoch": 1}
-FIRST = {"controller_epoch": 1, "seq": 7, "event_time": datetime(2026, 1, 1, tzinfo=UTC)}
+PROVEN: Record = {"checksum": 2, "snapshot_checksum": 2, "folded_checksum": 2, "entries": 3, "controller_epoch": 1}
+FIRST: Record = {"controller_epoch": 1, "seq": 7, "event_time": datetime(2026, 1, 1, tzinfo=UTC)}
 
 
 @pytest.fixture(scope="module")
