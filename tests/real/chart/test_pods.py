@@ -62,6 +62,44 @@ def test_the_controller_can_use_the_settings_that_the_chart_gives(
     assert (settings.metrics_host, settings.metrics_port) == ("0.0.0.0", 9404)
     assert (settings.num_partitions, settings.default_replication_factor) == (6, 3)
     assert settings.unclean_leader_election_enable
+    assert settings.journal_directory is not None
+    assert (settings.journal_segment_bytes, settings.journal_retention_bytes) == (64 << 20, 4 << 30)
+
+
+@pytest.mark.parametrize(
+    ("values", "claims", "folders"),
+    [
+        ((), {"data": "5Gi"}, {"tmp"}),
+        (("--set", "controller.journal.persistence.size=1Ti"), {"data": "1Ti"}, {"tmp"}),
+        (("--set", "controller.journal.persistence.enabled=false"), {}, {"tmp", "data"}),
+    ],
+    ids=["defaults", "larger", "without volumes"],
+)
+def test_each_controller_has_a_journal_that_it_can_write(
+    api: KubernetesApi, values: tuple[str, ...], claims: dict[str, str], folders: set[str]
+) -> None:
+    spec = workload(api, "controller", *values)
+    pod = spec["template"]["spec"]
+    (run,) = pod["containers"]
+    (directory,) = (each["value"] for each in run["env"] if each["name"] == "KONTROLLER_JOURNAL_DIRECTORY")
+    (mount,) = (each for each in run["volumeMounts"] if each["name"] == "data")
+    assert Path(directory).is_relative_to(mount["mountPath"])
+    assert not mount.get("readOnly")
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsUser"]
+    sizes = {
+        each["metadata"]["name"]: each["spec"]["resources"]["requests"]["storage"]
+        for each in spec.get("volumeClaimTemplates", [])
+    }
+    assert sizes == claims
+    assert {volume["name"] for volume in pod["volumes"]} == folders
+
+
+def test_a_controller_without_a_journal_has_no_volume_and_no_setting_of_it(api: KubernetesApi) -> None:
+    spec = workload(api, "controller", "--set", "controller.journal.enabled=false")
+    (run,) = spec["template"]["spec"]["containers"]
+    assert not [each["name"] for each in run["env"] if "JOURNAL" in each["name"]]
+    assert "volumeClaimTemplates" not in spec
+    assert [volume["name"] for volume in spec["template"]["spec"]["volumes"]] == ["tmp"]
 
 
 def test_the_operator_is_told_which_namespaces_to_watch(api: KubernetesApi) -> None:

@@ -23,7 +23,9 @@ from tests.real.chart.charts import (
     workload,
 )
 
-WITHOUT_VOLUMES = "zookeeper.replicas=3,zookeeper.persistence.enabled=false,kafka.persistence.enabled=false"
+WITHOUT_VOLUMES = "zookeeper.replicas=3," + ",".join(
+    f"{owner}.persistence.enabled=false" for owner in ("zookeeper", "kafka", "controller.journal")
+)
 
 
 @pytest.mark.parametrize("values", [CONTROLLER_ON, SELF_CONTAINED])
@@ -84,6 +86,7 @@ def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) ->
         ("zookeeper.replicas=2", "/zookeeper/replicas"),
         ("kafka.config.a={1,2}", "/kafka/config/a"),
         ("kafka.persistence.size=big", "/kafka/persistence/size"),
+        ("controller.journal.retentionHours=0", "/controller/journal/retentionHours"),
         ("controller.enabled=true", "controller.enabled needs a ZooKeeper"),
         ("kafka.enabled=true", "kafka.enabled needs a ZooKeeper"),
         ("controller.advertise=a:1,controller.enabled=true,zookeeper.enabled=true", "set controller.replicas=1"),
