@@ -67,6 +67,11 @@ class JournalWriter:
     def wants_snapshot(self) -> bool:
         return self._is_broken and self._size < self._capacity // 2
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that it was handed is written, or dropped."""
+        return self._size == 0
+
     def append(self, batch: Batch) -> None:
         with self._changed:
             if self._waiting and self._size + _size(batch) > self._capacity:

@@ -1,0 +1,132 @@
+"""What the journal costs a controller: takeovers and a broker's death, with and without it, in turns, in one process.
+
+    python -m bench.journal_cost [PARTITIONS] [ROUNDS]
+
+The production controller over ZooKeeper and brokers in memory: no network hides the journal's share, though all that is
+simulated takes its time in the same interpreter. The journal writes to a real directory, in its thread.
+"""
+
+import asyncio
+import logging
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import structlog
+
+from controller_core.controller.history import copy_of
+from controller_core.controller.term import Term
+from controller_core.journal.batches import Context, Snapshot
+from controller_core.journal.fold import fold
+from controller_core.journal.reader import read
+from controller_core.journal.segments import SegmentFiles
+from controller_core.journal.writer import JournalWriter
+from tests.unit.controller.harness import Cluster
+
+BROKERS = 6
+PARTITIONS_OF_A_TOPIC = 100
+
+
+async def populated(partitions: int) -> Cluster:
+    """A cluster at rest, that a controller has made and left."""
+    cluster = Cluster()
+    cluster.start_brokers(*range(1, BROKERS + 1))
+    first = await cluster.serve()
+    replicas = [[(index + step) % BROKERS + 1 for step in range(3)] for index in range(PARTITIONS_OF_A_TOPIC)]
+    for number in range(partitions // PARTITIONS_OF_A_TOPIC):
+        cluster.create_topic(f"topic-{number}", *replicas)
+    await cluster.settle()
+    await first.stop()
+    return cluster
+
+
+async def measured(partitions: int, directory: Path | None) -> dict[str, float]:
+    """What a takeover, a broker's death, and one more snapshot take, in seconds."""
+    cluster = await populated(partitions)
+    writer = JournalWriter(SegmentFiles(directory, segment_bytes=64 << 20)) if directory else None
+    cluster.journal = writer
+    found: dict[str, float] = {}
+    began = time.perf_counter()
+    process = await cluster.serve()
+    found["takeover"] = time.perf_counter() - began
+    await worst_wait(writer)
+    began = time.perf_counter()
+    cluster.kill_broker(1)
+    await cluster.settle()
+    found["broker's death"] = time.perf_counter() - began
+    if writer and directory:
+        found.update(await cost_of_a_snapshot(writer, process.term))
+        await cluster.close()
+        assert writer.close(60)
+        found.update(proven(writer, directory))
+    else:
+        await cluster.close()
+    return found
+
+
+async def cost_of_a_snapshot(writer: JournalWriter, term: Term) -> dict[str, float]:
+    """Of the event loop it takes the copy; while the thread writes, the loop has the interpreter every now and then."""
+    await worst_wait(writer)
+    context = Context(
+        cluster_id=None,
+        controller_id=term.identity.id,
+        controller_epoch=term.identity.epoch,
+        event_time_us=0,
+        cause="bench",
+        correlation_id="",
+    )
+    began = time.perf_counter()
+    copy = copy_of(term.state)
+    copied = time.perf_counter()
+    writer.append(Snapshot(context=context, state=copy))
+    worst = await worst_wait(writer)
+    return {
+        "snapshot: copy": copied - began,
+        "snapshot: written": time.perf_counter() - copied,
+        "snapshot: longest wait": worst,
+    }
+
+
+def proven(writer: JournalWriter, directory: Path) -> dict[str, float]:
+    """How much was written; all of it is there and comes to what it should."""
+    folded = fold(read(directory))
+    assert writer.counts.dropped == 0
+    assert folded.findings == []
+    return {"records": folded.records, "MiB": writer.counts.written_bytes / 2**20}
+
+
+async def worst_wait(writer: JournalWriter | None) -> float:
+    """Waits until all that was handed over is written; the longest that the event loop did not get the interpreter."""
+    worst = 0.0
+    while writer and not writer.is_idle:
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        worst = max(worst, time.perf_counter() - began)
+    return worst
+
+
+async def main(partitions: int, rounds: int) -> None:
+    results: defaultdict[tuple[str, bool], list[float]] = defaultdict(list)
+    for _ in range(rounds):
+        for is_kept in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                found = await measured(partitions, Path(folder) if is_kept else None)
+            for name, value in found.items():
+                results[name, is_kept].append(value)
+    for (name, is_kept), values in sorted(results.items()):
+        each = " ".join(f"{value:.4f}" for value in values)
+        sys.stdout.write(
+            f"{name:22} {'kept' if is_kept else 'none'}  median {statistics.median(values):11.4f}  ({each})\n"
+        )
+    for name in ("takeover", "broker's death"):
+        ratio = statistics.median(results[name, True]) / statistics.median(results[name, False])
+        sys.stdout.write(f"{name:22} kept / none = {ratio:.3f}\n")
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    given = [int(argument) for argument in sys.argv[1:]]
+    asyncio.run(main(*(given + [100_000, 3][len(given) :])))
