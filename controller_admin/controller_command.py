@@ -56,6 +56,8 @@ def run(
     journal_alive_interval_seconds: Annotated[
         int | None, typer.Option(help="After how long without a record it says that the controller is alive.")
     ] = None,
+    journal_topic: Annotated[str | None, typer.Option(help="A Kafka topic that the history is written to.")] = None,
+    journal_bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of its brokers.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:

@@ -133,6 +133,25 @@ class Journal(Protocol):
     def append(self, batch: Batch) -> None: ...
 
 
+class EachJournal:
+    """Several journals that are kept side by side; what one of them misses, the others have. Perhaps none."""
+
+    def __init__(self, journals: Sequence[Journal]) -> None:
+        self._journals = journals
+
+    @property
+    def is_kept(self) -> bool:
+        return any(journal.is_kept for journal in self._journals)
+
+    @property
+    def wants_snapshot(self) -> bool:
+        return any(journal.wants_snapshot for journal in self._journals)
+
+    def append(self, batch: Batch) -> None:
+        for journal in self._journals:
+            journal.append(batch)
+
+
 class NoJournal:
     """No history is kept."""
 

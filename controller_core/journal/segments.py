@@ -28,6 +28,7 @@ class Block:
     epoch: int
     first_seq: int
     data: bytes
+    cluster_id: str | None = None
 
 
 class Sink(Protocol):
@@ -63,6 +64,9 @@ class SegmentFiles:
         self._retention_ms = retention_ms
         self._open: _Segment | None = None
         self._is_healed = False
+
+    def __str__(self) -> str:
+        return f"directory {self._directory}"
 
     def write(self, block: Block) -> None:
         segment = self._segment_for(block)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from controller_core.journal.batches import Batch, Committed, Dropped, Snapshot
+from controller_core.journal.batches import Batch, Committed, Context, Dropped, Snapshot
 from controller_core.journal.scribe import Scribe
 from controller_core.journal.segments import Block, Sink
 
@@ -105,7 +105,7 @@ class JournalWriter:
             self._waiting[-1] = Dropped(context=last.context, count=last.count + count)
             return
         self.counts.gaps += 1
-        log.warning("journal is too slow, changes are dropped", capacity=self._capacity)
+        log.warning("journal is too slow, changes are dropped", journal=str(self._sink), capacity=self._capacity)
         self._put(Dropped(context=batch.context, count=count))
 
     # In the thread
@@ -118,7 +118,7 @@ class JournalWriter:
         try:
             self._sink.close()
         except OSError as error:
-            log.warning("journal was not closed cleanly", error=str(error))
+            log.warning("journal was not closed cleanly", journal=str(self._sink), error=str(error))
 
     def _write_batch(self, scribe: Scribe, batch: Waiting) -> bool:
         """Writes a batch; False where the journal is closed while that fails."""
@@ -157,12 +157,12 @@ class JournalWriter:
             except OSError as error:
                 self._note_error(error)
                 if self._closing.wait(self._retry_s):
-                    log.warning("journal is closed, what waited is lost", error=str(error))
+                    log.warning("journal is closed, what waited is lost", journal=str(self._sink), error=str(error))
                     return False
                 continue
             if self.counts.is_failing:
                 self.counts.is_failing = False
-                log.info("journal is written again")
+                log.info("journal is written again", journal=str(self._sink))
             self.counts.written += block.data.count(b"\n")
             self.counts.written_bytes += len(block.data)
             return True
@@ -172,7 +172,9 @@ class JournalWriter:
         self.counts.last_error_s = time.time()
         if error is not None and not self.counts.is_failing:
             self.counts.is_failing = True
-            log.warning("journal cannot be written, the controller goes on without", error=str(error))
+            log.warning(
+                "journal cannot be written, the controller goes on without", journal=str(self._sink), error=str(error)
+            )
 
 
 def _size(waiting: Waiting) -> int:
@@ -188,7 +190,13 @@ def _blocks(scribe: Scribe, batch: Waiting) -> Iterator[Block]:
             first = scribe.next_seq - 1  # a gap's further numbers are passed over after its line
         lines.append(line)
         if len(lines) == BLOCK_LINES:
-            yield Block(epoch=batch.context.controller_epoch, first_seq=first, data=b"".join(lines))
+            yield _block(batch.context, first, lines)
             lines, first = [], None
     if lines and first is not None:
-        yield Block(epoch=batch.context.controller_epoch, first_seq=first, data=b"".join(lines))
+        yield _block(batch.context, first, lines)
+
+
+def _block(context: Context, first_seq: int, lines: list[bytes]) -> Block:
+    return Block(
+        epoch=context.controller_epoch, first_seq=first_seq, data=b"".join(lines), cluster_id=context.cluster_id
+    )

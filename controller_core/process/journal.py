@@ -1,6 +1,7 @@
 """The journal of a controller process: from its settings to a writer, and the metrics of that writer."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -41,28 +42,51 @@ def open_journal(directory: Path, settings: JournalSettings, registry: Collector
     return writer
 
 
+def open_topic_journal(topic: str, bootstrap: str, registry: CollectorRegistry) -> JournalWriter:
+    """Begins to write a journal to a topic. Raises `MissingLibrary`; a topic that cannot be reached is a warning."""
+    try:
+        from controller_core.journal.topic import TopicSink
+    except ImportError as error:
+        raise MissingLibrary(
+            "--journal-topic needs confluent-kafka: install kontroller[journal-topic], or do without the topic"
+        ) from error
+    writer = JournalWriter(TopicSink(topic, bootstrap))
+    registry.register(JournalMetrics(writer.counts, "kontroller_journal_topic"))
+    return writer
+
+
+async def close_journals(writers: Iterable[JournalWriter]) -> None:
+    """Writes what waits, but for what a disk or a topic does not take in time."""
+    await asyncio.gather(*(asyncio.to_thread(writer.close, CLOSE_TIMEOUT_S) for writer in writers))
+
+
+class MissingLibrary(Exception):
+    """A library is not installed that a setting needs; the message says which."""
+
+
 class JournalMetrics(Collector):
     """What became of the records of a journal."""
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: Counts, prefix: str = "kontroller_journal") -> None:
         self._counts = counts
+        self._prefix = prefix
 
     def collect(self) -> Iterator[Metric]:
         counts = self._counts
-        yield _counter("records_written", "Records written to the journal", counts.written)
-        yield _counter("bytes_written", "Bytes written to the journal", counts.written_bytes)
-        yield _counter("records_dropped", "Records that found the journal's buffer full", counts.dropped)
-        yield _counter("gaps", "Gaps that such records left in the journal", counts.gaps)
-        yield _counter("write_errors", "Writes of the journal that failed", counts.errors)
-        yield GaugeMetricFamily(
-            "kontroller_journal_failing", "1 while the journal cannot be written", value=int(counts.is_failing)
-        )
-        yield GaugeMetricFamily(
-            "kontroller_journal_last_write_error_timestamp_seconds",
+        yield self._counter("records_written", "Records written to the journal", counts.written)
+        yield self._counter("bytes_written", "Bytes written to the journal", counts.written_bytes)
+        yield self._counter("records_dropped", "Records that found the journal's buffer full", counts.dropped)
+        yield self._counter("gaps", "Gaps that such records left in the journal", counts.gaps)
+        yield self._counter("write_errors", "Writes of the journal that failed", counts.errors)
+        yield self._gauge("failing", "1 while the journal cannot be written", int(counts.is_failing))
+        yield self._gauge(
+            "last_write_error_timestamp_seconds",
             "When a write of the journal failed last; 0 if none has",
-            value=counts.last_error_s,
+            counts.last_error_s,
         )
 
+    def _counter(self, name: str, documentation: str, value: float) -> Metric:
+        return CounterMetricFamily(f"{self._prefix}_{name}", documentation, value=value)
 
-def _counter(name: str, documentation: str, value: float) -> Metric:
-    return CounterMetricFamily(f"kontroller_journal_{name}", documentation, value=value)
+    def _gauge(self, name: str, documentation: str, value: float) -> Metric:
+        return GaugeMetricFamily(f"{self._prefix}_{name}", documentation, value=value)

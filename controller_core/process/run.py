@@ -14,10 +14,11 @@ from controller_core.controller.clock import SystemClock
 from controller_core.controller.controller import Controller, Seams
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import registered_brokers
-from controller_core.journal.batches import Journal, NoJournal
+from controller_core.journal.batches import EachJournal, Journal
+from controller_core.journal.writer import JournalWriter
 from controller_core.model.ids import BrokerId
 from controller_core.process.http import serve_metrics
-from controller_core.process.journal import CLOSE_TIMEOUT_S, open_journal
+from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
 from controller_core.process.journal_http import journal_routes
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
@@ -45,12 +46,9 @@ async def run_controller(
         if settings.id in await registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
         registry = CollectorRegistry()
-        journal: Journal = NoJournal()
-        if settings.journal_directory is not None:
-            writer = open_journal(settings.journal_directory, settings, registry)
-            stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_TIMEOUT_S)
-            journal = writer
-        controller, listener = _assemble(settings, zk, registry, journal)
+        writers = _open_journals(settings, registry)
+        stack.push_async_callback(close_journals, writers)
+        controller, listener = _assemble(settings, zk, registry, EachJournal(writers))
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
@@ -58,6 +56,18 @@ async def run_controller(
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
         await _until_signalled(controller)
+
+
+def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegistry) -> list[JournalWriter]:
+    writers = []
+    if settings.journal_topic is not None and settings.journal_bootstrap is not None:
+        try:
+            writers.append(open_topic_journal(settings.journal_topic, settings.journal_bootstrap, registry))
+        except MissingLibrary as error:
+            raise InvalidSettings(str(error)) from error
+    if settings.journal_directory is not None:
+        writers.append(open_journal(settings.journal_directory, settings, registry))
+    return writers
 
 
 async def _connect(settings: ControllerProcessSettings) -> KazooSession:

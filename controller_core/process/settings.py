@@ -72,6 +72,16 @@ class ControllerProcessSettings(BaseSettings):
     journal_alive_interval_seconds: int = Field(
         default=10, ge=1, description="After how long without a record it says that the controller is alive."
     )
+    journal_topic: str | None = Field(
+        default=None,
+        pattern=r"^[a-zA-Z0-9._-]{1,249}$",
+        description="The Kafka topic that the history is written to, beside the directory or instead of it; none: none.",
+    )
+    journal_bootstrap: str | None = Field(
+        default=None,
+        pattern=r"^[^:/,\s]+:\d{1,5}(,[^:/,\s]+:\d{1,5})*$",
+        description="Brokers that lead to that topic: HOST:PORT[,HOST:PORT...].",
+    )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("listen")
@@ -93,6 +103,12 @@ class ControllerProcessSettings(BaseSettings):
             raise ValueError(
                 f"brokers cannot connect to {self.endpoint.host}: say with advertise which host and port they reach"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _topic_can_be_found(self) -> "ControllerProcessSettings":
+        if (self.journal_topic is None) != (self.journal_bootstrap is None):
+            raise ValueError("journal-topic and journal-bootstrap go together: give both, or neither")
         return self
 
     @property

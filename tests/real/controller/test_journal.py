@@ -1,17 +1,24 @@
 """The journal of a real controller comes to what ZooKeeper says, also after the controller was killed."""
 
+import json
+import signal
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from controller_core.journal.fold import Folded, fold
 from controller_core.journal.reader import read
 from controller_core.journal.records import Fields
 from controller_core.journal.segments import segments
+from controller_core.journal.topic import PARTITION
 from devcluster import tools
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
+from devcluster.ports import release_port, reserve_port
 from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
@@ -80,7 +87,11 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
 
         controller.restart_whole()
         kafka.broker(3).start()
-        wait_until(lambda: znodes.is_served("orders", [0, 1, 2]), "orders is served again", deadline_s=60)
+        wait_until(
+            lambda: all(len(znodes.isr("orders", partition)) == 2 for partition in range(3)),
+            "all replicas are in sync, so that the brokers' own controller has nothing to do",
+            deadline_s=60,
+        )
         controller.process.stop()
         assert configs_in(journal) == (ORDERS, BROKER_1), "the next term knows them, too"
         folded = fold(read(journal))
@@ -88,3 +99,78 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
         assert folded.gaps == []
         assert folded.proven > 0
         assert_comes_to(folded, znodes, ["orders"])
+
+
+def messages(bootstrap: str, topic: str) -> list[bytes]:
+    """All that is in partition 0 of a topic, in its order."""
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "log_level": 0})) as consumer:
+        partition = TopicPartition(topic, PARTITION, 0)
+        _, end = consumer.get_watermark_offsets(partition, timeout=30)
+        consumer.assign([partition])
+        found: list[bytes] = []
+        while not found or consumer.position([partition])[0].offset < end:
+            found += [message.value() or b"" for message in consumer.consume(500, timeout=1) if not message.error()]
+    return found
+
+
+def numbered(lines: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
+    records = [(json.loads(line), line) for line in lines]
+    return {(record["controller_epoch"], record["seq"]): line for record, line in records}
+
+
+def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same_controller(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    journal, topic = tmp_path / "journal", "controller-journal"
+    with (
+        KafkaCluster(servers_folder, zookeeper, brokers=3, chroot="/published") as kafka,
+        connected_client(kafka.zookeeper_connect) as client,
+        ControllerProcess(
+            servers_folder,
+            kafka.zookeeper_connect,
+            name="published",
+            settings={
+                "journal_directory": str(journal),
+                "journal_topic": topic,
+                "journal_bootstrap": kafka.bootstrap_servers,
+                "journal_alive_interval_seconds": 1,
+            },
+        ) as controller,
+    ):
+        znodes = ClusterZnodes(client)
+        znodes.create_topic(topic, [[1, 2, 3]])
+        wait_until(lambda: znodes.is_served(topic, [0]), "the journal's topic is served", deadline_s=60)
+        kafka.broker(1).kill()
+        wait_until(lambda: znodes.leader(topic, 0) in (2, 3), "another broker leads it", deadline_s=60)
+        for broker in (2, 3):
+            kafka.broker(broker).kill()
+        wait_until(lambda: znodes.leader(topic, 0) == -1, "nobody leads it", deadline_s=60)
+        kafka.start()
+        znodes.create_topic("orders", [[1, 2], [2, 3]])
+        wait_until(lambda: znodes.is_served("orders", [0, 1]), "the brokers are back", deadline_s=60)
+        writing = [f"kontroller_journal{kind}_records_written_total" for kind in ("", "_topic")]
+
+        def has_caught_up() -> bool:
+            files, messages = (controller.metric(name) for name in writing)
+            return files == messages
+
+        wait_until(has_caught_up, "the topic has what waited", deadline_s=120)
+        assert controller.metric("kontroller_journal_topic_records_dropped_total") == 0
+        controller.process.stop()
+        in_files = numbered(line for path in segments(journal) for line in path.read_bytes().splitlines())
+        assert numbered(messages(kafka.bootstrap_servers, topic)) == in_files
+        assert any(b'"controller_resigned"' in line for line in in_files.values())
+
+
+def test_a_topic_that_is_out_of_reach_holds_up_neither_the_controller_nor_its_end(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_connect: str
+) -> None:
+    port = reserve_port()
+    settings = {"journal_topic": "journal", "journal_bootstrap": f"127.0.0.1:{port}"}
+    with ControllerProcess(servers_folder, zookeeper_connect, name="unpublished", settings=settings) as controller:
+        wait_until(
+            lambda: controller.metric("kontroller_journal_topic_failing") == 1, "the failure is known", deadline_s=90
+        )
+        controller.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not controller.process.is_running, "the process has ended", deadline_s=25)
+    release_port(port)

@@ -70,6 +70,9 @@ def test_brokers_may_be_told_another_address_than_the_one_that_is_listened_on() 
         ({"zookeeper_session_timeout_ms": 10}, "--zookeeper-session-timeout-ms: "),
         ({"metrics_port": 70000}, "--metrics-port: "),
         ({"log_format": "xml"}, "--log-format: "),
+        ({"journal_topic": "journal"}, "journal-topic and journal-bootstrap go together"),
+        ({"journal_topic": "a journal", "journal_bootstrap": "broker:9092"}, "--journal-topic: "),
+        ({"journal_topic": "journal", "journal_bootstrap": "broker"}, "--journal-bootstrap: "),
         ({"colour": "red"}, "colour is no setting"),
     ],
 )
