@@ -78,7 +78,7 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
         kafka.broker(3).stop()
         wait_until(lambda: znodes.leader("orders", 2) == 1, "another broker leads", deadline_s=60)
         alter_config(kafka, "topics", "orders", "min.insync.replicas=2,flush.messages=1000")
-        alter_config(kafka, "brokers", "1", "leader.replication.throttled.rate=123456,log.cleaner.threads=2")
+        alter_config(kafka, "brokers", "1", "leader.replication.throttled.rate=123456,log.cleaner.backoff.ms=10000")
         wait_until(lambda: configs_in(journal) == (ORDERS, BROKER_1), "both are recorded", deadline_s=60)
         controller.process.kill()
         with segments(journal)[-1].open("ab") as last:
