@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from controller_pipeline.answers.days import micros_between, seconds
-from controller_pipeline.answers.states import NO_LEADER, following, from_the_end, in_stretches, previous
+from controller_pipeline.answers.states import NO_LEADER, from_the_end, in_stretches, previous
 from controller_pipeline.schemas import FAILOVERS
 
 _LOSS: Final = ("cluster_id", "controller_epoch", "seq", "broker")
@@ -58,28 +58,35 @@ def _losses(events: DataFrame) -> DataFrame:
 
 def _lost_leadership(partition_intervals: DataFrame, losses: DataFrame) -> DataFrame:
     """A row for each partition that a lost broker led: `lost_at`, and `moved_at`, null where no leader was seen since."""
-    rows = in_stretches(partition_intervals)
-    new_leader = (f.col("leader") != NO_LEADER) & ~previous("leader").eqNullSafe(f.col("leader"))
-    rows = rows.withColumns({
-        "_elected": f.when(new_leader, f.struct("stretch", "began")),
-        "_next_seq": following("seq"),
-        "_next_correlation_id": following("correlation_id"),
-        "_next_leader": following("leader"),
-    })  # fmt: skip
-    after = from_the_end().rowsBetween(Window.unboundedPreceding, -1)
-    rows = rows.withColumn("_next_elected", f.last("_elected", ignorenulls=True).over(after))
     loss = losses.select(*(f.col(name).alias(f"loss_{name}") for name in losses.columns))
-    lost = rows.join(f.broadcast(loss), _was_led_by_the_lost(), "inner")
-    moved = f.when(f.col("_next_elected.stretch") == f.col("stretch"), f.col("_next_elected.began"))
-    return lost.select(*(f.col(f"loss_{name}").alias(name) for name in (*_LOSS, "lost_at")), moved.alias("moved_at"))
+    lost = _tenures(in_stretches(partition_intervals)).join(f.broadcast(loss), _was_led_by_the_lost(), "inner")
+    return lost.select(*(f.col(f"loss_{name}").alias(name) for name in (*_LOSS, "lost_at")), "moved_at")
+
+
+def _tenures(rows: DataFrame) -> DataFrame:
+    """A row for each time that one leader stayed: its first interval, the change that ended it, and the next election."""
+    after = from_the_end().rowsBetween(Window.unboundedPreceding, -1)
+    change = f.struct("stretch", "seq", "correlation_id", "began")
+    changed = ~previous("leader").eqNullSafe(f.col("leader"))
+    elected = f.col("_changed") & (f.col("leader") != NO_LEADER)
+    rows = rows.withColumn("_changed", changed).withColumns({
+        "_next": f.last(f.when(f.col("_changed"), change), ignorenulls=True).over(after),
+        "_elected": f.last(f.when(elected, change), ignorenulls=True).over(after),
+        "stretch_ended": f.last(f.when(f.col("followed_by") != "change", f.col("ended")), ignorenulls=True).over(
+            from_the_end()
+        ),
+    })  # fmt: skip
+    return rows.where("_changed").withColumns({
+        "next": f.when(f.col("_next.stretch") == f.col("stretch"), f.col("_next")),
+        "moved_at": f.when(f.col("_elected.stretch") == f.col("stretch"), f.col("_elected.began")),
+    })  # fmt: skip
 
 
 def _was_led_by_the_lost() -> Column:
-    """Was this interval the partition's when the broker went? Records of the same event may be in either order."""
-    same_event = f.coalesce(f.col("_next_correlation_id") == f.col("loss_correlation_id"), f.lit(False))
-    before = (f.col("seq") < f.col("loss_seq")) & ~f.col("correlation_id").eqNullSafe(f.col("loss_correlation_id"))
-    ends_later = f.coalesce(f.col("_next_seq") > f.col("loss_seq"), f.col("ended") >= f.col("loss_event_time"))
-    by_this = same_event & (f.col("_next_leader") != f.col("leader"))
+    """Did the broker lead the partition when it went? Records of the same event may be in either order."""
+    by_this = f.coalesce(f.col("next.correlation_id") == f.col("loss_correlation_id"), f.lit(False))
+    before = f.col("seq") < f.col("loss_seq")
+    ends_later = f.coalesce(f.col("next.seq") > f.col("loss_seq"), f.col("stretch_ended") >= f.col("loss_event_time"))
     return (
         (f.col("cluster_id") == f.col("loss_cluster_id"))
         & (f.col("leader") == f.col("loss_broker"))

@@ -1,0 +1,141 @@
+"""Failovers: from when the controller heard that a broker had gone, to each partition's new leader."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.answers.failovers import failovers
+from controller_pipeline.schemas import FAILOVERS
+from tests.spark.answers.literals import Answers, Histories, Row, answers, at, event, partition
+
+GONE = {"correlation_id": "1-5", "cause": "brokers_changed"}
+
+
+def lost(when: float, number: int, seq: int, **more: object) -> Row:
+    return event(when, "broker_removed", broker=number, seq=seq, **GONE) | more
+
+
+def seen(when: float, number: int, seq: int, broker_epoch: int, **more: object) -> Row:
+    return event(when, "broker", broker=number, seq=seq, broker_epoch=broker_epoch) | more
+
+
+def led(number: int, *elections: tuple[float, int, int], until: float = 100) -> list[Row]:
+    """A partition that broker 1 led at first; elections: when, who, seq of the record. All by the event of GONE."""
+    steps = [(when, {"leader": leader, "seq": seq} | GONE) for when, leader, seq in elections]
+    return partition((0, {"seq": 1}), *steps, until=until, number=number)
+
+
+DOWN: Row = {"leader": -1, "seq": 51} | GONE
+
+CLUSTERS = {
+    "within the event": [
+        lost(10, 1, 50, took_us=2_000_000),
+        *led(0, (10, 2, 51)),
+        *led(1, (10, -1, 52), (13, 3, 60)),
+        *led(2, (10, -1, 53)),
+        *partition((0, {"leader": 2, "seq": 1}), until=100, number=3),
+    ],
+    "records in the other order": [lost(10, 1, 50), *led(0, (10, 2, 49))],
+    "drained before": [lost(10, 1, 50), *partition((0, {"seq": 1}), (5, {"leader": 2, "seq": 20}), until=100)],
+    "led the same again": [lost(10, 1, 50), *led(0, (10, -1, 51), (30, 1, 60))],
+    "isr changed first": [
+        lost(10, 1, 50),
+        *led(0, (12, 1, 55), (15, 2, 56)),
+        *led(1, (10, 1, 45), (10, 2, 46)),
+        *partition((0, {"seq": 1}), (5, {"isr": [1, 2], "seq": 9}), (11, {"leader": 2, "seq": 60}), until=40, number=2),
+    ],
+    "many": [lost(10, 1, 50), *(row for n in range(101) for row in led(n, (10, -1, 51), (10 + n, 2, 60), until=200))],
+    "unknown before it moved": [
+        lost(10, 1, 50),
+        *partition((0, {"seq": 1}), (10, DOWN), (20, None), (30, {"leader": 2, "seq": 70}), until=40),
+    ],
+    "deleted before it moved": [
+        lost(10, 1, 50),
+        *partition((0, {"seq": 1}), (10, DOWN), until=20, is_last=False),
+        *partition((30, {"seq": 80, "leader": 2}), until=40),
+    ],
+    "another epoch": [
+        lost(10, 1, 50, controller_epoch=2),
+        *partition((0, {"seq": 1}), (5, None), (6, {"controller_epoch": 2, "leader": 2, "seq": 5}), until=40),
+    ],
+    "bounced": [
+        seen(0, 1, 0, 100),
+        seen(10, 1, 50, 200, **GONE),
+        *led(0, (10, 2, 49)),
+        *partition((0, {"seq": 1}), (20, {"leader": 3, "seq": 70}), until=40, number=1),
+    ],
+    "bounced, and lost nothing": [seen(0, 1, 0, 100), seen(10, 1, 50, 200, **GONE), *led(0, (20, 1, 70))],
+    "went and came by one event": [
+        seen(0, 1, 0, 100),
+        lost(10, 1, 50),
+        seen(10, 1, 53, 200, **GONE),
+        *led(0, (10, 2, 52)),
+        *partition((0, {"seq": 1}), until=40, number=1),
+    ],
+    "snapshots": [seen(0, 1, 0, 100), seen(5, 1, 9, 100, snapshot=True), seen(10, 1, 10, 100), *led(0, (10, 2, 50))],
+    "twice": [
+        lost(10, 1, 50),
+        *partition(
+            (0, {"seq": 1}),
+            (10, {"leader": 2, "seq": 51} | GONE),
+            (30, {"leader": 3, "seq": 71, "correlation_id": "1-9"}),
+            until=40,
+        ),
+        lost(29, 2, 70, correlation_id="1-9"),
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> Answers:
+    histories = Histories(spark, CLUSTERS)
+    return answers(failovers(histories.partitions, histories.events), FAILOVERS)
+
+
+def test_time_runs_from_when_the_controller_heard_of_it(found: Answers) -> None:
+    assert found("within the event", "broker", "lost_at", "cause", "partitions", "moved", "last_moved_at") == [
+        (1, at(8), "brokers_changed", 3, 2, at(13))
+    ]
+    assert found("within the event", "median_seconds", "max_seconds") == [(3.5, 5)]
+
+
+def test_it_does_not_matter_which_record_of_an_event_was_written_first(found: Answers) -> None:
+    assert found("records in the other order", "lost_at", "partitions", "moved", "max_seconds") == [(at(10), 1, 1, 0)]
+
+
+def test_a_broker_that_was_drained_first_led_nothing(found: Answers) -> None:
+    assert found("drained before", "partitions", "moved", "last_moved_at", "max_seconds") == [(0, 0, None, None)]
+
+
+def test_a_partition_may_wait_for_the_same_broker(found: Answers) -> None:
+    assert found("led the same again", "moved", "max_seconds") == [(1, 20)]
+
+
+def test_a_change_that_elects_nobody_is_no_move(found: Answers) -> None:
+    assert found("isr changed first", "partitions", "moved", "median_seconds", "max_seconds") == [(3, 3, 1, 5)]
+
+
+def test_percentiles_are_exact(found: Answers) -> None:
+    assert found("many", "partitions", "median_seconds", "p99_seconds", "max_seconds") == [(101, 50, 99, 100)]
+
+
+@pytest.mark.parametrize("cluster", ["unknown before it moved", "deleted before it moved"])
+def test_what_was_not_seen_to_move_has_not_moved(found: Answers, cluster: str) -> None:
+    assert found(cluster, "partitions", "moved", "max_seconds") == [(1, 0, None)]
+
+
+def test_what_it_led_in_an_earlier_epoch_does_not_count(found: Answers) -> None:
+    assert found("another epoch", "partitions") == [(0,)]
+
+
+@pytest.mark.parametrize("cluster", ["bounced", "went and came by one event"])
+def test_a_bounced_broker_counts_for_what_it_lost_by_that(found: Answers, cluster: str) -> None:
+    assert found(cluster, "broker", "seq", "partitions", "moved") == [(1, 50, 1, 1)]
+
+
+@pytest.mark.parametrize("cluster", ["bounced, and lost nothing", "snapshots"])
+def test_a_broker_that_lost_nothing_did_not_fail(found: Answers, cluster: str) -> None:
+    assert found(cluster, "broker") == []
+
+
+def test_each_loss_moves_the_partition_again(found: Answers) -> None:
+    assert found("twice", "broker", "partitions", "moved", "max_seconds") == [(1, 1, 1, 0), (2, 1, 1, 1)]
