@@ -79,7 +79,7 @@ class Term:
 
     identity: ControllerIdentity
     zk: ZkSession
-    watched: WatchedReads
+    watched: WatchedReads[Event]
     writer: FencedWriter
     state: ClusterState
     batch: RequestBatch

@@ -6,12 +6,14 @@ then on each change would wake the controller twice. This keeps count of what is
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
-from controller_core.controller.events import Event
 from controller_core.zk.session import Watch, ZkNode, ZkSession
 
+Event = TypeVar("Event")
 
-class WatchedReads:
+
+class WatchedReads(Generic[Event]):
     """Reads the present state and makes sure that the next change of it queues an event."""
 
     def __init__(self, zk: ZkSession, enqueue: Callable[[Event], None]) -> None:

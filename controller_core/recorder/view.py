@@ -1,0 +1,93 @@
+"""A cluster as a recorder sees it, and how its znodes come to that. An unreadable znode is reported, and counts as what it
+was before: what is wrong with it is its writer's affair, and the cluster goes on with what it has read.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from controller_core.journal.batches import StateCopy, TopicCopy
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName
+from controller_core.zk import codecs
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode
+
+log = structlog.get_logger()
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """Who is the controller, in which epoch."""
+
+    controller_id: BrokerId
+    epoch: ControllerEpoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a look found."""
+
+    cluster_id: str | None = None
+    role: Role | None = None
+    """None where there is no controller."""
+    state: StateCopy = field(default_factory=StateCopy)
+
+
+def cluster_id_of(node: ZkNode | None) -> str | None:
+    """None where no broker has ever written one, or it cannot be read."""
+    return None if node is None else _decoded(None, lambda: codecs.decode_cluster_id(node.data))
+
+
+def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
+    """Who is the controller; None where there is none, or it cannot be read."""
+    if controller is None or epoch is None:
+        return None
+
+    def decode() -> Role:
+        return Role(
+            controller_id=codecs.decode_controller(controller.data), epoch=codecs.decode_controller_epoch(epoch.data)
+        )
+
+    return _decoded(None, decode)
+
+
+def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> FinalizedFeatures | None:
+    """None where the cluster does not use features."""
+
+    def decode(node: ZkNode) -> FinalizedFeatures | None:
+        found = codecs.decode_features(node.data)
+        return FinalizedFeatures(features=found.features, epoch=node.version) if found.is_enabled else None
+
+    return None if node is None else _decoded(held, lambda: decode(node))
+
+
+def decode_topic(name: TopicName, node: ZkNode) -> TopicCopy:
+    content = codecs.decode_topic(name, node.data)
+    return TopicCopy(topic_id=content.topic_id, czxid=node.czxid, partitions=content.partitions)
+
+
+def update(entries: dict[K, V], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]) -> dict[K, V]:
+    """The entries, after what was read of some: those whose znodes are gone are left out."""
+    for key, node in read.items():
+        value = entries.pop(key, None)
+        if node is not None:
+            value = _decoded(value, partial(decode, key, node))
+            if value is not None:
+                entries[key] = value
+    return entries
+
+
+def _decoded(held: V, decode: Callable[[], V]) -> V:
+    """What a znode says; where that makes no sense, what it said before."""
+    try:
+        return decode()
+    except MalformedZnode as error:
+        log.error("unreadable znode, the journal keeps what it said before", error=str(error))
+        return held
