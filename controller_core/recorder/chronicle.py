@@ -1,0 +1,184 @@
+"""What a recorder tells its journal: who is the controller, and what differs from what was recorded before.
+
+A new controller's term begins with the state that was recorded last. So what changed while nobody was in charge, or
+before the change of controllers was seen, is told as changes of the new term, and not lost between two snapshots.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from controller_core.controller.clock import Clock
+from controller_core.journal.batches import (
+    Alive,
+    Batch,
+    Committed,
+    Context,
+    Elected,
+    Journal,
+    RecorderStarted,
+    Resigned,
+    Snapshot,
+    StateCopy,
+)
+from controller_core.journal.changes import Change
+from controller_core.journal.inference import Looks, explain, restarted
+from controller_core.journal.observed import difference, missed_versions
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.recorder.view import Role, View
+
+log = structlog.get_logger()
+
+UNOBSERVED: Final = "unobserved"
+"""The cause of what changed while nobody looked on: neither why nor when is known."""
+_STARTED: Final = "recorder_started"
+_FAILOVER: Final = "controller_failover"
+_SNAPSHOT_DUE: Final = "snapshot_due"
+_ALIVE: Final = "alive_due"
+_LATELY_MS: Final = 10_000
+"""How long after a broker's restart it counts as the reason why leaderships leave it."""
+
+
+class AnotherCluster(Exception):
+    """What is to be recorded is not the cluster that the journal is of. Fatal: a person has to look."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What became of what was seen."""
+
+    versions_missed: int = 0
+    """States of partitions that were written and written again before anyone saw them."""
+    unobserved: int = 0
+    """Changes that were found without having been told of."""
+
+
+class Chronicle:
+    """The history of one cluster, on its way to the journal. `last_epoch`: the newest that the journal has already."""
+
+    def __init__(
+        self, journal: Journal, clock: Clock, *, snapshot_interval_ms: float, last_epoch: ControllerEpoch | None
+    ) -> None:
+        self.seen = Seen()
+        self.role: Role | None = None
+        """Whose term is being recorded; None while there is no controller."""
+        self._journal = journal
+        self._clock = clock
+        self._snapshot_interval_ms = snapshot_interval_ms
+        self._last_epoch = last_epoch
+        self._cluster_id: str | None = None
+        self._recorded: StateCopy | None = None
+        """What the records come to; None before the first snapshot."""
+        self._restarted_ms: dict[BrokerId, float] = {}
+        self._began_ms = clock.now_ms()
+        self._events = 0
+        self._last_record_ms = clock.monotonic_ms()
+        self._next_snapshot_ms = 0.0
+
+    @property
+    def is_snapshot_due(self) -> bool:
+        return self.role is not None and self._clock.monotonic_ms() >= self._next_snapshot_ms
+
+    @property
+    def silent_ms(self) -> float:
+        """For how long nothing was recorded."""
+        return self._clock.monotonic_ms() - self._last_record_ms
+
+    def follow(self, view: View, is_unobserved: Callable[[Change], bool]) -> None:
+        """Records what is new in a view. Raises `AnotherCluster`."""
+        self._check(view)
+        self._follow_role(view)
+        if self.role is None or self._recorded is None:
+            return
+        before, self._recorded = self._recorded, view.state
+        changes = difference(before, view.state)
+        self.seen.versions_missed += missed_versions(changes)
+        unobserved = [change for change in changes if is_unobserved(change)]
+        if unobserved:
+            self.seen.unobserved += len(unobserved)
+            log.warning("changes were not seen when they happened", changes=len(unobserved))
+            self._commit(UNOBSERVED, unobserved)
+        observed = [change for change in changes if not is_unobserved(change)] if unobserved else changes
+        looks = Looks(before=before, after=view.state, restarted=self._restarted_lately(observed))
+        for cause, explained in explain(observed, looks):
+            self._commit(cause, explained)
+        if self._journal.wants_snapshot:
+            self.take_snapshot()
+
+    def take_snapshot(self, cause: str = _SNAPSHOT_DUE) -> None:
+        """Records the whole state."""
+        if self._recorded is not None:
+            self._next_snapshot_ms = self._clock.monotonic_ms() + self._snapshot_interval_ms
+            self._record(Snapshot(context=self._context(cause), state=self._recorded))
+
+    def note_alive(self) -> None:
+        """Records that the controller had its role, and that nothing changed."""
+        self._record(Alive(context=self._context(_ALIVE)))
+
+    def _check(self, view: View) -> None:
+        if self._cluster_id not in (None, view.cluster_id):
+            raise AnotherCluster(
+                f"the cluster's id was {self._cluster_id} and is {view.cluster_id}: ZooKeeper was emptied, or the "
+                "address leads to another one; record that into another directory"
+            )
+        self._cluster_id = view.cluster_id
+        if view.role and self._last_epoch is not None and view.role.epoch < self._last_epoch:
+            raise AnotherCluster(
+                f"the journal has controller epoch {self._last_epoch}, and the cluster is at {view.role.epoch}: "
+                "ZooKeeper was emptied; record into another directory"
+            )
+
+    def _follow_role(self, view: View) -> None:
+        former, self.role = self.role, view.role
+        if former == view.role:
+            return
+        if former is not None:
+            self.role = former
+            self._begin_event()
+            reason = f"broker {view.role.controller_id} took the role" if view.role else "nobody has the role"
+            self._record(Resigned(context=self._context(_FAILOVER), reason=reason))
+            self.role = view.role
+        if view.role is not None:
+            self._begin_term(view.role, view.state)
+
+    def _begin_term(self, role: Role, state: StateCopy) -> None:
+        log.info("recording", controller=role.controller_id, epoch=role.epoch, partitions=len(state.states))
+        self._last_epoch = role.epoch
+        self._begin_event()
+        if self._recorded is None:
+            self._recorded = state
+            self._record(RecorderStarted(context=self._context(_STARTED)))
+            self.take_snapshot(_STARTED)
+        else:
+            self._record(Elected(context=self._context(_FAILOVER)))
+            self.take_snapshot(_FAILOVER)
+
+    def _restarted_lately(self, changes: Sequence[Change]) -> list[BrokerId]:
+        now_ms = self._clock.monotonic_ms()
+        self._restarted_ms |= dict.fromkeys(restarted(changes), now_ms)
+        return [broker for broker, when_ms in self._restarted_ms.items() if now_ms - when_ms < _LATELY_MS]
+
+    def _commit(self, cause: str, changes: Sequence[Change]) -> None:
+        self._begin_event()
+        self._record(Committed(context=self._context(cause), changes=changes))
+
+    def _begin_event(self) -> None:
+        self._events += 1
+
+    def _record(self, batch: Batch) -> None:
+        self._last_record_ms = self._clock.monotonic_ms()
+        self._journal.append(batch)
+
+    def _context(self, cause: str) -> Context:
+        assert self.role is not None
+        return Context(
+            cluster_id=self._cluster_id,
+            controller_id=self.role.controller_id,
+            controller_epoch=self.role.epoch,
+            event_time_us=self._clock.now_ms() * 1000,
+            cause=cause,
+            correlation_id=f"{self.role.epoch}-{self._began_ms}-{self._events}",
+            is_inferred=True,
+        )

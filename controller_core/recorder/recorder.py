@@ -1,0 +1,141 @@
+"""The recorder at work: it looks whenever a watch has told of something, not more often than is set, and tells what it saw.
+
+From time to time it looks at everything, whatever the watches said, and the snapshot after that is of what ZooKeeper
+says. What differs then without having been told of is `unobserved`, as is what changed while there was no connection.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from controller_core.controller.clock import Clock
+from controller_core.journal.batches import Journal
+from controller_core.journal.changes import Change, Kind
+from controller_core.model.ids import ControllerEpoch
+from controller_core.recorder.chronicle import Chronicle
+from controller_core.recorder.looking import Looker
+from controller_core.zk import paths
+from controller_core.zk.session import ConnectionLost, SessionExpired, SessionState, ZkSession, ZooKeeperUnreachable
+
+log = structlog.get_logger()
+
+
+class RecorderSettings(Protocol):
+    """What a recorder needs to know of its process's settings."""
+
+    @property
+    def look_interval_ms(self) -> int: ...
+
+    @property
+    def zookeeper_timeout_ms(self) -> int: ...
+
+    @property
+    def journal_snapshot_interval_seconds(self) -> int: ...
+
+    @property
+    def journal_alive_interval_seconds(self) -> int: ...
+
+
+class Recorder:
+    """Records one cluster. `last_epoch`: the newest controller epoch that the journal has already."""
+
+    def __init__(
+        self,
+        zk: ZkSession,
+        journal: Journal,
+        clock: Clock,
+        settings: RecorderSettings,
+        *,
+        last_epoch: ControllerEpoch | None = None,
+    ) -> None:
+        self.looks = 0
+        self.last_look_s = 0.0
+        """When ZooKeeper was last looked at, in seconds since 1970."""
+        self.looker = Looker(zk)
+        self.chronicle = Chronicle(
+            journal,
+            clock,
+            snapshot_interval_ms=settings.journal_snapshot_interval_seconds * 1000,
+            last_epoch=last_epoch,
+        )
+        self._zk = zk
+        self._clock = clock
+        self._settings = settings
+        self._is_blind = False
+        """Whether the connection was lost since the last look."""
+        zk.add_listener(self._on_session_state)
+
+    async def run(self) -> None:
+        """Records until it is cancelled. Raises `ZooKeeperUnreachable`, `AccessRefused` and `AnotherCluster`."""
+        while True:
+            try:
+                await self.look()
+            except (ConnectionLost, SessionExpired) as error:
+                log.warning("nothing is seen until ZooKeeper is back", error=str(error))
+                await self._wait_for_zookeeper()
+            await self._clock.sleep_ms(self._settings.look_interval_ms)
+            await self.looker.wait(self._alive_interval_ms)
+
+    async def look(self) -> None:
+        """Looks once, and records what has changed. After `ConnectionLost` and `SessionExpired` the next look does."""
+        is_blind, self._is_blind = self._is_blind, False
+        is_complete = self.chronicle.is_snapshot_due
+        try:
+            view = await self.looker.look(everything=is_complete)
+        except BaseException:
+            self._is_blind = True
+            raise
+        self.looks += 1
+        self.last_look_s = self._clock.now_ms() / 1000
+        self.chronicle.follow(view, _doubt(is_blind, self.looker.notified if is_complete else None))
+        if is_complete:
+            self.chronicle.take_snapshot()
+        await self._note_alive()
+
+    async def _note_alive(self) -> None:
+        """Where nothing else was recorded for long, and ZooKeeper still names the same controller."""
+        role = self.chronicle.role
+        is_silent = self.chronicle.silent_ms >= self._alive_interval_ms
+        if role is not None and is_silent and await self.looker.read_role() == role:
+            self.chronicle.note_alive()
+
+    @property
+    def _alive_interval_ms(self) -> int:
+        return self._settings.journal_alive_interval_seconds * 1000
+
+    async def _wait_for_zookeeper(self) -> None:
+        timeout_ms = self._settings.zookeeper_timeout_ms
+        if not await self._zk.wait_connected(timeout_ms):
+            raise ZooKeeperUnreachable(
+                f"ZooKeeper was out of reach for {timeout_ms} ms: check its servers and the network, "
+                "or allow more time with --zookeeper-timeout-ms"
+            )
+
+    def _on_session_state(self, state: SessionState) -> None:
+        if state is not SessionState.CONNECTED:
+            self._is_blind = True
+
+
+def _doubt(is_blind: bool, notified: frozenset[str] | None) -> Callable[[Change], bool]:
+    """Which changes are `unobserved`: all after a blind time; none else but in a look at everything, where some may be."""
+    if is_blind:
+        return lambda _: True
+    if notified is None:
+        return lambda _: False
+    return lambda change: notified.isdisjoint(_tellers(change))
+
+
+def _tellers(change: Change) -> tuple[str, ...]:
+    """The znodes whose watches tell of a change."""
+    match change.kind:
+        case Kind.BROKER:
+            return paths.BROKER_IDS, paths.broker(change.key)
+        case Kind.FEATURES:
+            return (paths.FEATURE,)
+        case Kind.TOPIC:
+            return paths.TOPICS, paths.topic(change.key)
+        case Kind.ASSIGNMENT:
+            return paths.TOPICS, paths.topic(change.key.topic)
+        case _:
+            return paths.TOPICS, paths.topic(change.key.topic), paths.partition_state(change.key)
