@@ -13,7 +13,7 @@ from typing import Final
 from controller_core.journal.batches import StateCopy
 from controller_core.journal.changes import Change, Kind
 from controller_core.journal.observed import is_replaced
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, PartitionState, ReplicaAssignment
 
 TOPIC_DELETIONS_REQUESTED: Final = "topic_deletions_requested"
@@ -22,6 +22,7 @@ BROKER_RESTARTED: Final = "broker_restarted"
 BROKER_STARTED: Final = "broker_started"
 BROKER_MODIFIED: Final = "broker_modified"
 FEATURES_CHANGED: Final = "features_changed"
+CONFIGS_CHANGED: Final = "configs_changed"
 TOPICS_CHANGED: Final = "topics_changed"
 TOPIC_MODIFIED: Final = "topic_modified"
 CONTROLLED_SHUTDOWN: Final = "controlled_shutdown"
@@ -33,8 +34,8 @@ UNKNOWN: Final = "unknown"
 
 _ORDER: Final = (
     TOPIC_DELETIONS_REQUESTED, BROKER_FAILED, BROKER_RESTARTED, BROKER_STARTED, BROKER_MODIFIED, FEATURES_CHANGED,
-    TOPICS_CHANGED, TOPIC_MODIFIED, CONTROLLED_SHUTDOWN, REASSIGNMENTS_REQUESTED, ELECT_LEADERS, BALANCE_DUE,
-    ALTER_PARTITION, UNKNOWN,
+    TOPICS_CHANGED, CONFIGS_CHANGED, TOPIC_MODIFIED, CONTROLLED_SHUTDOWN, REASSIGNMENTS_REQUESTED, ELECT_LEADERS,
+    BALANCE_DUE, ALTER_PARTITION, UNKNOWN,
 )  # fmt: skip
 """In which causes are told: a topic that is gone before the next one of its name, what brokers did before what follows."""
 
@@ -75,6 +76,10 @@ def _cause(change: Change, looks: Looks) -> str:
             return TOPICS_CHANGED if change.before is None else TOPIC_MODIFIED
         case Kind.ASSIGNMENT:
             return _cause_of_assignment(change, looks)
+        case Kind.BROKER_CONFIG:
+            return CONFIGS_CHANGED
+        case Kind.TOPIC_CONFIG:
+            return _cause_of_topic_config(change, looks)
         case _:
             return _cause_of_leadership(change, looks)
 
@@ -88,11 +93,18 @@ def _cause_of_broker(change: Change) -> str:
 
 
 def _cause_of_assignment(change: Change, looks: Looks) -> str:
-    if change.before is None and _is_new(change.key, looks):
+    if change.before is None and _is_new(change.key.topic, looks):
         return TOPICS_CHANGED
     if change.before is None or change.after is None:
         return TOPIC_MODIFIED
     return REASSIGNMENTS_REQUESTED
+
+
+def _cause_of_topic_config(change: Change, looks: Looks) -> str:
+    topic = looks.before.topics.get(change.key)
+    if change.after is None and is_replaced(topic, looks.after.topics.get(change.key)):
+        return TOPIC_DELETIONS_REQUESTED
+    return TOPICS_CHANGED if change.before is None and _is_new(change.key, looks) else CONFIGS_CHANGED
 
 
 def _cause_of_leadership(change: Change, looks: Looks) -> str:
@@ -114,7 +126,7 @@ def _cause_of_first_leader(key: TopicPartition, looks: Looks) -> str:
     served = known is not None and any(
         TopicPartition(key.topic, other) in looks.before.states for other in known.partitions
     )
-    return TOPIC_MODIFIED if served and not _is_new(key, looks) else TOPICS_CHANGED
+    return TOPIC_MODIFIED if served and not _is_new(key.topic, looks) else TOPICS_CHANGED
 
 
 def _cause_of_brokers(was: LeaderAndIsr, now: LeaderAndIsr, looks: Looks) -> str | None:
@@ -145,10 +157,10 @@ def _cause_of_election(key: TopicPartition, was: LeaderAndIsr, now: LeaderAndIsr
     return BALANCE_DUE if present and now.leader == present.preferred else ELECT_LEADERS
 
 
-def _is_new(key: TopicPartition, looks: Looks) -> bool:
-    """Whether the partition's topic was not there at the look before."""
-    known = looks.before.topics.get(key.topic)
-    return known is None or is_replaced(known, looks.after.topics.get(key.topic))
+def _is_new(topic: TopicName, looks: Looks) -> bool:
+    """Whether the topic was not there at the look before."""
+    known = looks.before.topics.get(topic)
+    return known is None or is_replaced(known, looks.after.topics.get(topic))
 
 
 def _assignment(key: TopicPartition, state: StateCopy) -> ReplicaAssignment | None:

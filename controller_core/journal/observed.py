@@ -4,14 +4,13 @@ The changes come in an order in which they can be told: what is gone first, and 
 that was deleted and created again in between is known by its czxid, and is both.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from controller_core.journal.batches import StateCopy, TopicCopy
 from controller_core.journal.changes import Change, Kind
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from controller_core.model.metadata import PartitionState, ReplicaAssignment
+from controller_core.model.metadata import ReplicaAssignment
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,7 +28,7 @@ def is_replaced(before: TopicCopy | None, after: TopicCopy | None) -> bool:
     return before is not None and (after is None or after.czxid != before.czxid)
 
 
-def missed_versions(changes: list[Change]) -> int:
+def missed_versions(changes: Iterable[Change]) -> int:
     """How many versions of partition states were written and gone again before they were seen."""
     return sum(
         change.after.partition_epoch - change.before.partition_epoch - 1
@@ -40,51 +39,50 @@ def missed_versions(changes: list[Change]) -> int:
 
 def _changes(before: StateCopy, after: StateCopy) -> Iterator[Change]:
     gone = {name for name, topic in before.topics.items() if is_replaced(topic, after.topics.get(name))}
-    yield from _removed(before, after, gone)
-    yield from _brokers_and_features(before, after)
-    for name, topic in after.topics.items():
-        former = None if name in gone else before.topics.get(name)
-        if former is not topic:
-            yield from _topic(name, former, topic)
-    for key, state in after.states.items():
-        known = None if key.topic in gone else before.states.get(key)
-        if known is not state and known != state:
-            yield Change(Kind.LEADERSHIP, key, known, state)
-
-
-def _removed(before: StateCopy, after: StateCopy, gone: set[TopicName]) -> Iterator[Change]:
-    """Leaderships and topics; the assignments of a topic end with it."""
-    states: defaultdict[TopicName, list[tuple[TopicPartition, PartitionState]]] = defaultdict(list)
-    for key, state in before.states.items():
-        if key not in after.states or key.topic in gone:
-            states[key.topic].append((key, state))
-    for name in [*states, *(name for name in gone if name not in states)]:
-        for key, state in states[name]:
-            yield Change(Kind.LEADERSHIP, key, state, None)
-        if name in gone:
-            yield Change(Kind.TOPIC, name, before.topics[name], None)
-
-
-def _brokers_and_features(before: StateCopy, after: StateCopy) -> Iterator[Change]:
-    for key, was, now in _entries(before.brokers, after.brokers):
-        yield Change(Kind.BROKER, key, was, now)
+    states = {key for key in before.states if key.topic in gone} if gone else set()
+    yield from _removed(Kind.LEADERSHIP, before.states, after.states, states)
+    yield from _removed(Kind.TOPIC_CONFIG, before.topic_configs, after.topic_configs, gone)
+    for name in gone:
+        yield Change(Kind.TOPIC, name, before.topics[name], None)
+    yield from _entries(Kind.BROKER, before.brokers, after.brokers)
+    yield from _entries(Kind.BROKER_CONFIG, before.broker_configs, after.broker_configs)
     if before.features != after.features:
         yield Change(Kind.FEATURES, None, before.features, after.features)
+    yield from _topics(before.topics, after.topics, gone)
+    yield from _written(Kind.TOPIC_CONFIG, before.topic_configs, after.topic_configs, gone)
+    yield from _written(Kind.LEADERSHIP, before.states, after.states, states)
 
 
-def _topic(name: TopicName, before: TopicCopy | None, after: TopicCopy) -> Iterator[Change]:
-    if before is None or before.topic_id != after.topic_id:
-        yield Change(Kind.TOPIC, name, before, after)
-    for partition, was, now in _entries(before.partitions if before else _NONE, after.partitions):
-        yield Change(Kind.ASSIGNMENT, TopicPartition(name, partition), was, now)
+def _topics(
+    before: Mapping[TopicName, TopicCopy], after: Mapping[TopicName, TopicCopy], gone: Collection[TopicName]
+) -> Iterator[Change]:
+    for name, topic in after.items():
+        former = None if name in gone else before.get(name)
+        if former is topic:
+            continue
+        if former is None or former.topic_id != topic.topic_id:
+            yield Change(Kind.TOPIC, name, former, topic)
+        partitions = former.partitions if former else _NONE
+        for change in _entries(Kind.ASSIGNMENT, partitions, topic.partitions):
+            yield change._replace(key=TopicPartition(name, change.key))
 
 
-def _entries(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
+def _entries(kind: Kind, before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[Change]:
     """The entries that differ: first those that are gone."""
+    yield from _removed(kind, before, after, ())
+    yield from _written(kind, before, after, ())
+
+
+def _removed(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
+    """The entries that are no more, or that are others of the same key."""
     for key, value in before.items():
-        if key not in after:
-            yield key, value, None
+        if key not in after or key in gone:
+            yield Change(kind, key, value, None)
+
+
+def _written(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
+    """The entries that are new or changed."""
     for key, value in after.items():
-        known = before.get(key)
+        known = None if key in gone else before.get(key)
         if known is not value and known != value:
-            yield key, known, value
+            yield Change(kind, key, known, value)

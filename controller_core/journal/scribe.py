@@ -25,7 +25,7 @@ from controller_core.journal.batches import (
 from controller_core.journal.changes import REMOVED, Change, Kind
 from controller_core.journal.records import Fields
 from controller_core.model.ids import NO_LEADER, ControllerEpoch, TopicId, TopicPartition
-from controller_core.model.metadata import PartitionState
+from controller_core.model.metadata import LeaderRecoveryState, PartitionState
 
 _FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
     Kind.BROKER: records.broker_fields,
@@ -44,7 +44,7 @@ _TOLD_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES)
 
 @dataclass(slots=True)
 class Scribe:
-    """Writes the lines of one process's journal."""
+    """Writes the lines of one process's journal. One that goes on with a journal begins with what that has."""
 
     epoch: ControllerEpoch | None = None
     next_seq: int = 0
@@ -84,7 +84,8 @@ class Scribe:
         before = None if change.before is None or change.kind in _TOLD_IN_FULL else fields(change.before)
         delta = records.changed_fields(before, fields(change.after))
         if delta and change.before != change.after:
-            more = {"unclean": True} if change.kind is Kind.LEADERSHIP and _is_unclean(change) else {}
+            is_unclean = change.kind is Kind.LEADERSHIP and _is_unclean(change, is_inferred=context.is_inferred)
+            more = {"unclean": True} if is_unclean else {}
             yield self._line(context, change.kind, **key, delta=delta, **more)
 
     def _key(self, change: Change) -> Fields:
@@ -183,9 +184,14 @@ def _entries(state: StateCopy) -> Iterator[Change]:
         yield Change(Kind.OFFLINE_REPLICAS, owner, None, failed)
 
 
-def _is_unclean(change: Change) -> bool:
-    """Whether a leader was elected that was not in sync: what the ISR had acknowledged may be lost."""
+def _is_unclean(change: Change, *, is_inferred: bool) -> bool:
+    """Whether a leader was elected that was not in sync: what the ISR had acknowledged may be lost.
+
+    Who only looks on may have missed that it came into the ISR in between; the recovery state tells that it did not."""
     before: PartitionState | None = change.before
     after: PartitionState = change.after
     leader = after.leader_and_isr.leader
-    return before is not None and leader != NO_LEADER and leader not in before.leader_and_isr.isr
+    if before is None or leader == NO_LEADER or leader in before.leader_and_isr.isr:
+        return False
+    has_missed = is_inferred and after.partition_epoch > before.partition_epoch + 1
+    return not has_missed or after.leader_and_isr.leader_recovery_state is LeaderRecoveryState.RECOVERING

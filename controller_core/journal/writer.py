@@ -49,9 +49,12 @@ class JournalWriter:
 
     is_kept = True
 
-    def __init__(self, sink: Sink, *, capacity: int = CAPACITY, retry_s: float = _RETRY_S) -> None:
+    def __init__(
+        self, sink: Sink, *, capacity: int = CAPACITY, retry_s: float = _RETRY_S, scribe: Scribe | None = None
+    ) -> None:
         self.counts = Counts()
         self._sink = sink
+        self._scribe = scribe or Scribe()
         self._capacity = capacity
         self._retry_s = retry_s
         self._waiting: deque[Waiting] = deque()
@@ -111,9 +114,8 @@ class JournalWriter:
     # In the thread
 
     def _run(self) -> None:
-        scribe = Scribe()
         for batch in self._batches():
-            if not self._write_batch(scribe, batch):
+            if not self._write_batch(self._scribe, batch):
                 return
         try:
             self._sink.close()

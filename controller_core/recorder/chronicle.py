@@ -35,8 +35,7 @@ UNOBSERVED: Final = "unobserved"
 """The cause of what changed while nobody looked on: neither why nor when is known."""
 _STARTED: Final = "recorder_started"
 _FAILOVER: Final = "controller_failover"
-_SNAPSHOT_DUE: Final = "snapshot_due"
-_ALIVE: Final = "alive_due"
+_JOURNAL_DUE: Final = "journal_due"
 _LATELY_MS: Final = 10_000
 """How long after a broker's restart it counts as the reason why leaderships leave it."""
 
@@ -107,7 +106,7 @@ class Chronicle:
         if self._journal.wants_snapshot:
             self.take_snapshot()
 
-    def take_snapshot(self, cause: str = _SNAPSHOT_DUE) -> None:
+    def take_snapshot(self, cause: str = _JOURNAL_DUE) -> None:
         """Records the whole state."""
         if self._recorded is not None:
             self._next_snapshot_ms = self._clock.monotonic_ms() + self._snapshot_interval_ms
@@ -115,7 +114,7 @@ class Chronicle:
 
     def note_alive(self) -> None:
         """Records that the controller had its role, and that nothing changed."""
-        self._record(Alive(context=self._context(_ALIVE)))
+        self._record(Alive(context=self._context(_JOURNAL_DUE)))
 
     def _check(self, view: View) -> None:
         if self._cluster_id not in (None, view.cluster_id):

@@ -7,16 +7,18 @@ has changed, in one request after the other. A lost connection fires all watches
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from controller_core.controller.watched_reads import WatchedReads
 from controller_core.journal.batches import StateCopy, TopicCopy
 from controller_core.journal.observed import is_replaced
+from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
-from controller_core.model.metadata import Broker, PartitionState
-from controller_core.recorder.view import Role, View, cluster_id_of, decode_topic, features_of, role_of, update
+from controller_core.model.metadata import PartitionState
+from controller_core.recorder import view
+from controller_core.recorder.view import Role, View
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ZkNode, ZkSession
 
@@ -24,16 +26,19 @@ MAX_PATHS: Final = 1000
 """How many znodes are asked for at a time; no request is sent before the last one is answered."""
 
 _ROLE: Final = (paths.CONTROLLER, paths.CONTROLLER_EPOCH)
-_ROOTS: Final = (*_ROLE, paths.CLUSTER_ID, paths.FEATURE, paths.BROKER_IDS, paths.TOPICS)
+_ROOTS: Final = (*_ROLE, paths.CLUSTER_ID, paths.FEATURE, paths.BROKER_IDS, paths.TOPICS, paths.BROKER_CONFIGS)
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """A view, and which brokers and topics there are, be they readable or not."""
+class _Names:
+    """What there is, be it readable or not."""
 
-    view: View = field(default_factory=View)
     brokers: tuple[BrokerId, ...] = ()
     topics: tuple[TopicName, ...] = ()
+    configured: tuple[BrokerId | None, ...] = ()
+    """The brokers that have a dynamic configuration; None stands for all of them."""
 
 
 class Looker:
@@ -47,7 +52,8 @@ class Looker:
         self._watched: WatchedReads[str] = WatchedReads(zk, self._note)
         self._due = set(_ROOTS)
         self._woken = asyncio.Event()
-        self._seen = _Seen()
+        self._names = _Names()
+        self._view = View()
 
     async def wait(self, timeout_ms: float) -> None:
         """Returns when something has changed, at the latest after this time."""
@@ -62,91 +68,113 @@ class Looker:
         due, self._due = self._due, set()
         self._woken.clear()
         try:
-            self._seen = await self._look_at(due | self._known_paths() if everything else due)
+            self._names, self._view = await self._look_at(due | self._known_paths() if everything else due)
         except BaseException:
             self._due |= due
             self._woken.set()
             raise
         self.notified = frozenset(due | self._due)
-        return self._seen.view
+        return self._view
 
     async def read_role(self) -> Role | None:
         """Who is the controller, asked anew."""
-        return role_of(*await self._zk.read_many(_ROLE))
+        return view.role_of(*await self._zk.read_many(_ROLE))
 
     def _note(self, path: str) -> None:
         self._due.add(path)
         self._woken.set()
 
     def _known_paths(self) -> set[str]:
-        seen = self._seen
-        states = map(paths.partition_state, seen.view.state.states)
-        return {*_ROOTS, *map(paths.broker, seen.brokers), *map(paths.topic, seen.topics), *states}
+        names = self._names
+        brokers, configured = map(paths.broker, names.brokers), map(paths.broker_config, names.configured)
+        topics, configs = map(paths.topic, names.topics), map(paths.topic_config, names.topics)
+        states = map(paths.partition_state, self._view.state.states)
+        return {*_ROOTS, *brokers, *configured, *topics, *configs, *states}
 
-    async def _look_at(self, due: set[str]) -> _Seen:
-        view = self._seen.view
-        roots = await self._nodes([path for path in (paths.CLUSTER_ID, paths.FEATURE) if path in due])
-        role = view.role if due.isdisjoint(_ROLE) else role_of(*(await self._nodes(_ROLE)).values())
-        broker_ids, brokers = await self._look_at_brokers(due)
-        names, topics = await self._look_at_topics(due)
+    async def _look_at(self, due: set[str]) -> tuple[_Names, View]:
+        known, held = self._names, self._view.state
+        names = await self._look_at_names(due)
+        role = self._view.role if due.isdisjoint(_ROLE) else view.role_of(*(await self._nodes(_ROLE)).values())
+        brokers = await self._changed(due, names.brokers, known.brokers, paths.broker)
+        topics = view.updated(
+            held.topics,
+            names.topics,
+            await self._changed(due, names.topics, set(known.topics), paths.topic),
+            view.topic_of,
+        )
+        # After the topics, so that an election is seen with the configuration that allowed it.
         states = await self._look_at_states(due, topics)
-        features = view.state.features
-        if paths.FEATURE in roots:
-            features = features_of(roots[paths.FEATURE], features)
-        cluster_id = view.cluster_id
-        if paths.CLUSTER_ID in roots:
-            cluster_id = cluster_id_of(roots[paths.CLUSTER_ID]) or cluster_id
-        state = StateCopy(brokers=brokers, topics=topics, states=states, features=features)
-        return _Seen(view=View(cluster_id=cluster_id, role=role, state=state), brokers=broker_ids, topics=names)
+        topic_configs = await self._changed(due, names.topics, set(known.topics), paths.topic_config)
+        broker_configs = await self._changed(due, names.configured, known.configured, paths.broker_config)
+        state = StateCopy(
+            brokers=view.updated(held.brokers, names.brokers, brokers, codecs.decode_broker),
+            topics=topics,
+            states=states,
+            features=await self._look_at_features(due),
+            topic_configs=view.updated(held.topic_configs, names.topics, topic_configs, view.topic_config_of),
+            broker_configs=view.updated(held.broker_configs, names.configured, broker_configs, view.broker_config_of),
+        )
+        return names, View(cluster_id=await self._look_at_cluster_id(due), role=role, state=state)
 
-    async def _look_at_brokers(self, due: set[str]) -> tuple[tuple[BrokerId, ...], Mapping[BrokerId, Broker]]:
-        known, held = self._seen.brokers, self._seen.view.state.brokers
-        ids = known
+    async def _look_at_names(self, due: set[str]) -> _Names:
+        known = self._names
+        brokers, topics, configured = known.brokers, known.topics, known.configured
         if paths.BROKER_IDS in due:
-            names = await self._watched.children(paths.BROKER_IDS, paths.BROKER_IDS)
-            ids = tuple(BrokerId(int(name)) for name in names if name.isdecimal())
-        wanted = {path: broker for broker in ids if (path := paths.broker(broker)) in due or broker not in known}
-        nodes = await self._nodes(wanted)
-        read = {wanted[path]: node for path, node in nodes.items()}
-        return ids, update({broker: held[broker] for broker in ids if broker in held}, read, codecs.decode_broker)
-
-    async def _look_at_topics(self, due: set[str]) -> tuple[tuple[TopicName, ...], Mapping[TopicName, TopicCopy]]:
-        known, held = set(self._seen.topics), self._seen.view.state.topics
-        names = self._seen.topics
+            brokers = view.broker_ids(await self._watched.children(paths.BROKER_IDS, paths.BROKER_IDS))
         if paths.TOPICS in due:
-            names = tuple(map(TopicName, await self._watched.children(paths.TOPICS, paths.TOPICS)))
-        wanted = {path: name for name in names if (path := paths.topic(name)) in due or name not in known}
-        nodes = await self._nodes(wanted)
-        read = {wanted[path]: node for path, node in nodes.items()}
-        return names, update({name: held[name] for name in names if name in held}, read, decode_topic)
+            topics = tuple(map(TopicName, await self._watched.children(paths.TOPICS, paths.TOPICS)))
+        if paths.BROKER_CONFIGS in due:
+            configured = view.configured(await self._watched.children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
+        return _Names(brokers=brokers, topics=topics, configured=configured)
+
+    async def _look_at_features(self, due: set[str]) -> FinalizedFeatures | None:
+        held = self._view.state.features
+        if paths.FEATURE not in due:
+            return held
+        return view.features_of((await self._nodes([paths.FEATURE]))[paths.FEATURE], held)
+
+    async def _look_at_cluster_id(self, due: set[str]) -> str | None:
+        held = self._view.cluster_id
+        if paths.CLUSTER_ID not in due:
+            return held
+        return view.cluster_id_of((await self._nodes([paths.CLUSTER_ID]))[paths.CLUSTER_ID]) or held
 
     async def _look_at_states(
         self, due: set[str], topics: Mapping[TopicName, TopicCopy]
     ) -> Mapping[TopicPartition, PartitionState]:
         """The states of the assigned partitions; those of new ones are read and watched from here on."""
-        held = self._seen.view.state
-        states = dict(held.states)
-        wanted = {paths.topic_partition_of_state(path) for path in due if _is_state(path)}
+        held = self._view.state
+        fresh: set[TopicPartition] = set()
+        gone: set[TopicPartition] = set()
         for name in held.topics.keys() | topics.keys():
             before, after = held.topics.get(name), topics.get(name)
             if before is not after:
-                gone, new = _partitions(name, before, after)
-                wanted |= new
-                for key in gone:
-                    states.pop(key, None)
-        reading = {paths.partition_state(key): key for key in sorted(wanted) if _is_assigned(key, topics)}
-        nodes = await self._nodes(reading)
-        read = {reading[path]: node for path, node in nodes.items()}
-        return update(states, read, codecs.decode_partition_state)
+                ended, begun = _partitions(name, before, after)
+                gone |= ended
+                fresh |= begun
+        told = {paths.topic_partition_of_state(path) for path in due if _is_state(path)}
+        wanted = [key for key in sorted(fresh | told) if _is_assigned(key, topics)]
+        if not wanted and not gone:
+            return held.states
+        kept = [key for key in held.states if key not in gone]
+        read = await self._changed(due, wanted, wanted[:0], paths.partition_state)
+        return view.updated(held.states, kept, read, codecs.decode_partition_state)
+
+    async def _changed(
+        self, due: set[str], keys: Iterable[K], known: Collection[K], path_of: Callable[[K], str]
+    ) -> dict[K, ZkNode | None]:
+        """The znodes of those keys that are new, or whose watches have fired."""
+        wanted = {path: key for key in keys if (path := path_of(key)) in due or key not in known}
+        return {wanted[path]: node for path, node in (await self._nodes(wanted)).items()}
 
     async def _nodes(self, wanted: Iterable[str]) -> dict[str, ZkNode | None]:
         """The znodes at the paths, watched from here on."""
         left = list(wanted)
         found: dict[str, ZkNode | None] = {}
-        while left:
-            part, left = left[:MAX_PATHS], left[MAX_PATHS:]
+        for start in range(0, len(left), MAX_PATHS):
+            part = left[start : start + MAX_PATHS]
             found |= dict(zip(part, await self._watched.nodes(part, str), strict=True))
-            self.znodes_read += len(part)
+        self.znodes_read += len(left)
         return found
 
 

@@ -4,7 +4,7 @@ From time to time it looks at everything, whatever the watches said, and the sna
 says. What differs then without having been told of is `unobserved`, as is what changed while there was no connection.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import structlog
@@ -126,16 +126,24 @@ def _doubt(is_blind: bool, notified: frozenset[str] | None) -> Callable[[Change]
     return lambda change: notified.isdisjoint(_tellers(change))
 
 
-def _tellers(change: Change) -> tuple[str, ...]:
-    """The znodes whose watches tell of a change."""
+def _tellers(change: Change) -> Iterator[str]:
+    """The znodes whose watches tell of a change: its own, and where something came or went also its parents."""
+    has_come_or_gone = change.before is None or change.after is None
     match change.kind:
         case Kind.BROKER:
-            return paths.BROKER_IDS, paths.broker(change.key)
+            own, parents = paths.broker(change.key), [paths.BROKER_IDS]
+        case Kind.BROKER_CONFIG:
+            own, parents = paths.broker_config(change.key), [paths.BROKER_CONFIGS]
         case Kind.FEATURES:
-            return (paths.FEATURE,)
+            own, parents = paths.FEATURE, []
         case Kind.TOPIC:
-            return paths.TOPICS, paths.topic(change.key)
+            own, parents = paths.topic(change.key), [paths.TOPICS]
+        case Kind.TOPIC_CONFIG:
+            own, parents = paths.topic_config(change.key), [paths.TOPICS]
         case Kind.ASSIGNMENT:
-            return paths.TOPICS, paths.topic(change.key.topic)
+            own, parents = paths.topic(change.key.topic), [paths.TOPICS]
         case _:
-            return paths.TOPICS, paths.topic(change.key.topic), paths.partition_state(change.key)
+            own, parents = paths.partition_state(change.key), [paths.topic(change.key.topic), paths.TOPICS]
+    yield own
+    if has_come_or_gone:
+        yield from parents

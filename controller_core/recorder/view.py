@@ -2,17 +2,19 @@
 was before: what is wrong with it is its writer's affair, and the cluster goes on with what it has read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 import structlog
 
+from controller_core.journal import configs
 from controller_core.journal.batches import StateCopy, TopicCopy
+from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName
-from controller_core.zk import codecs
+from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
 
@@ -68,20 +70,44 @@ def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> Finalize
     return None if node is None else _decoded(held, lambda: decode(node))
 
 
-def decode_topic(name: TopicName, node: ZkNode) -> TopicCopy:
+def topic_of(name: TopicName, node: ZkNode) -> TopicCopy:
     content = codecs.decode_topic(name, node.data)
     return TopicCopy(topic_id=content.topic_id, czxid=node.czxid, partitions=content.partitions)
 
 
-def update(entries: dict[K, V], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]) -> dict[K, V]:
-    """The entries, after what was read of some: those whose znodes are gone are left out."""
+def topic_config_of(name: TopicName, node: ZkNode) -> RecordedConfig:
+    return configs.recorded(codecs.decode_config(node.data, paths.topic_config(name)), configs.TOPIC_CONFIGS)
+
+
+def broker_config_of(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
+    return configs.recorded(codecs.decode_config(node.data, paths.broker_config(broker)), configs.BROKER_CONFIGS)
+
+
+def broker_ids(names: Iterable[str]) -> tuple[BrokerId, ...]:
+    """The ids among the children of a znode; anybody may have put something else there."""
+    return tuple(
+        BrokerId(int(name)) for name in names if name.isascii() and name.isdecimal() and name == str(int(name))
+    )
+
+
+def configured(names: Iterable[str]) -> tuple[BrokerId | None, ...]:
+    """The brokers among the children of `/config/brokers`; None stands for all of them."""
+    found = list(names)
+    return (*broker_ids(found), *(None for name in found if name == paths.DEFAULT_ENTITY))
+
+
+def updated(
+    held: Mapping[K, V], keys: Iterable[K], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]
+) -> dict[K, V]:
+    """What was held of the keys, and what was read of them since; what is gone or empty is left out."""
+    values = {key: held[key] for key in keys if key in held}
     for key, node in read.items():
-        value = entries.pop(key, None)
-        if node is not None:
-            value = _decoded(value, partial(decode, key, node))
-            if value is not None:
-                entries[key] = value
-    return entries
+        value = None if node is None else _decoded(held.get(key), partial(decode, key, node))
+        if value:
+            values[key] = value
+        else:
+            values.pop(key, None)
+    return values
 
 
 def _decoded(held: V, decode: Callable[[], V]) -> V:

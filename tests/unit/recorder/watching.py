@@ -1,0 +1,60 @@
+"""A recorder that looks on at a simulated cluster, and may not write."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller_core.journal.fold import Folded
+from controller_core.journal.reader import Record
+from controller_core.journal.records import Line
+from controller_core.recorder.recorder import Recorder
+from controller_core.zk.delegating_session import DelegatingSession
+from controller_core.zk.session import WriteOp, ZkError
+from tests.unit.controller.harness import Cluster
+from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+
+
+class ReadOnlySession(DelegatingSession):
+    """Refuses to write."""
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        raise AssertionError(f"a recorder writes: {ops}")
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        raise AssertionError(f"a recorder writes: {transactions}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    look_interval_ms: int = 100
+    zookeeper_timeout_ms: int = 1000
+    journal_snapshot_interval_seconds: int = 3600
+    journal_alive_interval_seconds: int = 10
+
+
+class Watched:
+    """A cluster whose history somebody records who only looks on."""
+
+    def __init__(self, cluster: Cluster, settings: Settings | None = None) -> None:
+        self.cluster = cluster
+        self.journal = MemoryJournal()
+        self.session = cluster.zk.session()
+        self.recorder = Recorder(ReadOnlySession(self.session), self.journal, cluster.clock, settings or Settings())
+
+    async def look(self) -> list[Line]:
+        """What a look adds to the journal, once nobody has anything left to do."""
+        known = len(self.journal.lines)
+        await self.cluster.settle()
+        await self.recorder.look()
+        return self.lines()[known:]
+
+    def lines(self) -> list[Line]:
+        return [entry.line for entry in self.journal.entries() if isinstance(entry, Record)]
+
+    def assert_comes_to_the_cluster(self) -> Folded:
+        """The history that was recorded comes to the state of the controller, which is that of ZooKeeper."""
+        return assert_history_comes_to(self.cluster.active.term.state, self.journal)
+
+
+def told(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """Kinds and causes, without those of a snapshot."""
+    return [(line.kind, line.cause) for line in lines if not line.snapshot and not line.kind.startswith("snapshot")]
