@@ -8,6 +8,7 @@ import typer
 from controller_admin import check_command, controller_command, operator_command
 from controller_admin.drain_command import drain
 from controller_admin.ready_command import ready
+from controller_admin.record_command import record
 
 main = typer.Typer(
     name="kontroller",
@@ -20,3 +21,4 @@ main.add_typer(operator_command.commands, name="operator")
 main.add_typer(check_command.commands, name="check")
 main.command("drain")(drain)
 main.command("ready")(ready)
+main.command("record")(record)

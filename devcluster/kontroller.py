@@ -1,4 +1,4 @@
-"""Our own processes on this machine: the controller core, whole or made to die at a chosen write to ZooKeeper."""
+"""Our own processes on this machine: a recorder, and the controller core, whole or made to die at a chosen write."""
 
 import subprocess
 import sys
@@ -73,10 +73,7 @@ class ControllerProcess(Server):
 
     def metric(self, name: str) -> float | None:
         """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
-            lines = answer.read().decode().splitlines()
-        values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
-        return values[0] if values else None
+        return _metric(self.metrics_port, name)
 
     def _whole(self) -> ManagedProcess:
         return self._process("-m", "controller_admin", "controller", "run", "--settings", str(self._settings_path))
@@ -88,6 +85,34 @@ class ControllerProcess(Server):
             log_path=self._folder.log(self._name),
             ready=lambda: accepts(self.port) and self.metric("kontroller_active_controller") == 1,
         )
+
+
+class RecorderProcess(Server):
+    """A `kontroller record`. Entering the context starts it, leaving it kills it. It is ready when it records a term."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        zookeeper_connect: str,
+        journal_directory: Path,
+        *,
+        name: str = "recorder",
+        options: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self.metrics_port = self._reserve_port()
+        arguments = ["--zookeeper", zookeeper_connect, "--journal-directory", str(journal_directory)]
+        arguments += ["--metrics-port", str(self.metrics_port), *options]
+        self.process = ManagedProcess(
+            name,
+            [sys.executable, "-m", "controller_admin", "record", *arguments],
+            log_path=folder.log(name),
+            ready=lambda: (self.metric("kontroller_recorder_controller_epoch") or -1) > 0,
+        )
+
+    def metric(self, name: str) -> float | None:
+        """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
+        return _metric(self.metrics_port, name)
 
 
 class OperatorProcess(Server):
@@ -109,6 +134,13 @@ class OperatorProcess(Server):
             env={"KUBECONFIG": str(kubeconfig)},
             ready=lambda: accepts(self.liveness_port),
         )
+
+
+def _metric(port: int, name: str) -> float | None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
+    return values[0] if values else None
 
 
 def run_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:

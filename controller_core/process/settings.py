@@ -1,10 +1,10 @@
-"""The settings of a controller process: command line, then environment (`KONTROLLER_*`), then a settings file (YAML)."""
+"""The settings of a process: command line, then environment (`KONTROLLER_*`), then a settings file (YAML)."""
 
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -20,12 +20,37 @@ class InvalidSettings(Exception):
     """Settings that cannot be used; the message has a line for each, saying what to change."""
 
 
-class ControllerProcessSettings(BaseSettings):
-    """All that can be set about a controller process."""
+S = TypeVar("S", bound=BaseSettings)
+
+
+class ProcessSettings(BaseSettings):
+    """What can be set about any process that belongs to a ZooKeeper and may write a journal."""
 
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
     zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
+    zookeeper_timeout_ms: int = Field(
+        default=60_000, ge=1000, description="How long ZooKeeper may be out of reach before the process exits."
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
+    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
+    journal_segment_bytes: int = Field(default=64 << 20, ge=1 << 16, description="How large a file of it becomes.")
+    journal_retention_bytes: int = Field(
+        default=4 << 30, ge=1 << 20, description="How much of it is kept besides the file that is being written."
+    )
+    journal_retention_hours: int = Field(default=24 * 7, ge=1, description="How long it is kept.")
+    journal_snapshot_interval_seconds: int = Field(
+        default=3600, ge=1, description="How often the whole state is written to it."
+    )
+    journal_alive_interval_seconds: int = Field(
+        default=10, ge=1, description="After how long without a record it says that the controller is alive."
+    )
+    log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
+
+
+class ControllerProcessSettings(ProcessSettings):
+    """All that can be set about a controller process."""
+
     id: int = Field(ge=0, description="The controller's id among the brokers' ids; no broker may have it.")
     listen: str = Field(description="The listener that brokers reach the controller on: PLAINTEXT://HOST:PORT.")
     advertise: str | None = Field(
@@ -34,12 +59,7 @@ class ControllerProcessSettings(BaseSettings):
     zookeeper_session_timeout_ms: int = Field(
         default=6000, ge=1000, description="After how long without a sign of life ZooKeeper gives the role away."
     )
-    zookeeper_timeout_ms: int = Field(
-        default=60_000, ge=1000, description="How long ZooKeeper may be out of reach before the process exits."
-    )
     request_timeout_ms: int = Field(default=30_000, ge=1000, description="How long a broker may take to answer.")
-    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
-    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
     unclean_leader_election_enable: bool = Field(
         default=False, description="The default of topics that do not set unclean.leader.election.enable."
     )
@@ -61,17 +81,6 @@ class ControllerProcessSettings(BaseSettings):
     journal_directory: Path | None = Field(
         default=None, description="Where the history of the cluster's state is written; none: it is not."
     )
-    journal_segment_bytes: int = Field(default=64 << 20, ge=1 << 16, description="How large a file of it becomes.")
-    journal_retention_bytes: int = Field(
-        default=4 << 30, ge=1 << 20, description="How much of it is kept besides the file that is being written."
-    )
-    journal_retention_hours: int = Field(default=24 * 7, ge=1, description="How long it is kept.")
-    journal_snapshot_interval_seconds: int = Field(
-        default=3600, ge=1, description="How often the whole state is written to it."
-    )
-    journal_alive_interval_seconds: int = Field(
-        default=10, ge=1, description="After how long without a record it says that the controller is alive."
-    )
     journal_topic: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z0-9._-]{1,249}$",
@@ -82,7 +91,6 @@ class ControllerProcessSettings(BaseSettings):
         pattern=r"^[^:/,\s]+:\d{1,5}(,[^:/,\s]+:\d{1,5})*$",
         description="Brokers that lead to that topic: HOST:PORT[,HOST:PORT...].",
     )
-    log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("listen")
     @classmethod
@@ -138,15 +146,18 @@ def parse_listener(text: str) -> Endpoint:
 
 
 def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -> ControllerProcessSettings:
+    """A controller's settings. Raises `InvalidSettings`."""
+    return load(ControllerProcessSettings, given, settings_file)
+
+
+def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = None) -> S:
     """Settings from what the command line gave, the environment, and a file. Raises `InvalidSettings`."""
     from_file = _read_file(settings_file) if settings_file else {}
     explicit = {name: value for name, value in given.items() if value is not None}
-    environment = {
-        name for name in ControllerProcessSettings.model_fields if f"KONTROLLER_{name.upper()}" in _environment_names()
-    }
+    environment = {name for name in kind.model_fields if f"KONTROLLER_{name.upper()}" in _environment_names()}
     merged = {name: value for name, value in from_file.items() if name not in environment} | explicit
     try:
-        return ControllerProcessSettings(**merged)
+        return kind(**merged)
     except ValidationError as error:
         raise invalid(error) from error
 

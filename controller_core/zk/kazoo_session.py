@@ -78,7 +78,9 @@ class KazooSession:
         client.add_listener(self._on_kazoo_state)
 
     @classmethod
-    async def connect(cls, connect: str, *, session_timeout_ms: int, connect_timeout_ms: int) -> Self:
+    async def connect(
+        cls, connect: str, *, session_timeout_ms: int, connect_timeout_ms: int, makes_chroot: bool = True
+    ) -> Self:
         """Connects to `host:port,host:port/chroot`, and creates the chroot where it is missing, as Kafka does.
 
         Raises `ZooKeeperUnreachable` when there was no connection within the time, and `ValueError` for an address that
@@ -92,7 +94,7 @@ class KazooSession:
         session = cls(client, mailbox)
         client.start_async()
         try:
-            await session._open(connect, connect_timeout_ms)
+            await session._open(connect, connect_timeout_ms, makes_chroot=makes_chroot)
         except BaseException:
             await session.close()
             raise
@@ -190,26 +192,26 @@ class KazooSession:
         if self._client.client_state == KeeperState.AUTH_FAILED:
             raise AccessRefused("ZooKeeper refuses the credentials: correct them")
 
-    async def _open(self, connect: str, timeout_ms: int) -> None:
+    async def _open(self, connect: str, timeout_ms: int, *, makes_chroot: bool) -> None:
         """The first read may cost the connection: a server before 3.6 answers a multi-read by closing it."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while not await self._is_ready(timeout_ms):
+                while not await self._is_ready(timeout_ms, makes_chroot=makes_chroot):
                     pass
         except TimeoutError as error:
             raise ZooKeeperUnreachable(f"no connection to ZooKeeper at {connect} within {timeout_ms} ms") from error
 
-    async def _is_ready(self, timeout_ms: int) -> bool:
+    async def _is_ready(self, timeout_ms: int, *, makes_chroot: bool) -> bool:
         try:
             await self.wait_connected(timeout_ms)
-            await self._make_chroot()
+            has_chroot = (await self.read_many(["/"]))[0] is not None
+            if makes_chroot and not has_chroot:
+                await self._make_chroot()
         except ConnectionLost:
             return False
         return True
 
     async def _make_chroot(self) -> None:
-        if (await self.read_many(["/"]))[0] is not None:
-            return
         names = self._chroot.split("/")
         paths = ["/".join(names[: length + 1]) for length in range(1, len(names))]
         for answer in await self._answers([transaction([Create(path=path)], "") for path in paths]):

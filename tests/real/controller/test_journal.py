@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from controller_core.journal.fold import Folded, fold
+from controller_core.journal.fold import fold
 from controller_core.journal.reader import read
 from controller_core.journal.records import Fields
 from controller_core.journal.segments import segments
@@ -23,27 +23,12 @@ from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
+from tests.real.histories import assert_comes_to
 
 pytestmark = pytest.mark.real
 
 ORDERS: Final[dict[str, Fields]] = {"orders": {"config": {"min.insync.replicas": "2"}}}
 BROKER_1: Final[dict[int | None, Fields]] = {1: {"config": {"leader.replication.throttled.rate": "123456"}}}
-
-
-def assert_comes_to(folded: Folded, znodes: ClusterZnodes, topics: list[str]) -> None:
-    """All that ZooKeeper says of brokers, topics and partitions, read anew."""
-    image = folded.image
-    assert image is not None
-    client = znodes.client
-    registered = {
-        int(name): client.get(f"/brokers/ids/{name}")[1].czxid for name in client.get_children("/brokers/ids")
-    }
-    assert {broker: fields["broker_epoch"] for broker, fields in image.brokers.items()} == registered
-    assert set(image.topics) == set(client.get_children("/brokers/topics")) == set(topics)
-    for topic, partition in image.assignments:
-        assert image.assignments[topic, partition]["replicas"] == znodes.assigned(topic, partition)
-        path = f"/brokers/topics/{topic}/partitions/{partition}/state"
-        assert image.leaderships[topic, partition]["partition_epoch"] == client.get(path)[1].version
 
 
 def alter_config(kafka: KafkaCluster, entity_type: str, name: str, added: str) -> None:

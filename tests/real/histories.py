@@ -1,0 +1,20 @@
+"""Whether a journal comes to what ZooKeeper says, read anew and without the production code."""
+
+from controller_core.journal.fold import Folded
+from devcluster.znodes import ClusterZnodes
+
+
+def assert_comes_to(folded: Folded, znodes: ClusterZnodes, topics: list[str]) -> None:
+    """All that ZooKeeper says of brokers, topics and partitions."""
+    image = folded.image
+    assert image is not None
+    client = znodes.client
+    registered = {
+        int(name): client.get(f"/brokers/ids/{name}")[1].czxid for name in client.get_children("/brokers/ids")
+    }
+    assert {broker: fields["broker_epoch"] for broker, fields in image.brokers.items()} == registered
+    assert set(image.topics) == set(client.get_children("/brokers/topics")) == set(topics)
+    for topic, partition in image.assignments:
+        assert image.assignments[topic, partition]["replicas"] == znodes.assigned(topic, partition)
+        path = f"/brokers/topics/{topic}/partitions/{partition}/state"
+        assert image.leaderships[topic, partition]["partition_epoch"] == client.get(path)[1].version
