@@ -1,0 +1,16 @@
+"""One Spark that can read from Kafka, for all tests of this folder."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.session import local_session
+from devcluster.spark_jars import kafka_jars
+
+
+@pytest.fixture(scope="package")
+def spark_with_kafka() -> Iterator[SparkSession]:
+    session = local_session("real tests", shuffle_partitions=2, memory="1g", packages=kafka_jars())
+    yield session
+    session.stop()

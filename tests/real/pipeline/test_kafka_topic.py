@@ -1,0 +1,56 @@
+"""The journal's topic on real brokers, read by Spark: what the sink wrote is what is read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
+
+from controller_core.journal.segments import Block
+from controller_core.journal.topic import TopicSink
+from controller_pipeline.sources import kafka_topic
+from tests.real.conftest import StartKafka
+
+TOPIC = "history"
+
+
+def lines_of(cluster: str, first_seq: int, count: int) -> list[str]:
+    """Journal lines of a quiet controller."""
+    common = {"v": 1, "cluster_id": cluster, "controller_id": 9, "controller_epoch": 1}
+    return [
+        json.dumps(
+            {
+                **common,
+                "seq": seq,
+                "event_time_us": 1_700_000_000_000_000 + seq,
+                "kind": "controller_alive",
+                "cause": "alive",
+                "correlation_id": f"1-{seq}",
+            }
+        )
+        for seq in range(first_seq, first_seq + count)
+    ]
+
+
+def block(cluster: str, lines: list[str], first_seq: int) -> Block:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    return Block(cluster_id=cluster, epoch=1, first_seq=first_seq, data=data)
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
+    start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
+) -> None:
+    kafka = start_kafka(brokers=1)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(60)
+    written = lines_of("c", 0, 50)
+    sink = TopicSink(TOPIC, kafka.bootstrap_servers)
+    sink.write(block("c", written, 0))
+    rows = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers).orderBy("line").collect()
+    assert [row.value for row in rows] == written
+    assert {(row.source, row.journal) for row in rows} == {(f"{TOPIC}-0", TOPIC)}
+    assert [row.line for row in rows] == list(range(50))

@@ -1,0 +1,30 @@
+"""What Spark is given to run is what was meant: each jar has its checksum, and there is none besides."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from devcluster.spark_jars import HISTORY_FOLDER, check
+from devcluster.toolchain import BuildError
+
+
+def test_jars_that_are_as_the_checksums_say_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "one.jar").write_bytes(b"one")
+    check(tmp_path, f"{hashlib.sha256(b'one').hexdigest()}  one.jar\n")
+
+
+@pytest.mark.parametrize("content", [b"another", None])
+def test_a_jar_that_differs_or_is_missing_or_too_many_is_named(tmp_path: Path, content: bytes | None) -> None:
+    (tmp_path / "besides.jar").write_bytes(b"")
+    if content is not None:
+        (tmp_path / "one.jar").write_bytes(content)
+    with pytest.raises(BuildError, match=r"besides\.jar, one\.jar"):
+        check(tmp_path, f"{hashlib.sha256(b'one').hexdigest()}  one.jar\n")
+
+
+def test_every_jar_that_is_fetched_has_a_checksum() -> None:
+    pom = (HISTORY_FOLDER / "pom.xml").read_text()
+    named = {part.partition("<")[0] for part in pom.split("<artifactId>")[2:] if not part.startswith("*")}
+    checked = {line.split()[1].rsplit("-", 1)[0] for line in (HISTORY_FOLDER / "jars.sha256").read_text().splitlines()}
+    assert checked == named
