@@ -49,6 +49,10 @@ class Table:
     """The time column whose day partitions the files; None: one set of files."""
 
 
+LINES: Final = columns(value=TEXT, source=TEXT, journal=TEXT, line=LONG)
+"""What sources give: a line without its end; its file, or topic and partition; the folder (topic, host) of that; its
+number in the file, from 1, or null."""
+
 EVENTS: Final = Table(
     name="events",
     schema=columns(
@@ -124,11 +128,13 @@ KNOWN_SPANS: Final = Table(
         controller_epoch=LONG,
         controller_id=INT,
         origin=TEXT,
-        first_seq=LONG,
+        first_seq=LONG,  # of the snapshot that it begins with
+        snapshot_seq=LONG,  # of that snapshot's end
         last_seq=LONG,
         began=TIME,  # at the end of the snapshot that it begins with
         ended=TIME,  # at its last record
         ended_by=TEXT,  # resigned | silence | gap | end
+        known_again=TIME,  # the next span begins, or the history ends in the unknown; null: the history ends with this span
     ),
     order=("cluster_id", "span"),
 )

@@ -41,7 +41,7 @@ def test_the_rerun_of_a_day_gives_the_same_bytes_and_leaves_the_others_alone(
 
 def test_a_table_that_is_written_anew_has_nothing_of_before(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark=spark, location=str(tmp_path))
-    row = ("c", 0, 1, 1000, "controller", 0, 9, None, None, "end")
+    row = ("c", 0, 1, 1000, "controller", 0, 4, 9, None, None, "end", None)
     store.write(KNOWN_SPANS, spark.createDataFrame([row, row], KNOWN_SPANS.schema))
     store.write(KNOWN_SPANS, spark.createDataFrame([row], KNOWN_SPANS.schema))
     assert store.read(KNOWN_SPANS).count() == 1

@@ -1,0 +1,217 @@
+"""From lines to events: each line is an event that can be relied on, or a finding that says why not.
+
+A line is judged by itself, so this works on streams as well (`checked`). What only the whole journal knows, whose it is and
+who wrote it, is added by `read`: a controller may begin to write before its cluster has an id, and a recorder is told by
+the records that it had to infer.
+"""
+
+import functools
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from controller_core.journal.changes import Kind
+from controller_core.journal.records import NEEDED, SCHEMA_VERSION
+from controller_pipeline.schemas import BROKERS, CONFIG, EVENTS, FINDINGS, FLAG, INT, LONG, TEXT, columns
+
+CONTROLLER: Final = "controller"
+RECORDER: Final = "recorder"
+LOGS: Final = "logs"
+
+_DELTA: Final = columns(
+    leader=INT,
+    isr=BROKERS,
+    leader_epoch=INT,
+    leader_recovery_state=INT,
+    state_controller_epoch=LONG,
+    partition_epoch=INT,
+    replicas=BROKERS,
+    adding=BROKERS,
+    removing=BROKERS,
+    origin_order=BROKERS,
+    czxid=LONG,
+    broker_epoch=LONG,
+    rack=TEXT,
+    endpoints=ArrayType(TEXT, containsNull=False),
+    supported_features=MapType(TEXT, BROKERS, valueContainsNull=False),
+    finalized_features=MapType(TEXT, INT, valueContainsNull=False),
+    features_epoch=LONG,
+    config=CONFIG,
+)
+_RECORD: Final = columns(
+    v=LONG,
+    cluster_id=TEXT,
+    controller_id=INT,
+    controller_epoch=LONG,
+    seq=LONG,
+    event_time_us=LONG,
+    took_us=LONG,
+    kind=TEXT,
+    cause=TEXT,
+    correlation_id=TEXT,
+    inferred=FLAG,
+    snapshot=FLAG,
+    unclean=FLAG,
+    topic=TEXT,
+    topic_id=TEXT,
+    partition=INT,
+    broker=INT,
+    delta=_DELTA,
+    dropped=LONG,
+    entries=LONG,
+    checksum=LONG,
+    reason=TEXT,
+    corrupt=TEXT,
+)
+_ENVELOPE: Final = (
+    "v", "controller_id", "controller_epoch", "seq", "event_time_us", "kind", "cause", "correlation_id",
+)  # fmt: skip
+
+IN_FULL: Final[Mapping[str, tuple[str, ...]]] = {
+    Kind.BROKER: ("broker_epoch", "endpoints", "supported_features"),
+    Kind.TOPIC: ("czxid",),
+    Kind.FEATURES: ("finalized_features", "features_epoch"),
+    Kind.TOPIC_CONFIG: ("config",),
+    Kind.BROKER_CONFIG: ("config",),
+}
+"""What a delta of a kind that is always told in full must name."""
+IN_FULL_IN_SNAPSHOTS: Final[Mapping[str, tuple[str, ...]]] = {
+    Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
+    Kind.LEADERSHIP: (
+        "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
+    ),
+}  # fmt: skip
+
+_NEVER_NEGATIVE: Final = (
+    "controller_id", "controller_epoch", "seq", "event_time_us", "took_us", "partition", "broker", "entries", "checksum",
+)  # fmt: skip
+
+
+def read(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Events, as often as they come, and findings: `torn`, `unreadable`, `newer_schema`, `incomplete`, `impossible`."""
+    facts = _facts(lines)
+    found = checked(lines).join(f.broadcast(facts), "journal", "left")
+    known = f.when(f.col("cluster_id") == "", f.coalesce("journal_cluster_id", f.lit(""))).otherwise(
+        f.col("cluster_id")
+    )
+    is_recorded = f.array_contains("recorded", known) | f.array_contains("recorded", f.col("cluster_id"))
+    origin = f.when(is_recorded, f.lit(RECORDER)).otherwise(f.col("origin"))
+    found = found.withColumns({"origin": origin, "cluster_id": known})
+    is_bad = f.col("problem").isNotNull()
+    events = found.where(~is_bad).select(*EVENTS.schema.fieldNames())
+    findings = found.where(is_bad).select(*FINDINGS.schema.fieldNames())
+    return events, findings
+
+
+def checked(lines: DataFrame) -> DataFrame:
+    """A row for each line: the columns of an event, `line`, and, where it is none, `problem`, `count` and `detail`."""
+    record = f.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "corrupt"})
+    # As generators, not columns: a filter on a column is moved below it, where the parsing would be repeated for each field
+    # that the condition names, and the optimizer tries all combinations of what these fields are called.
+    rows = lines.select("value", "source", "journal", "line", f.inline(f.array(record)))
+    rows = rows.select("*", f.explode(f.array(_problem())).alias("problem"))
+    delta = {name: f.col(f"delta.{name}") for name in _DELTA.fieldNames()}
+    return rows.select(
+        "journal",
+        "source",
+        "line",
+        f.coalesce("cluster_id", f.lit("")).alias("cluster_id"),
+        f.when(f.col("inferred"), f.lit(RECORDER)).otherwise(f.lit(CONTROLLER)).alias("origin"),
+        f.timestamp_micros("event_time_us").alias("event_time"),
+        *(f.coalesce(f.col(name), f.lit(False)).alias(name) for name in _FLAGS),
+        *(name for name in _RECORD.fieldNames() if name not in _OWN),
+        *(value.alias(name) for name, value in delta.items()),
+        "problem",
+        f.lit(1).cast(LONG).alias("count"),
+        f.when(f.col("problem").isNotNull(), _detail()).alias("detail"),
+    )
+
+
+_FLAGS: Final = ("inferred", "snapshot", "unclean")
+_OWN: Final = ("v", "cluster_id", "event_time_us", "delta", "corrupt", *_FLAGS)
+"""Columns of a record that an event does not have, or not as they are."""
+
+
+def _facts(lines: DataFrame) -> DataFrame:
+    """Of each journal: the cluster that it belongs to, where it is one, and the clusters that a recorder watched."""
+    few = StructType([field for field in _RECORD if field.name in ("cluster_id", "inferred", "kind")])
+    rows = lines.select("journal", f.from_json("value", few).alias("r")).where("r.kind is not null")
+    is_recorded = f.col("r.inferred") | (f.col("r.kind") == Kind.RECORDER_STARTED.value)
+    by_cluster = rows.groupBy("journal", "r.cluster_id").agg(f.max(is_recorded).alias("is_recorded"))
+    only = f.when(f.min("cluster_id") == f.max("cluster_id"), f.max("cluster_id"))
+    watched = f.collect_set(f.when(f.col("is_recorded"), f.coalesce("cluster_id", f.lit(""))))
+    return by_cluster.groupBy("journal").agg(only.alias("journal_cluster_id"), watched.alias("recorded"))
+
+
+def _problem() -> Column:
+    is_incomplete = _any(f.col(name).isNull() for name in _ENVELOPE)
+    for kind, names in _needed().items():
+        is_incomplete |= (f.col("kind") == kind) & _any(f.col(name).isNull() for name in names)
+    for kind, names in _needed_in_snapshots().items():
+        is_incomplete |= f.col("snapshot") & (f.col("kind") == kind) & _any(f.col(name).isNull() for name in names)
+    is_impossible = _any(f.col(name) < 0 for name in _NEVER_NEGATIVE) | (f.col("dropped") < 1)
+    return (
+        f.when(f.col("v") > SCHEMA_VERSION, f.lit("newer_schema"))
+        .when(f.col("corrupt").isNotNull(), f.when(_is_torn(), f.lit("torn")).otherwise(f.lit("unreadable")))
+        .when(is_incomplete, f.lit("incomplete"))
+        .when(is_impossible, f.lit("impossible"))
+    )
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return functools.reduce(operator.or_, conditions)
+
+
+def _needed() -> dict[str, list[str]]:
+    """The columns that a record of a kind must have."""
+    needed = {str(kind): list(names) for kind, names in NEEDED.items()}
+    for kind, names in IN_FULL.items():
+        needed[str(kind)] += [f"delta.{name}" for name in names]
+    return needed
+
+
+def _needed_in_snapshots() -> dict[str, list[str]]:
+    return {str(kind): [f"delta.{name}" for name in names] for kind, names in IN_FULL_IN_SNAPSHOTS.items()}
+
+
+def _is_torn() -> Column:
+    """The beginning of a record: the writer was stopped in the middle of it. Names have no braces."""
+    opened, closed = (f.length(f.regexp_replace("value", f"[^{brace}]", "")) for brace in ("{", "}"))
+    return f.col("value").startswith("{") & (opened > closed)
+
+
+def _missing() -> Column:
+    """The names of needed fields that are null."""
+    parts = [_nulls(_ENVELOPE)]
+    parts += [f.when(f.col("kind") == kind, _nulls(names)) for kind, names in _needed().items()]
+    parts += [
+        f.when(f.col("snapshot") & (f.col("kind") == kind), _nulls(names))
+        for kind, names in _needed_in_snapshots().items()
+    ]
+    return f.concat_ws(", ", *(f.nullif(part, f.lit("")) for part in parts))
+
+
+def _nulls(names: Iterable[str]) -> Column:
+    return f.concat_ws(", ", *(f.when(f.col(name).isNull(), f.lit(name)) for name in names))
+
+
+def _impossible() -> Column:
+    negative = [f.when(f.col(name) < 0, f.lit(name)) for name in _NEVER_NEGATIVE]
+    return f.concat_ws(", ", *negative, f.when(f.col("dropped") < 1, f.lit("dropped")))
+
+
+def _detail() -> Column:
+    begin = f.concat(f.lit(": "), f.substring("value", 1, 120))
+    problem = f.col("problem")
+    newer = f"its schema version is newer than {SCHEMA_VERSION}: read it with a newer Kontroller"
+    return (
+        f.when(problem == "torn", f.concat(f.lit("the writer was stopped in the middle of this record"), begin))
+        .when(problem == "unreadable", f.concat(f.lit("no record of a journal can be read here"), begin))
+        .when(problem == "newer_schema", f.lit(newer))
+        .when(problem == "incomplete", f.concat(f.coalesce("kind", f.lit("a")), f.lit(" record lacks "), _missing()))
+        .otherwise(f.concat(f.lit("the record cannot be true: "), _impossible(), f.lit(" is out of range")))
+    )
