@@ -30,7 +30,7 @@ def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 def min_isr_steps(configs: DataFrame) -> DataFrame:
     """The `min.insync.replicas` of the topics that ever set it and (`topic` is null) of all others: `steps` from the
-    beginning of time to its end, each with `began`, `ended`, `value`. A topic's own comes before the cluster's; else it is 1."""
+    beginning of time to its end, each with `began`, `ended`, `value`. A topic's own comes before its cluster's; else 1."""
     values = configs.where("is_known and scope in ('topic', 'default')").selectExpr(
         "cluster_id",
         "if(scope = 'topic', name, null) as topic",
