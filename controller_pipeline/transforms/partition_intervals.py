@@ -70,8 +70,9 @@ def _one_for_each_event(rows: DataFrame) -> DataFrame:
 
 def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> DataFrame:
     """The assignments of a topic end with it, which is written once for all of its partitions."""
-    ends = placed(events.where(f"kind = '{Kind.TOPIC_REMOVED}'"), spans).groupBy("cluster_id", "topic", "span")
-    ends = ends.agg(f.sort_array(f.collect_list(f.struct("seq", "at"))).alias("ends"))
+    deletions = placed(events.where(f"kind = '{Kind.TOPIC_REMOVED}'"), spans)
+    told = f.sort_array(f.collect_list(f.struct("seq", "at")))
+    ends = deletions.groupBy("cluster_id", "topic", "span").agg(told.alias("ends"))
     rows = rows.join(f.broadcast(ends), ["cluster_id", "topic", "span"], "left")
     end = "get(filter(ends, e -> e.seq > seq and (next_seq is null or e.seq < next_seq)), 0)"
     others = [name for name in rows.columns if name not in ("ended", "next_seq", "ends")]
