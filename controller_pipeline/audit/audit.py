@@ -26,7 +26,7 @@ def audit(
 ) -> DataFrame:
     """All violations, as the table `VIOLATIONS`, from the tables `EVENTS`, `KNOWN_SPANS` and `PROOFS`.
 
-    `unclean_by_default`: the controllers' own setting of unclean.leader.election.enable, which no history records.
+    `unclean_by_default`: the controllers' own setting of unclean.leader.election.enable, where the history does not say it.
     `patience_seconds`: for how long AR and ISR may contradict each other while somebody changes both.
     `clock_tolerance_seconds`: by how much the clocks of two controllers may differ."""
     certain = known(events, known_spans)

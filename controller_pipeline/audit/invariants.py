@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 
 from controller_pipeline.schemas import VIOLATIONS
 
@@ -37,13 +36,12 @@ class Invariant:
 
 def violations(rows: DataFrame, invariants: Iterable[Invariant]) -> DataFrame:
     """One row of `VIOLATIONS` for each row and invariant that it breaks."""
-    found = rows.select(
-        "cluster_id", "topic", "partition", "record", "inferred", f.explode(_broken(invariants)).alias("broken")
-    )
+    broken = f"array_compact(array({', '.join(map(_violation, invariants))}))"
+    found = rows.selectExpr("cluster_id", "topic", "partition", "record", "inferred", f"explode({broken}) AS broken")
     return found.select(
         "cluster_id", "broken.invariant", "topic", "partition", "broken.broker", "record.controller_epoch", "record.seq",
         "record.event_time", "broken.detail", "broken.evidence", "inferred",
-    ).select(*(f.col(field.name).cast(field.dataType) for field in VIOLATIONS.schema))  # fmt: skip
+    ).select(*VIOLATIONS.schema.fieldNames())  # fmt: skip
 
 
 def of_kind(kind: str, invariants: Iterable[Invariant]) -> list[Invariant]:
@@ -51,26 +49,20 @@ def of_kind(kind: str, invariants: Iterable[Invariant]) -> list[Invariant]:
     return [replace(invariant, broken=f"kind = '{kind}' AND ({invariant.broken})") for invariant in invariants]
 
 
-def _broken(invariants: Iterable[Invariant]) -> Column:
-    each = f.array(*(f.when(f.expr(invariant.broken), _told(invariant)) for invariant in invariants))
-    return f.array_compact(each)
-
-
-def _told(invariant: Invariant) -> Column:
-    evidence = f.array(*(f.expr(sql) for sql in invariant.evidence), f.col("record"))
-    return f.struct(
-        f.lit(invariant.id).alias("invariant"),
-        f.expr(invariant.broker).cast("int").alias("broker"),
-        said(invariant.detail).alias("detail"),
-        f.array_compact(f.array_sort(f.array_distinct(evidence))).alias("evidence"),
+def _violation(invariant: Invariant) -> str:
+    """SQL: the violation, or null."""
+    records = f"array({', '.join((*invariant.evidence, 'record'))})"
+    return (
+        f"IF({invariant.broken}, named_struct('invariant', '{invariant.id}', 'broker', {invariant.broker}, "
+        f"'detail', {told(invariant.detail)}, 'evidence', array_compact(array_sort(array_distinct({records})))), NULL)"
     )
 
 
-def said(template: str) -> Column:
-    """A text in which what stands in braces is SQL; nulls are told as "none"."""
-    parts: list[Column] = []
+def told(template: str) -> str:
+    """SQL: a text in which what stands in braces is SQL; nulls are told as "none"."""
+    parts = []
     for text, sql, _, _ in Formatter().parse(template):
-        parts.append(f.lit(text))
+        parts.append("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
         if sql is not None:
-            parts.append(f.coalesce(f.expr(sql).cast("string"), f.lit("none")))
-    return f.concat(*parts)
+            parts.append(f"coalesce(CAST({sql} AS STRING), 'none')")
+    return f"concat({', '.join(parts)})"

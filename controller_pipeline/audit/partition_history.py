@@ -25,6 +25,7 @@ _ENVELOPE: Final = (
 def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
     """The events of known times, each with its `span`, `known_until`, when that ended, and `span_seq`, where it began.
 
+    What a controller says when it is elected is known as well, though no state is.
     The text logs of Kafka have no snapshots, so that nothing is known to be complete; they are kept without a span."""
     in_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("first_seq")
     spans = known_spans.select(
@@ -40,7 +41,8 @@ def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
         "left",
     )
     is_known = f.expr(
-        "events.origin = 'logs' OR (spans.span IS NOT NULL AND (events.snapshot OR events.seq >= first_seq))"
+        "events.origin = 'logs' OR events.kind = 'controller_elected' "
+        "OR (spans.span IS NOT NULL AND (events.snapshot OR events.seq >= first_seq))"
     )
     return joined.where(is_known).select(
         *(f.coalesce(f.col(f"events.{name}"), f.lit(False)).alias(name) if name in _FLAGS else f"events.{name}"

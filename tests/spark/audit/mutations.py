@@ -84,11 +84,12 @@ def _foreign_leader(records: list[Record]) -> Proof:
 
 
 def _forbidden(records: list[Record]) -> Proof:
+    """Neither the controller's own setting allows it, in its first record, nor the topic's last configuration."""
     configs = [record for record in records if record["kind"] == "topic_config"]
     for record in configs:
         record["config"] = {"unclean.leader.election.enable": "false"}
     elected = one(records, **UNCLEAN)
-    return [[config for config in configs if config["seq"] < elected["seq"]][-1], elected]
+    return [records[0], [config for config in configs if config["seq"] < elected["seq"]][-1], elected]
 
 
 def _dead_leader(records: list[Record]) -> Proof:
