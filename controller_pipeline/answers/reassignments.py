@@ -10,7 +10,14 @@ from pyspark.sql import functions as f
 
 from controller_pipeline.answers.days import micros_between, seconds
 from controller_pipeline.answers.options import Options
-from controller_pipeline.answers.states import PARTITION, in_order, in_stretches, members, same_brokers
+from controller_pipeline.answers.states import (
+    PARTITION,
+    in_order,
+    in_stretches,
+    is_of_same_topic,
+    members,
+    same_brokers,
+)
 from controller_pipeline.schemas import REASSIGNMENTS
 
 _MICROS: Final = 1_000_000
@@ -47,7 +54,8 @@ def _running(rows: DataFrame) -> DataFrame:
     target = f.when(is_running, f.array_except("replicas", f.coalesce("removing", f.array().cast("array<int>"))))
     rows = rows.withColumn("_target", target)
     linked = f.lag("followed_by").over(order).isin("change", "unknown")
-    goes_on = f.coalesce(linked & (f.lag("_target").over(order) == f.col("_target")), f.lit(False))
+    is_linked = linked & is_of_same_topic(f.lag("topic_id").over(order))
+    goes_on = f.coalesce(is_linked & (f.lag("_target").over(order) == f.col("_target")), f.lit(False))
     rows = rows.withColumn("_begins", f.col("_target").isNotNull() & ~goes_on)
     isr_changed = ~same_brokers(f.lag("isr").over(order), f.col("isr"))
     return rows.withColumns({

@@ -1,7 +1,7 @@
 """What an interval of a partition is, in words that every answer uses, and which intervals follow each other unbroken.
 
-Intervals of one partition are ordered by their times first, as an interval of unknown state has no record that began it; of
-two that began at the same moment the shorter, which has no length, came first.
+Intervals of one partition are ordered by their times first, as no record begins an interval of unknown state; of two that
+began at the same moment the shorter, which has no length, came first. What is known comes before the unknown after it.
 """
 
 from typing import Final
@@ -17,12 +17,12 @@ _ORDER: Final = ("began", "ended", "controller_epoch", "seq")
 
 def in_order() -> WindowSpec:
     """The intervals of each partition, in their order."""
-    return Window.partitionBy(*PARTITION).orderBy(*_ORDER)
+    return Window.partitionBy(*PARTITION).orderBy(*_ORDER, f.col("is_known").desc())
 
 
 def from_the_end() -> WindowSpec:
     """The intervals of each partition, the last first."""
-    return Window.partitionBy(*PARTITION).orderBy(*(f.col(name).desc() for name in _ORDER))
+    return Window.partitionBy(*PARTITION).orderBy(*(f.col(name).desc() for name in _ORDER), "is_known")
 
 
 def is_leaderless() -> Column:
@@ -46,23 +46,31 @@ def same_brokers(one: Column, other: Column) -> Column:
     return f.array_sort(one) == f.array_sort(other)
 
 
+def is_of_same_topic(neighbour: Column) -> Column:
+    """False where `topic_id` and the neighbour's say that the topic was deleted and created again between them."""
+    return f.coalesce(neighbour == f.col("topic_id"), f.lit(True))
+
+
 def in_stretches(partition_intervals: DataFrame) -> DataFrame:
     """The known intervals, with two more columns.
 
-    `stretch` is the same number as long as one interval of a partition follows the other without a hole and without unknown
-    time. `followed_by` is what comes after the interval: `change`, `unknown`, `deletion`, or `end`, the history's.
+    `stretch` is the same number as long as one interval of a partition follows the other without a hole, without unknown
+    time, and without another topic of its name. `followed_by` is what comes after the interval: `change`, `unknown`,
+    `deletion`, or `end`, the history's.
     """
     order = in_order()
-    follows = f.coalesce((f.lag("ended").over(order) == f.col("began")) & f.lag("is_known").over(order), f.lit(False))
-    touches = f.coalesce(f.lead("began").over(order) == f.col("ended"), f.lit(False))
+    follows = f.lag("is_known").over(order) & (f.lag("ended").over(order) == f.col("began"))
+    follows = follows & is_of_same_topic(f.lag("topic_id").over(order))
+    touches = (f.lead("began").over(order) == f.col("ended")) & is_of_same_topic(f.lead("topic_id").over(order))
     followed_by = (
         f.when(touches & f.lead("is_known").over(order), "change")
         .when(touches, "unknown")
         .when(f.col("is_last"), "end")
         .otherwise("deletion")
     )
+    breaks = (~f.coalesce(follows, f.lit(False))).cast("long")
     return (
-        partition_intervals.withColumns({"_breaks": (~follows).cast("long"), "followed_by": followed_by})
+        partition_intervals.withColumns({"_breaks": breaks, "followed_by": followed_by})
         .withColumn("stretch", f.sum("_breaks").over(order))
         .drop("_breaks")
         .where("is_known")

@@ -46,7 +46,7 @@ def day(number: int) -> date:
 
 def partition(*steps: Step, until: float, topic: str = "t", number: int = 0, is_last: bool = True) -> list[Row]:
     """The intervals of one partition. A step says what changed; `is_last` False: it was deleted at the end."""
-    state, rows, epoch = dict(HEALTHY), [], 1
+    state, rows, epoch, seq = dict(HEALTHY), [], 1, None
     for (began, changes), (ended, _) in pairwise([*steps, (until, None)]):
         row = {
             "topic": topic,
@@ -55,10 +55,12 @@ def partition(*steps: Step, until: float, topic: str = "t", number: int = 0, is_
             "ended": at(ended),
             "is_known": changes is not None,
         }
-        if changes is not None:
-            epoch = changes.get("controller_epoch", epoch)
+        if changes is None:
+            row |= {"topic_id": state["topic_id"], "controller_epoch": epoch, "seq": seq}
+        else:
+            epoch, seq = changes.get("controller_epoch", epoch), changes.get("seq", next(_seqs))
             state.update({name: value for name, value in changes.items() if name not in OF_THE_RECORD})
-            row |= OF_THE_RECORD | {"seq": next(_seqs)} | state | changes | {"controller_epoch": epoch}
+            row |= OF_THE_RECORD | state | changes | {"controller_epoch": epoch, "seq": seq}
         rows.append(row)
     rows[-1]["is_last"] = is_last
     return rows

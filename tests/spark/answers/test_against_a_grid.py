@@ -21,7 +21,7 @@ from tests.spark.answers.literals import HEALTHY, Answers, Histories, Row, answe
 
 HOURS: Final = 72
 HOUR: Final = 3600
-CLUSTERS: Final = 40
+CLUSTERS: Final = 20
 BROKERS: Final = (1, 2, 3)
 RACKS: Final = ("r1", "r1", "r2", "r2", "", None)
 UNKNOWN: Final[Row] = {"is_known": False}

@@ -23,6 +23,11 @@ CLUSTERS = {
         *partition((0, {}), (10, DOWN), until=40, is_last=False),
         *partition((40.5, DOWN | {"topic_id": "other", "cause": "create_topics"}), until=50),
     ],
+    "created again at once": [
+        *partition((0, {}), (10, DOWN), until=40, is_last=False),
+        *partition((40, DOWN | {"topic_id": "other", "cause": "create_topics"}), until=50),
+    ],
+    "unknown at once": partition((0, {}), (10, DOWN), (10, None), (10, HEALED), until=40),
     "found": [*partition((5, DOWN | {"cause": "controller_failover"}), (10, HEALED), until=40), span(5, 40)],
     "created during a span": [*partition((6, DOWN | {"cause": "create_topics"}), (10, HEALED), until=40), span(5, 40)],
     "nothing was written": [
@@ -77,10 +82,10 @@ def test_the_deletion_of_the_topic_ends_it(found: Answers) -> None:
 
 
 def test_a_topic_of_the_same_name_begins_anew(found: Answers) -> None:
-    assert found("created again", "began", "cause", "ended_by") == [
-        (at(10), "brokers_changed", "topic_deleted"),
-        (at(40.5), "create_topics", None),
-    ]
+    names = ("began", "cause", "ended_by")
+    before = (at(10), "brokers_changed", "topic_deleted")
+    assert found("created again", *names) == [before, (at(40.5), "create_topics", None)]
+    assert found("created again at once", *names) == [before, (at(40), "create_topics", None)]
 
 
 def test_nobody_knows_what_began_a_problem_that_a_snapshot_found(found: Answers) -> None:
@@ -102,3 +107,4 @@ def test_the_cause_is_unknown_where_something_was_written_meanwhile(found: Answe
 
 def test_unknown_time_ends_it_without_saying_by_what(found: Answers) -> None:
     assert found("unknown to the end", "ended", "ended_by") == [(at(20), None)]
+    assert found("unknown at once", "ended", "ended_by") == [(at(10), None)]
