@@ -35,9 +35,9 @@ K = TypeVar("K")
 class _Names:
     """What there is, be it readable or not."""
 
-    brokers: tuple[BrokerId, ...] = ()
-    topics: tuple[TopicName, ...] = ()
-    configured: tuple[BrokerId | None, ...] = ()
+    brokers: frozenset[BrokerId] = frozenset()
+    topics: frozenset[TopicName] = frozenset()
+    configured: frozenset[BrokerId | None] = frozenset()
     """The brokers that have a dynamic configuration; None stands for all of them."""
 
 
@@ -93,39 +93,47 @@ class Looker:
 
     async def _look_at(self, due: set[str]) -> tuple[_Names, View]:
         known, held = self._names, self._view.state
-        names = await self._look_at_names(due)
         role = self._view.role if due.isdisjoint(_ROLE) else view.role_of(*(await self._nodes(_ROLE)).values())
-        brokers = await self._changed(due, names.brokers, known.brokers, paths.broker)
-        topics = view.updated(
-            held.topics,
-            names.topics,
-            await self._changed(due, names.topics, set(known.topics), paths.topic),
-            view.topic_of,
-        )
-        # After the topics, so that an election is seen with the configuration that allowed it.
+        names = known.topics
+        if paths.TOPICS in due:
+            names = frozenset(map(TopicName, await self._watched.children(paths.TOPICS, paths.TOPICS)))
+        topic_znodes = await self._changed(due, names, known.topics, paths.topic)
+        topics = view.updated(held.topics, known.topics - names, topic_znodes, view.topic_of)
         states = await self._look_at_states(due, topics)
-        topic_configs = await self._changed(due, names.topics, set(known.topics), paths.topic_config)
-        broker_configs = await self._changed(due, names.configured, known.configured, paths.broker_config)
+        # A leadership follows from what brokers and configurations were before it: that is looked at after it, and the
+        # watches that it follows from have fired by now.
+        due = due | self._due
+        topic_configs = await self._changed(due, names, known.topics, paths.topic_config)
+        brokers, broker_znodes = await self._look_at_brokers(due)
+        configured, broker_configs = await self._look_at_broker_configs(due)
         state = StateCopy(
-            brokers=view.updated(held.brokers, names.brokers, brokers, codecs.decode_broker),
+            brokers=view.updated(held.brokers, known.brokers - brokers, broker_znodes, codecs.decode_broker),
             topics=topics,
             states=states,
             features=await self._look_at_features(due),
-            topic_configs=view.updated(held.topic_configs, names.topics, topic_configs, view.topic_config_of),
-            broker_configs=view.updated(held.broker_configs, names.configured, broker_configs, view.broker_config_of),
+            topic_configs=view.updated(held.topic_configs, known.topics - names, topic_configs, view.topic_config_of),
+            broker_configs=view.updated(
+                held.broker_configs, known.configured - configured, broker_configs, view.broker_config_of
+            ),
         )
-        return names, View(cluster_id=await self._look_at_cluster_id(due), role=role, state=state)
+        found = View(cluster_id=await self._look_at_cluster_id(due), role=role, state=state)
+        return _Names(brokers=brokers, topics=names, configured=configured), found
 
-    async def _look_at_names(self, due: set[str]) -> _Names:
-        known = self._names
-        brokers, topics, configured = known.brokers, known.topics, known.configured
+    async def _look_at_brokers(self, due: set[str]) -> tuple[frozenset[BrokerId], dict[BrokerId, ZkNode | None]]:
+        """The registered brokers, and the registrations that are new or changed."""
+        known = ids = self._names.brokers
         if paths.BROKER_IDS in due:
-            brokers = view.broker_ids(await self._watched.children(paths.BROKER_IDS, paths.BROKER_IDS))
-        if paths.TOPICS in due:
-            topics = tuple(map(TopicName, await self._watched.children(paths.TOPICS, paths.TOPICS)))
+            ids = view.broker_ids(await self._watched.children(paths.BROKER_IDS, paths.BROKER_IDS))
+        return ids, await self._changed(due, ids, known, paths.broker)
+
+    async def _look_at_broker_configs(
+        self, due: set[str]
+    ) -> tuple[frozenset[BrokerId | None], dict[BrokerId | None, ZkNode | None]]:
+        """The brokers that have a dynamic configuration, and those of them that are new or changed."""
+        known = ids = self._names.configured
         if paths.BROKER_CONFIGS in due:
-            configured = view.configured(await self._watched.children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
-        return _Names(brokers=brokers, topics=topics, configured=configured)
+            ids = view.configured(await self._watched.children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
+        return ids, await self._changed(due, ids, known, paths.broker_config)
 
     async def _look_at_features(self, due: set[str]) -> FinalizedFeatures | None:
         held = self._view.state.features
@@ -156,9 +164,8 @@ class Looker:
         wanted = [key for key in sorted(fresh | told) if _is_assigned(key, topics)]
         if not wanted and not gone:
             return held.states
-        kept = [key for key in held.states if key not in gone]
-        read = await self._changed(due, wanted, wanted[:0], paths.partition_state)
-        return view.updated(held.states, kept, read, codecs.decode_partition_state)
+        read = await self._changed(due, wanted, (), paths.partition_state)
+        return view.updated(held.states, gone, read, codecs.decode_partition_state)
 
     async def _changed(
         self, due: set[str], keys: Iterable[K], known: Collection[K], path_of: Callable[[K], str]

@@ -2,10 +2,11 @@
 was before: what is wrong with it is its writer's affair, and the cluster goes on with what it has read.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
@@ -19,6 +20,8 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
 
 log = structlog.get_logger()
+
+_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -83,24 +86,24 @@ def broker_config_of(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
     return configs.recorded(codecs.decode_config(node.data, paths.broker_config(broker)), configs.BROKER_CONFIGS)
 
 
-def broker_ids(names: Iterable[str]) -> tuple[BrokerId, ...]:
+def broker_ids(names: Iterable[str]) -> frozenset[BrokerId]:
     """The ids among the children of a znode; anybody may have put something else there."""
-    return tuple(
-        BrokerId(int(name)) for name in names if name.isascii() and name.isdecimal() and name == str(int(name))
-    )
+    return frozenset(BrokerId(int(name)) for name in names if _ID.fullmatch(name))
 
 
-def configured(names: Iterable[str]) -> tuple[BrokerId | None, ...]:
+def configured(names: Collection[str]) -> frozenset[BrokerId | None]:
     """The brokers among the children of `/config/brokers`; None stands for all of them."""
-    found = list(names)
-    return (*broker_ids(found), *(None for name in found if name == paths.DEFAULT_ENTITY))
+    everyone: frozenset[BrokerId | None] = frozenset({None} if paths.DEFAULT_ENTITY in names else ())
+    return everyone | broker_ids(names)
 
 
 def updated(
-    held: Mapping[K, V], keys: Iterable[K], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]
+    held: Mapping[K, V], gone: Iterable[K], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]
 ) -> dict[K, V]:
-    """What was held of the keys, and what was read of them since; what is gone or empty is left out."""
-    values = {key: held[key] for key in keys if key in held}
+    """What was held, without what is gone, and what was read since; what is not there or empty is left out."""
+    values = dict(held)
+    for key in gone:
+        values.pop(key, None)
     for key, node in read.items():
         value = None if node is None else _decoded(held.get(key), partial(decode, key, node))
         if value:

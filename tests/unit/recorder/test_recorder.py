@@ -87,6 +87,20 @@ async def test_a_controlled_shutdown_and_leaders_that_go_back_are_told_apart_fro
         watched.assert_comes_to_the_cluster()
 
 
+async def test_what_happens_during_a_look_is_seen_with_what_it_followed_from() -> None:
+    async with simulated_cluster() as cluster:
+        watched = await served(cluster, 1, 2, 3)
+
+        async def fail() -> None:
+            cluster.kill_broker(1)
+            await cluster.settle()
+
+        watched.read_only.meanwhile = fail
+        await cluster.alter_isr(tp("orders"), [1, 2])
+        assert told(await watched.look()) == [("broker_removed", "broker_failed"), ("leadership", "broker_failed")]
+        assert watched.read_only.meanwhile is None
+
+
 async def test_topics_partitions_and_configurations_come_and_go() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)

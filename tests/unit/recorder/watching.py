@@ -1,6 +1,6 @@
 """A recorder that looks on at a simulated cluster, and may not write."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from controller_core.journal.fold import Folded
@@ -8,13 +8,23 @@ from controller_core.journal.reader import Record
 from controller_core.journal.records import Line
 from controller_core.recorder.recorder import Recorder
 from controller_core.zk.delegating_session import DelegatingSession
-from controller_core.zk.session import WriteOp, ZkError
+from controller_core.zk.session import Watch, WriteOp, ZkError, ZkNode, ZkSession
 from tests.unit.controller.harness import Cluster
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 
 class ReadOnlySession(DelegatingSession):
-    """Refuses to write."""
+    """Refuses to write. `meanwhile` happens once, before the next states of partitions are read."""
+
+    def __init__(self, session: ZkSession) -> None:
+        super().__init__(session)
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        if self.meanwhile is not None and any(path.endswith("/state") for path in paths):
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return await super().read_watched(paths, watch)
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         raise AssertionError(f"a recorder writes: {ops}")
@@ -38,7 +48,8 @@ class Watched:
         self.cluster = cluster
         self.journal = MemoryJournal()
         self.session = cluster.zk.session()
-        self.recorder = Recorder(ReadOnlySession(self.session), self.journal, cluster.clock, settings or Settings())
+        self.read_only = ReadOnlySession(self.session)
+        self.recorder = Recorder(self.read_only, self.journal, cluster.clock, settings or Settings())
 
     async def look(self) -> list[Line]:
         """What a look adds to the journal, once nobody has anything left to do."""
