@@ -22,7 +22,9 @@ log = structlog.get_logger()
 
 
 _REST: Final = 3
-"""How much longer than the last look took nothing is looked at: a recorder takes at most a quarter of a processor."""
+"""How much longer than the last look took nothing is looked at: many small looks take a quarter of a processor at most."""
+_LONGEST_REST_MS: Final = 1000
+"""A long look is a rare one: the first, or one at very many changes."""
 
 
 class RecorderSettings(Protocol):
@@ -80,7 +82,7 @@ class Recorder:
                 log.warning("nothing is seen until ZooKeeper is back", error=str(error))
                 await self._wait_for_zookeeper()
             took_ms = self._clock.monotonic_ms() - began_ms
-            await self._clock.sleep_ms(max(self._settings.look_interval_ms, _REST * took_ms))
+            await self._clock.sleep_ms(max(self._settings.look_interval_ms, min(_REST * took_ms, _LONGEST_REST_MS)))
             await self.looker.wait(self._alive_interval_ms)
 
     async def look(self) -> None:
