@@ -1,0 +1,21 @@
+"""How much of anything a page takes, so that it opens at once however long the history is."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    table_rows: int = 200
+    clusters: int = 6
+    """Those that are drawn; the sums are of all."""
+    episodes: int = 4
+    marks: int = 12
+    episode_brokers: int = 12
+    bars: int = 60
+    """In one row of an episode."""
+    topics: int = 20
+    brokers: int = 40
+    pieces: int = 96
+    """Of time, in pictures with rows."""
+    spans: int = 400
+    reassignments: int = 40

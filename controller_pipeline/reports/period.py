@@ -1,0 +1,89 @@
+"""The time that a page is about, and the equal pieces that it is drawn in.
+
+Times are microseconds since 1970 (UTC) as integers from here on: Spark would turn instants into the local time of
+this machine, and sums of integers are the same in any order.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+WIDTHS = tuple(
+    [n * SECOND for n in (1, 2, 5, 10, 15, 30)]
+    + [n * MINUTE for n in (1, 2, 5, 10, 15, 30)]
+    + [n * HOUR for n in (1, 2, 3, 4, 6, 12)]
+    + [n * DAY for n in (1, 2, 4, 7, 14, 28, 56, 112, 224, 448)]
+)
+"""Of pieces, as people count."""
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970. Raises ValueError for a time without a zone."""
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment} has no time zone: give the period in UTC, as datetime(..., tzinfo=UTC)")
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def moment_of(at_us: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at_us)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """[began, ended), with time zones. Raises ValueError when it is empty."""
+
+    began: datetime
+    ended: datetime
+
+    def __post_init__(self) -> None:
+        if micros(self.began) >= micros(self.ended):
+            raise ValueError(f"The period {self.began} to {self.ended} is empty: it must begin before it ends")
+
+    @property
+    def began_us(self) -> int:
+        return micros(self.began)
+
+    @property
+    def ended_us(self) -> int:
+        return micros(self.ended)
+
+    @property
+    def first_day(self) -> date:
+        return moment_of(self.began_us).date()
+
+    @property
+    def last_day(self) -> date:
+        """The last day of which some time belongs to it."""
+        return moment_of(self.ended_us - 1).date()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Equal pieces of time, counted from 0, that cover a period; they begin at multiples of their width."""
+
+    began_us: int
+    width_us: int
+    count: int
+
+    @property
+    def ended_us(self) -> int:
+        return self.began_us + self.count * self.width_us
+
+    def edges(self, index: int) -> tuple[int, int]:
+        return self.began_us + index * self.width_us, self.began_us + (index + 1) * self.width_us
+
+
+def grid_of(began_us: int, ended_us: int, *, most: int, least_us: int = SECOND) -> Grid:
+    """The finest grid of usual widths that has at most `most` pieces."""
+    for width in WIDTHS:
+        if width < least_us:
+            continue
+        first, end = began_us // width, -(-ended_us // width)
+        if end - first <= most or width == WIDTHS[-1]:
+            break
+    return Grid(began_us=first * width, width_us=width, count=min(end - first, most))

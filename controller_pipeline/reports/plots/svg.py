@@ -1,0 +1,63 @@
+"""SVG by hand: escaped elements, and the gutters that all pictures share, so that times stand below one another."""
+
+from markupsafe import Markup, escape
+
+from controller_pipeline.reports import words
+
+WIDTH = 1080
+LEFT = 168
+RIGHT = 14
+LABEL = 23
+"""Letters of a label that fit into the left gutter."""
+
+
+def tag(name: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
+    """An element. Text that is not markup already is escaped; `class_` is `class`, and other underscores are dashes."""
+    shown = Markup("").join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = Markup("").join(_plain(child) for child in children)
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), shown, inside)  # noqa: S704 -- names are this module's callers' literals
+
+
+def _plain(value: str | float) -> Markup:
+    if isinstance(value, Markup):
+        return value
+    return escape(f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else words.visible(str(value)))
+
+
+def group(*children: Markup, **attributes: str | float | None) -> Markup:
+    return tag("g", *children, **attributes)
+
+
+def text(words: str, x: float, y: float, class_: str = "label", tip: str = "") -> Markup:
+    return tag("text", words, *([tag("title", tip)] if tip else []), x=x, y=y, class_=class_)
+
+
+def box(x: float, y: float, width: float, height: float, class_: str, tip: str = "", radius: float = 0) -> Markup:
+    title = [tag("title", tip)] if tip else []
+    return tag("rect", *title, x=x, y=y, width=width, height=height, class_=class_, rx=radius or None)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def dot(x: float, y: float, radius: float, class_: str, tip: str = "") -> Markup:
+    return tag("circle", *([tag("title", tip)] if tip else []), cx=x, cy=y, r=radius, class_=class_)
+
+
+def picture(height: float, *children: Markup, label: str, width: float = WIDTH) -> Markup:
+    """A whole picture in its own size; a narrow screen scrolls it. `label` says what it shows to who cannot see it."""
+    drawn = tag(
+        "svg",
+        *children,
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=width,
+        height=height,
+        role="img",
+        aria_label=label,
+    )
+    return tag("div", drawn, class_="scroll", tabindex="0")

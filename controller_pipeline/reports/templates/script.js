@@ -1,0 +1,52 @@
+
+(function () {
+  "use strict";
+  var value = function (row, index) {
+    var cell = row.cells[index], given = cell.getAttribute("data-v");
+    return given === null ? cell.textContent.trim() : Number(given);
+  };
+  var compare = function (a, b) {
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
+    return a.localeCompare(b, "en", { numeric: true });
+  };
+  document.querySelectorAll("table[data-name]").forEach(function (table) {
+    var body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
+    var rows = Array.from(body.rows);
+    heads.forEach(function (head, index) {
+      var button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.textContent = "";
+      head.appendChild(button);
+      button.addEventListener("click", function () {
+        var up = head.getAttribute("aria-sort") === "descending";
+        heads.forEach(function (other) { other.removeAttribute("aria-sort"); });
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        rows.sort(function (a, b) { var c = compare(value(a, index), value(b, index)); return up ? c : -c; });
+        rows.forEach(function (row) { body.appendChild(row); });
+      });
+    });
+    if (rows.length < 8) return;
+    var search = document.createElement("input"), left = document.createElement("span");
+    search.type = "search";
+    search.placeholder = "Search these rows";
+    search.setAttribute("aria-label", "Search: " + table.getAttribute("data-name"));
+    left.className = "left";
+    left.setAttribute("role", "status");
+    search.addEventListener("input", function () {
+      var wanted = search.value.toLowerCase(), shown = 0;
+      rows.forEach(function (row) {
+        var fits = row.textContent.toLowerCase().indexOf(wanted) >= 0;
+        row.hidden = !fits;
+        if (fits) shown += 1;
+      });
+      left.textContent = wanted ? shown + " of " + rows.length + " rows" : "";
+    });
+    var bar = document.createElement("div");
+    bar.className = "search";
+    bar.appendChild(search);
+    bar.appendChild(left);
+    table.parentNode.parentNode.insertBefore(bar, table.parentNode);
+  });
+})();

@@ -1,0 +1,83 @@
+"""A bad day's tables become one page and its tables as files."""
+
+import json
+from datetime import timedelta
+from html.parser import HTMLParser
+
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.reports.limits import Limits
+from controller_pipeline.reports.period import Period
+from controller_pipeline.reports.report import ReportSummary, write_report
+from tests.spark.reports.bad_day import FIRST_DAY, HOSTILE, bad_day, frames
+
+DAY = Period(began=FIRST_DAY, ended=FIRST_DAY + timedelta(days=1))
+
+
+class Reader(HTMLParser):
+    """The text of each section."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.section = ""
+        self.texts: dict[str, str] = {}
+        self.scripts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        if tag == "section":
+            self.section = dict(attrs)["id"] or ""
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self.section] = self.texts.get(self.section, "") + data
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportSummary:
+    tables = frames(spark, bad_day(hostile=True))
+    return write_report(tables, tmp_path_factory.mktemp("report"), period=DAY, limits=Limits(table_rows=12))
+
+
+@pytest.fixture(scope="module")
+def texts(written: ReportSummary) -> dict[str, str]:
+    reader = Reader()
+    reader.feed(written.page.read_text())
+    assert reader.scripts == 1
+    return reader.texts
+
+
+def test_the_summary_has_what_a_command_line_says(written: ReportSummary) -> None:
+    assert written.clusters == 1
+    assert written.unknown_seconds == 250
+    assert (written.unclean_elections, written.violations, written.findings) == (1, 1, 3)
+    assert written.missing == ()
+    rows = bad_day(hostile=True)["incidents"]
+    lost = sum((row["ended"] - row["began"]).total_seconds() for row in rows if row["problem"] == "leaderless")
+    assert written.leaderless_seconds == pytest.approx(lost)
+    assert written.availability == pytest.approx(1 - lost / (42 * (86400 - 250)))
+
+
+def test_each_section_says_what_happened(texts: dict[str, str]) -> None:
+    assert "5 left without a leader" in texts["incidents"]
+    assert "broker 3 (eu-west-1c)" in texts["incidents"]
+    assert "First 12 of 15" in texts["incidents"]
+    assert "controlled_shutdown" in texts["failovers"]
+    assert "orders-3 stalled" in texts["reassignments"]
+    assert "1002, epoch 18" in texts["controllers"]
+    assert "4 min 10 s" in texts["unknown"]
+    assert "leader_is_alive" in texts["audit"]
+    assert "controller-1001/17-0.jsonl" in texts["audit"]
+    assert "212 records are missing" in texts["findings"]
+
+
+def test_the_files_hold_all_rows_in_the_order_of_their_table(written: ReportSummary) -> None:
+    files = {path.name: path for parquet in written.tables for path in (parquet, parquet.with_suffix(".json"))}
+    rows = [json.loads(line) for line in files["incidents.json"].read_text().splitlines()]
+    assert len(rows) == 15
+    assert rows == sorted(rows, key=lambda row: (row["topic"], row["partition"], row["began"]))
+    assert rows[0]["began"].endswith("Z")
+    assert pyarrow.parquet.read_table(files["incidents.parquet"]).num_rows == 15
+    assert HOSTILE in {json.loads(line)["topic"] for line in files["availability_daily.json"].open()}
+    assert not [path for path in written.page.parent.rglob("*") if path.name.startswith(".")]

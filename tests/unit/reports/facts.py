@@ -1,0 +1,150 @@
+"""Facts of a page, as Spark would have selected them: a small cluster with a bad minute, or as much as one likes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+from controller_pipeline.reports.facts import (
+    Bar,
+    ClusterFacts,
+    Episode,
+    Heat,
+    HeatRow,
+    Lane,
+    Listed,
+    Mark,
+    Report,
+    Step,
+    Strip,
+    Unknown,
+    Uptime,
+    Value,
+)
+from controller_pipeline.reports.listings import LISTINGS
+from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Period, grid_of
+
+BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
+HOSTILE = "\"><script src='http://evil.example/x.js'></script><img src=x onerror=alert(1)>'`${7*7}{{7*7}}\u202e\x00"
+
+
+def period_of(days: int) -> Period:
+    return Period(began=BEGAN, ended=BEGAN + timedelta(days=days))
+
+
+def empty_report(days: int = 1) -> Report:
+    """Nothing is known."""
+    period = period_of(days)
+    columns = {listing.name: listing for listing in LISTINGS}
+    return Report(
+        period=period,
+        grid=grid_of(period.began_us, period.ended_us, most=96),
+        day_grid=grid_of(period.began_us, period.ended_us, most=96, least_us=DAY),
+        clusters=(),
+        clusters_total=0,
+        uptime=Uptime(),
+        partitions=0,
+        topics_total=0,
+        unknown_us=0,
+        strips=(),
+        leaders=(),
+        out_of_sync=(),
+        flaps=(),
+        exposure={},
+        failover_bins={},
+        tallies={},
+        controllers=(),
+        episodes=(),
+        episodes_total=0,
+        listings={
+            name: Listed(name=name, table=one.table.name, columns=one.columns, rows=(), total=0)
+            for name, one in columns.items()
+        },
+        missing=(),
+    )
+
+
+def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers: int = 3, rows: int = 1) -> Report:
+    """With something in each section, everything that is a text called `name`."""
+    empty = empty_report(days)
+    began = empty.period.began_us
+    lost = Uptime(known_us=DAY - MINUTE, unknown_us=MINUTE, leaderless_us=41 * SECOND, under_us=HOUR)
+    calm = Uptime(known_us=empty.grid.width_us)
+    cells = (lost, *([calm] * (empty.grid.count - 1)))
+    hole = Unknown(cluster=name, began_us=began + HOUR, ended_us=began + HOUR + MINUTE, reason=name)
+    cluster = ClusterFacts(
+        name=name,
+        uptime=lost,
+        days={date(2026, 11, 20) + timedelta(days=day): lost for day in range(days)},
+        brokers=brokers,
+        unknowns=(hole,),
+        strip=Strip(cluster=name, label=name, cells=cells),
+        unknown_us=MINUTE,
+    )
+    values = (None, *(float(index % 7) for index in range(1, empty.grid.count)))
+    day_values = (None, *(float(index % 7) for index in range(1, empty.day_grid.count)))
+    heat_rows = tuple(HeatRow(label=f"broker {broker}", values=values) for broker in range(brokers))
+    day_rows = tuple(HeatRow(label=f"broker {broker}", values=day_values) for broker in range(brokers))
+    return replace(
+        empty,
+        clusters=(cluster,),
+        clusters_total=1,
+        uptime=lost,
+        partitions=topics,
+        topics_total=topics,
+        unknown_us=MINUTE,
+        strips=tuple(Strip(cluster=name, label=name, cells=cells) for _ in range(min(topics, 20))),
+        leaders=(Heat(cluster=name, rows=heat_rows, total=brokers),),
+        out_of_sync=(Heat(cluster=name, rows=heat_rows, total=brokers),),
+        flaps=(Heat(cluster=name, rows=day_rows, total=brokers),),
+        exposure={date(2026, 11, 20) + timedelta(days=day): (HOUR, MINUTE) for day in range(days)},
+        failover_bins={-4: 3, 0: 1},
+        tallies={"problem:leaderless": 1, "outcome:stalled": 1, "flaps": 4, f"outcome:{name}": 2},
+        controllers=(Lane(label=name, bars=(bar(began, began + HOUR, name),)),),
+        episodes=(episode(name, began, brokers),),
+        episodes_total=2,
+        listings={key: filled(listed, name, rows, began) for key, listed in empty.listings.items()},
+    )
+
+
+def bar(began_us: int, ended_us: int, name: str) -> Bar:
+    return Bar(began_us=began_us, ended_us=ended_us, state="controller", label=name, tip=name)
+
+
+def episode(name: str, began: int, brokers: int) -> Episode:
+    lanes = tuple(Lane(label=f"broker {broker}", bars=(bar(began, began + HOUR, ""),)) for broker in range(brokers))
+    return Episode(
+        cluster=name,
+        began_us=began + MINUTE,
+        ended_us=began + 2 * MINUTE,
+        shown_until_us=began + 2 * MINUTE,
+        incidents=5,
+        partitions=5,
+        uptime=Uptime(leaderless_us=41 * SECOND),
+        unclean=1,
+        brokers=lanes,
+        brokers_total=brokers,
+        controllers=(bar(began, began + HOUR, name),),
+        unknowns=(Unknown(cluster=name, began_us=began, ended_us=began + MINUTE, reason=name),),
+        leaderless=(Step(at_us=began + MINUTE, peak=5, value=5), Step(at_us=began + 2 * MINUTE, peak=5, value=0)),
+        under=(),
+        marks=(Mark(at_us=began + MINUTE, cause=name, partitions=5, leaderless=5, unclean=1, inferred=True),),
+        marks_total=1,
+    )
+
+
+def filled(listed: Listed, name: str, rows: int, began: int) -> Listed:
+    """`rows` equal rows, of a hundred thousand that there are."""
+    kinds: Mapping[str, Value] = {
+        "text": name,
+        "id": 3,
+        "count": 4,
+        "seconds": 0.25,
+        "time": began + HOUR,
+        "ratio": 0.99987,
+        "share": 0.5,
+        "brokers": (1, 2),
+        "flag": True,
+        "lines": (name, name),
+    }
+    row = {column.field: kinds[column.kind] for column in listed.columns}
+    return replace(listed, rows=(row,) * rows, total=100_000)
