@@ -82,7 +82,6 @@ class ClusterFacts:
     name: str
     uptime: Uptime
     days: Mapping[date, Uptime]
-    brokers: int
     unknowns: tuple[Unknown, ...]
     strip: "Strip"
     unknown_us: int

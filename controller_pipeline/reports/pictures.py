@@ -14,7 +14,7 @@ from controller_pipeline.reports.plots import calendar, columns, failovers, grid
 SHORT_DAYS = 14
 LOUDEST_SHARE = 12 / 7
 """Of leaders, by the fair share: so that the fair share lies in the middle of a step."""
-OUTCOMES = {"done", "cancelled", "replaced", "running", "stalled", "unknown"}
+OUTCOMES = {"done", "cancelled", "replaced", "deleted", "running", "stalled", "unknown"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

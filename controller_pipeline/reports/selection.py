@@ -18,7 +18,7 @@ from controller_pipeline.reports.listed import all_listed
 from controller_pipeline.reports.listings import LISTINGS
 from controller_pipeline.reports.period import DAY, Grid, grid_of
 from controller_pipeline.reports.rows import uptimes
-from controller_pipeline.reports.spans import controller_lanes, holes, unknowns
+from controller_pipeline.reports.spans import controller_lanes, unknowns
 from controller_pipeline.reports.tables import Tables, summed_us
 
 ALL = ""
@@ -33,10 +33,10 @@ def selected(tables: Tables, limits: Limits) -> Report:
     grid = grid_of(period.began_us, period.ended_us, most=limits.pieces)
     first_us = period.began_us // DAY * DAY
     day_grid = grid_of(first_us, max(first_us + DAY, period.ended_us), most=limits.pieces, least_us=DAY)
-    names = cluster_names(tables, limits)
-    clusters_total, unknown_us = cluster_totals(tables)
+    unknown_by_cluster, clusters_total, unknown_us = worst_clusters(tables, limits)
+    names = tuple(unknown_by_cluster)
     strips = strips_of(tables, names, listings["topics"], grid, limits)
-    clusters = cluster_facts(tables, names, strips, limits)
+    clusters = cluster_facts(tables, unknown_by_cluster, strips, limits)
     heats = broker_heats(tables, names, grid, day_grid, limits) if names else BrokerHeats()
     worst, episodes_total = episodes(tables, limits)
     topics_total, partitions, uptime = whole(tables)
@@ -87,39 +87,41 @@ def _clusters(tables: Tables) -> DataFrame:
 
 def cluster_totals(tables: Tables) -> tuple[int, int]:
     """How many there are, and how long they are unknown, summed."""
-    length = tables.period.ended_us - tables.period.began_us
-    missing = f.greatest(f.lit(length) - f.col("known_us"), f.lit(0))
+    missing = f.greatest(f.lit(length_us(tables)) - f.col("known_us"), f.lit(0))
     row = _clusters(tables).agg(f.count("*").alias("n"), f.coalesce(f.sum(missing), f.lit(0)).alias("us")).collect()[0]
     return row["n"], row["us"]
 
 
-def cluster_names(tables: Tables, limits: Limits) -> tuple[str, ...]:
-    """Those that are drawn: the worst."""
+def length_us(tables: Tables) -> int:
+    return tables.period.ended_us - tables.period.began_us
+
+
+def worst_clusters(tables: Tables, limits: Limits) -> tuple[dict[str, int], int, int]:
+    """Those that are drawn, with their unknown time by the clock; how many there are, and the unknown time of all."""
     worst = uptimes(tables, "cluster_id").select("cluster_id", "leaderless_us", "under_us")
     order = (f.col("leaderless_us").desc_nulls_last(), f.col("under_us").desc_nulls_last(), f.col("cluster_id"))
-    rows = _clusters(tables).join(worst, "cluster_id", "left").orderBy(*order).limit(limits.clusters).collect()
-    return tuple(row["cluster_id"] for row in rows)
+    rows = _clusters(tables).join(worst, "cluster_id", "left").orderBy(*order).limit(limits.clusters + 1).collect()
+    unknown = {row["cluster_id"]: max(0, length_us(tables) - row["known_us"]) for row in rows}
+    if len(rows) <= limits.clusters:
+        return unknown, len(unknown), sum(unknown.values())
+    drawn = [row["cluster_id"] for row in rows[: limits.clusters]]
+    return {name: unknown[name] for name in drawn}, *cluster_totals(tables)
 
 
 def cluster_facts(
-    tables: Tables, names: Sequence[str], strips: Mapping[Key, Strip], limits: Limits
+    tables: Tables, unknown_us: Mapping[str, int], strips: Mapping[Key, Strip], limits: Limits
 ) -> tuple[ClusterFacts, ...]:
-    if not names:
+    """`unknown_us`: of the clusters that are drawn."""
+    if not unknown_us:
         return ()
     days: dict[str, dict[date, Uptime]] = defaultdict(dict)
-    for row in uptimes(tables, "cluster_id", "day").where(f.col("cluster_id").isin(*names)).collect():
+    for row in uptimes(tables, "cluster_id", "day").where(f.col("cluster_id").isin(*unknown_us)).collect():
         days[row["cluster_id"]][row["day"]] = Uptime(
             known_us=row["known_us"],
             unknown_us=row["unknown_us"],
             leaderless_us=row["leaderless_us"],
             under_us=row["under_us"],
         )
-    counts = tables[schemas.BROKER_INTERVALS].groupBy("cluster_id").agg(f.countDistinct("broker").alias("n")).collect()
-    brokers = {row["cluster_id"]: row["n"] for row in counts}
-    sums = holes(tables).groupBy("cluster_id").agg(f.sum(f.col("ended_us") - f.col("began_us")).alias("us")).collect()
-    lost = {row["cluster_id"]: row["us"] for row in sums}
-    known = {row["cluster_id"] for row in tables[schemas.KNOWN_SPANS].select("cluster_id").distinct().collect()}
-    length = tables.period.ended_us - tables.period.began_us
     longest = unknowns(tables, most=limits.table_rows)
     return tuple(
         ClusterFacts(
@@ -127,11 +129,10 @@ def cluster_facts(
             uptime=sum(days[name].values(), Uptime()),
             days=days[name],
             strip=strips[name, ALL],
-            brokers=brokers.get(name, 0),
             unknowns=tuple(hole for hole in longest if hole.cluster == name),
-            unknown_us=lost.get(name, 0) if name in known else length,
+            unknown_us=lost_us,
         )
-        for name in names
+        for name, lost_us in unknown_us.items()
     )
 
 
@@ -190,6 +191,7 @@ def tallies(tables: Tables) -> dict[str, int]:
         .groupBy(f.concat(f.lit(f"{name}:"), f.substring(f.col(name).cast("string"), 1, 80)).alias("name"))
         .agg(count.cast("long").alias("n"))
         for table, name, count in groups
+        if table.name not in tables.empty
     ]
     flaps = tables[schemas.ISR_FLAPS].agg(f.coalesce(f.sum("flaps"), f.lit(0)).cast("long").alias("n"))
     frames.append(flaps.select(f.lit("flaps").alias("name"), "n"))

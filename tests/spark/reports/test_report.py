@@ -1,6 +1,7 @@
 """A bad day's tables become one page and its tables as files."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from html.parser import HTMLParser
 
@@ -13,6 +14,7 @@ from controller_pipeline.reports.period import Period
 from controller_pipeline.reports.report import ReportSummary, write_report
 from tests.spark.reports.bad_day import FIRST_DAY, HOSTILE, bad_day, frames
 
+pytestmark = pytest.mark.timeout(600)  # dozens of small queries: long only where the machine is busy
 DAY = Period(began=FIRST_DAY, ended=FIRST_DAY + timedelta(days=1))
 
 
@@ -32,6 +34,27 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts[self.section] = self.texts.get(self.section, "") + data
+
+
+QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""For many queries of few rows, which take longer to compile than to run."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick(spark: SparkSession) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in QUICK}
+    for name, value in QUICK.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in before.items():
+        if old is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, old)
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,6 @@ def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers
         name=name,
         uptime=lost,
         days={date(2026, 11, 20) + timedelta(days=day): lost for day in range(days)},
-        brokers=brokers,
         unknowns=(hole,),
         strip=Strip(cluster=name, label=name, cells=cells),
         unknown_us=MINUTE,
