@@ -1,5 +1,7 @@
 """Installed with Helm: what a new user does first works, from the inside of the cluster."""
 
+import json
+
 import pytest
 
 from devcluster.kubernetes import CommandError
@@ -31,6 +33,18 @@ def test_the_examples_show_the_cluster_and_make_its_topics(release: Release) -> 
     orders = release.wait_ready("kafkatopic", "orders")
     assert [partition["replicas"] for partition in orders["partitions"]] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
     release.wait_ready("kafkatopic", "audit-log")
+
+
+def test_the_controller_writes_the_history_of_the_topics_to_its_volume(release: Release) -> None:
+    journal = "cat /var/lib/kontroller/journal/*.jsonl 2>/dev/null || true"
+    pods = release.kubectl("get", "pods", "--selector", "app.kubernetes.io/component=controller", "--output", "name")
+
+    def topics() -> set[str]:
+        text = "".join(release.kubectl("exec", pod, "--", "sh", "-c", journal) for pod in pods.split())
+        records = [json.loads(line) for line in text.splitlines()]
+        return {record["topic"] for record in records if record["kind"] == "topic"}
+
+    release.wait_for(lambda: {"orders", "audit.log"} <= topics(), "the journal has the topics")
 
 
 def test_kafka_s_own_tools_see_the_topics_from_inside(toolbox: Toolbox) -> None:
