@@ -12,7 +12,7 @@ from controller_pipeline import schemas
 from controller_pipeline.reports.coverage import covered, edges
 from controller_pipeline.reports.facts import Heat, HeatRow
 from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.period import DAY, EPOCH, Grid
+from controller_pipeline.reports.period import DAY, EPOCH, Grid, Period
 from controller_pipeline.reports.tables import Tables, summed_us
 
 Pieces = Mapping[str, Sequence[int]]
@@ -43,12 +43,13 @@ def broker_heats(tables: Tables, clusters: Sequence[str], grid: Grid, day_grid: 
     chosen = chosen_brokers(tables, clusters, limits)
     pieces = covered(edges(measured(tables, chosen), ("cluster_id", "broker"), grid), ("cluster_id", "broker"), grid)
     flaps = _flaps(tables, chosen, day_grid)
+    enough = enough_of(grid, tables.period)
     leaders, out, flapping = [], [], []
     for one in chosen:
         all_pieces = pieces.get((one.cluster, ALL), {})
         its = {broker: pieces.get((one.cluster, broker), {}) for broker in one.brokers}
-        leaders.append(_heat(one, {broker: leader_shares(its[broker], all_pieces, grid) for broker in its}))
-        out.append(_heat(one, {broker: out_of_sync(its[broker], all_pieces, grid) for broker in its}))
+        leaders.append(_heat(one, {broker: leader_shares(its[broker], all_pieces, enough) for broker in its}))
+        out.append(_heat(one, {broker: out_of_sync(its[broker], all_pieces, enough) for broker in its}))
         flapping.append(_heat(one, {broker: flaps[one.cluster, broker] for broker in its}))
     return BrokerHeats(leaders=tuple(leaders), out_of_sync=tuple(out), flaps=tuple(flapping))
 
@@ -92,19 +93,25 @@ def measured(tables: Tables, chosen: Sequence[Chosen]) -> DataFrame:
     return reduce(DataFrame.unionByName, [led.unionByName(out).join(names, ["cluster_id", "broker"]), of_all, known])
 
 
-def leader_shares(its: Pieces, of_all: Pieces, grid: Grid) -> tuple[float | None, ...]:
-    """Of the time that partitions had any leader."""
-    nothing = [0] * grid.count
-    whole, known = of_all.get("led", nothing), of_all.get("known", nothing)
-    led, enough = its.get("led", nothing), LEAST_KNOWN * grid.width_us
-    return tuple(led[i] / whole[i] if whole[i] and known[i] >= enough else None for i in range(grid.count))
+def leader_shares(its: Pieces, of_all: Pieces, enough: Sequence[float]) -> tuple[float | None, ...]:
+    """Of the time that partitions had any leader. `enough`: how much of each piece must be known."""
+    nothing = [0] * len(enough)
+    whole, known, led = of_all.get("led", nothing), of_all.get("known", nothing), its.get("led", nothing)
+    return tuple(led[i] / whole[i] if whole[i] and known[i] >= least else None for i, least in enumerate(enough))
 
 
-def out_of_sync(its: Pieces, of_all: Pieces, grid: Grid) -> tuple[float | None, ...]:
+def out_of_sync(its: Pieces, of_all: Pieces, enough: Sequence[float]) -> tuple[float | None, ...]:
     """How many replicas, on average over what is known."""
-    nothing = [0] * grid.count
+    nothing = [0] * len(enough)
     known, out = of_all.get("known", nothing), its.get("out", nothing)
-    return tuple(out[i] / known[i] if known[i] >= LEAST_KNOWN * grid.width_us else None for i in range(grid.count))
+    return tuple(out[i] / known[i] if known[i] >= least else None for i, least in enumerate(enough))
+
+
+def enough_of(grid: Grid, period: Period) -> list[float]:
+    """For each piece, how many microseconds must be known: half of what lies in the period, and anything at all."""
+    edges_us = [grid.edges(index) for index in range(grid.count)]
+    within = [min(ended, period.ended_us) - max(began, period.began_us) for began, ended in edges_us]
+    return [max(1.0, LEAST_KNOWN * us) for us in within]
 
 
 def _flaps(tables: Tables, chosen: Sequence[Chosen], grid: Grid) -> dict[tuple[str, int], tuple[float | None, ...]]:

@@ -23,7 +23,7 @@ QUIET_MINUTES = 10
 """Without any new incident: the next one belongs to another episode."""
 AFTERWARDS_US = HOUR
 """How long after its last incident's beginning an episode is shown, if some last longer."""
-UNCLEAN_WEIGHT_US = 10 * MINUTE
+UNCLEAN_WEIGHT_US = HOUR
 UNDER_WEIGHT = 0.1
 PIXELS = 600
 MARK_PIECES = 60

@@ -74,10 +74,8 @@ def _available(report: Report) -> Tile:
     ratio = report.uptime.availability
     tone: Tone = "unknown" if ratio is None else "good" if ratio >= 0.9999 else "warn" if ratio >= 0.999 else "bad"
     lost = words.duration(seconds(report.uptime.leaderless_us))
-    of = words.duration(seconds(report.uptime.known_us))
-    note = (
-        "no history" if ratio is None else f"{words.nines(ratio)}: {lost} without a leader, of {of} of partition time"
-    )
+    of = words.counted(report.partitions, "partition")
+    note = "no history" if ratio is None else f"{words.nines(ratio)}: {lost} without a leader, summed over {of}"
     return Tile(section="availability", label="Available", value=words.percent(ratio), note=note, tone=tone)
 
 
@@ -134,9 +132,9 @@ def _failovers(report: Report) -> Tile:
         return _count(report, "failovers", "failovers", "Failovers", "", "no broker was lost")
     slowest = max((row["max_seconds"] for row in listed.rows if isinstance(row["max_seconds"], float)), default=None)
     left = sum(row["missing"] for row in listed.rows if isinstance(row["missing"], int))
-    note = f"slowest {words.duration(slowest)}" + (
-        f"; {words.counted(left, 'partition')} found no leader" if left else ""
-    )
+    cut = "at least " if listed.total > len(listed.rows) else ""
+    note = f"slowest {words.duration(slowest)}"
+    note += f"; {cut}{words.counted(left, 'partition')} found no leader" if left else ""
     return Tile(
         section="failovers", label="Failovers", value=f"{listed.total:,}", note=note, tone="bad" if left else "warn"
     )

@@ -23,6 +23,8 @@ from controller_pipeline.reports.tables import Tables, summed_us
 
 ALL = ""
 """Stands for all topics of a cluster."""
+FEW_TOPICS = 6
+"""Are drawn though they lost nothing."""
 MEASURES = ("known", "unknown", "leaderless", "under_min_isr")
 
 
@@ -138,7 +140,9 @@ def cluster_facts(
 
 def strips_of(tables: Tables, names: Sequence[str], topics: Listed, grid: Grid, limits: Limits) -> dict[Key, Strip]:
     """Over time, by cluster and topic: the worst topics; and by cluster and `ALL` the whole of these clusters."""
-    wanted = [(str(row["cluster_id"]), str(row["topic"])) for row in topics.rows[: limits.topics]]
+    lost = [row for row in topics.rows if row["leaderless_seconds"] or row["under_seconds"]]
+    shown = topics.rows[: min(limits.topics, max(len(lost), FEW_TOPICS))]
+    wanted = [(str(row["cluster_id"]), str(row["topic"])) for row in shown]
     wanted += [(name, ALL) for name in names]
     if not wanted:
         return {}

@@ -29,7 +29,7 @@ def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended
     axis = TimeAxis(began_us=began_us, ended_us=ended_us, right=WIDTH - RIGHT - BESIDE - 16)
     times = [seconds for one in dots for seconds in (one.median_seconds, one.max_seconds) if seconds]
     seen = [*bins, *(bin_of(seconds) for seconds in times)] or [0]
-    lowest, highest = math.floor(min(seen) / 4) * 4, math.ceil((max(seen) + 1) / 4) * 4
+    lowest, highest = min(seen) - 1, max(max(seen) + 2, min(seen) + 3)
 
     def y(exponent: float) -> float:
         return TOP + HEIGHT * (highest - exponent) / (highest - lowest)
@@ -38,9 +38,9 @@ def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended
         return y(min(highest, max(lowest, 4 * math.log10(max(seconds or 0, 1e-6)))))
 
     marks = [axis.drawn(TOP, TOP + HEIGHT)]
-    for exponent in range(lowest, highest + 1, 4):
-        marks.append(line(axis.left, y(exponent), WIDTH - RIGHT, y(exponent), "grid"))
-        marks.append(text(words.duration(10 ** (exponent / 4)), LEFT - 8, y(exponent) + 4, "tick end"))
+    for seconds in _round_times(lowest, highest):
+        marks.append(line(axis.left, y_of(seconds), WIDTH - RIGHT, y_of(seconds), "grid"))
+        marks.append(text(words.duration(seconds), LEFT - 8, y_of(seconds) + 4, "tick end"))
     marks.append(_histogram(bins, y))
     for one in dots:
         x = axis.x(one.at_us)
@@ -48,6 +48,14 @@ def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended
             marks.append(line(x, y_of(one.median_seconds), x, y_of(one.max_seconds), "whisker"))
         marks.append(dot(x, y_of(one.max_seconds), 4.5, "failover" if one.is_whole else "failover open", one.tip))
     return picture(TOP + HEIGHT + 24, *marks, label="How long failovers took, over time, and how many took how long")
+
+
+def _round_times(lowest: int, highest: int) -> list[float]:
+    """Powers of ten between these bins; where they are few, twice and five times them, too."""
+    factors = (1, 2, 5) if highest - lowest <= 2 * BINS_PER_DECADE else (1,)
+    first, last = lowest // BINS_PER_DECADE, highest // BINS_PER_DECADE
+    times = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+    return [seconds for seconds in times if lowest <= BINS_PER_DECADE * math.log10(seconds) <= highest]
 
 
 def _histogram(bins: Mapping[int, int], y: Callable[[float], float]) -> Markup:

@@ -5,9 +5,9 @@ from markupsafe import Markup, escape
 from controller_pipeline.reports import words
 
 WIDTH = 1080
-LEFT = 168
+LEFT = 208
 RIGHT = 14
-LABEL = 23
+LABEL = 29
 """Letters of a label that fit into the left gutter."""
 
 
