@@ -208,7 +208,7 @@ def _findings(report: Report) -> Tile:
         return Tile(section="findings", label="Findings on the input", value="not checked", note="", tone="unknown")
     total = report.listings["findings"].total
     if total:
-        kinds = words.counted(report.listings["problems"].total, "kind")
+        kinds = words.counted(len({row["problem"] for row in report.listings["problems"].rows}), "kind")
         return Tile(
             section="findings", label="Findings on the input", value=f"{total:,}", note=f"of {kinds}", tone="warn"
         )
