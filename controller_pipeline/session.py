@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -29,6 +30,7 @@ def local_session(
 ) -> SparkSession:
     """A session in this process. `packages`: jars, separated by commas, for sources that Spark does not bring."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
     settings = SETTINGS | LOCAL_SETTINGS
     settings |= {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(shuffle_partitions or 4 * cores)}
     if packages:

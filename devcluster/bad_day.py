@@ -79,7 +79,7 @@ def main() -> int:
             delete_a_topic(day)
             day.controller.stop()
         tell(stage, journal, folder.data("history"), output)
-    report = output / "report.html"
+    report = output / "index.html"
     if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         webbrowser.open(report.as_uri())
     return stage.close([f"The report of the day: {report.as_uri()}"])
@@ -193,7 +193,7 @@ def tell(stage: Stage, journal: Path, history: Path, output: Path) -> None:
     audited = run(stage, "audit", "--history", str(history))
     stage.expect(audited.returncode == 0, "the audit finds no violation of the controller's invariants")
     run(stage, "report", "--history", str(history), "--output", str(output))
-    stage.expect((output / "report.html").exists(), "there is a report")
+    stage.expect((output / "index.html").exists(), "there is a report")
     stage.expect(_unclean(output) == {("web.clicks", 0, 6)}, "it knows of the unclean leader")
     lost = {int(row["broker"]) for row in _rows(output, "failovers") if row["moved"]}
     stage.expect({2, 5} <= lost, f"it knows the failovers, of brokers {sorted(lost)}")

@@ -1,0 +1,56 @@
+"""What is taken into a history: journals in folders, journals that controllers serve, logs of Kafka's own controller.
+
+What cannot be reached is told, and keeps nothing else from being taken in.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from controller_pipeline.kept_history import KeptHistory
+from controller_pipeline.progress import estimate
+from controller_pipeline.sources import journal_files
+from controller_pipeline.sources.journal_http import JournalUnreachable, fetch
+from controller_pipeline.transforms import lines
+
+BYTES_PER_SECOND_PER_CORE: Final = 5e6
+"""Of journal lines that are read, checked, kept and folded; only for an estimate."""
+
+_SERVED: Final = ("http://", "https://")
+_ADDRESS: Final = "://"
+
+
+def take_in_journals(kept: KeptHistory, journals: Sequence[str]) -> list[str]:
+    """Takes in folders of segments, and what controllers serve; returns what could not be read, and why."""
+    folders, unread = _readable(kept, journals)
+    if folders:
+        _announce(kept, folders)
+        kept.take_in(*lines.read(journal_files.lines(kept.store.spark, folders)))
+    return unread
+
+
+def _readable(kept: KeptHistory, places: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Folders that can be read, those that are fetched first among them; and what is wrong with the others."""
+    folders: list[str] = []
+    unread: list[str] = []
+    for place in places:
+        if place.startswith(_SERVED):
+            try:
+                with kept.steps.step(f"Fetching {place}"):
+                    folders.append(str(fetch(place, kept.copies)))
+            except JournalUnreachable as error:
+                unread.append(str(error))
+        elif _ADDRESS in place or Path(place).is_dir():
+            folders.append(place)
+        else:
+            unread.append(f"{place} is not a folder here: give the folder that the segments or logs are in")
+    return folders, unread
+
+
+def _announce(kept: KeptHistory, folders: Sequence[str]) -> None:
+    """How much it is and how long it will take, where that can be known quickly."""
+    files = [path for folder in folders if _ADDRESS not in folder for path in Path(folder).rglob("*") if path.is_file()]
+    if files:
+        cores = kept.store.spark.sparkContext.defaultParallelism
+        told = estimate(sum(path.stat().st_size for path in files), cores * BYTES_PER_SECOND_PER_CORE)
+        kept.steps.console.print(f"{len(files)} files, {told}", soft_wrap=True)

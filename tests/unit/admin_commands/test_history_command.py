@@ -1,0 +1,27 @@
+"""`kontroller history` says what to change about a wrong command before it starts Spark."""
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from controller_admin.command_line import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ingest"], "say what to take in"),
+        (["ingest", "--journal", "j", "--memory", "lots"], "--memory lots is no amount of memory"),
+        (["report", "--output", "o", "--days", "3", "--from", "2026-01-01"], "give one of them"),
+    ],
+)
+def test_a_wrong_command_says_what_to_change(arguments: list[str], message: str) -> None:
+    ended = CliRunner().invoke(main, ["history", *arguments, "--history", "/nowhere"])
+    assert (ended.exit_code, message in ended.stderr) == (2, True)
+
+
+def test_without_spark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    ended = CliRunner().invoke(main, ["history", "audit", "--history", "/nowhere"])
+    assert (ended.exit_code, "pip install 'kontroller[pipeline]'" in ended.stderr) == (2, True)
