@@ -9,11 +9,16 @@ from pyspark.sql import SparkSession
 from controller_pipeline.session import local_session
 
 
+_TIMEOUT_S = 600
+"""The first test that asks for the session or for a shared table waits for it."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")
