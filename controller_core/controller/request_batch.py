@@ -97,7 +97,9 @@ class RequestBatch:
         partitions = dict.fromkeys(partitions)
         for broker in self._state.live_or_shutting_down if brokers is None else brokers:
             for_broker = self._brokers[broker]
-            for_broker.metadata = {**(for_broker.metadata or {}), **partitions}
+            if for_broker.metadata is None:
+                for_broker.metadata = {}
+            for_broker.metadata.update(partitions)
 
     def forget_metadata(
         self,
