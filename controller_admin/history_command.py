@@ -13,9 +13,8 @@ from controller_admin.endings import EXIT_FAILED, failure, usage_error
 from controller_core.model.wording import counted
 
 if TYPE_CHECKING:
-    from controller_pipeline.reports.report import ReportSummary
-
     from controller_pipeline.kept_history import KeptHistory
+    from controller_pipeline.reports.report import ReportSummary
 
 commands = typer.Typer(
     help="What journals of the controller tell: availability, failovers, violations. Runs Apache Spark on this machine.",
