@@ -30,7 +30,8 @@ _IMAGES = PROJECT / "images"
 _STEPS = _IMAGES / "steps"
 _KONTROLLER = _IMAGES / "kontroller" / "Containerfile"
 _KAFKA = KAFKA_FOLDER / "Containerfile"
-_HISTORY = _IMAGES / "kontroller-history" / "Containerfile"
+_HISTORY_FOLDER = _IMAGES / "kontroller-history"
+_HISTORY = _HISTORY_FOLDER / "Containerfile"
 _KEPT_ARCHIVES = 5
 
 
@@ -54,7 +55,7 @@ def history_image_archive() -> ImageArchive:
     layers = _kontroller_layers()
     wheels = pipeline_wheels()
     spark = _wheels_layer("spark", layers[:2], dependencies("pipeline"), wheels)
-    return _archive("kontroller-history", settings, [*layers, _java_layer(), spark])
+    return _archive("kontroller-history", settings, [*layers, _java_layer(), spark, _spark_home_layer()])
 
 
 def _kontroller_layers() -> list[Layer]:
@@ -114,7 +115,6 @@ def _java_layer() -> Layer:
 def _kafka_layer() -> Layer:
     """/opt/kafka: the jars that the development cluster has, too, and the scripts that start their classes."""
     home = kafka_home()
-    sources = sorted(path for path in KAFKA_FOLDER.iterdir() if path.name != "Containerfile")
 
     def build(folder: Path, root: Path) -> None:
         with progress.step("Making the layer with Kafka"):
@@ -126,8 +126,19 @@ def _kafka_layer() -> Layer:
                 jar.chmod(0o644)
             write_layer(folder, root)
 
-    texts = [f"{path.name}\n{path.read_text()}" for path in sources]
-    return _layer("kafka", home.name, *texts, _text("make-kafka.sh"), build=build)
+    return _layer("kafka", home.name, *_texts(KAFKA_FOLDER), _text("make-kafka.sh"), build=build)
+
+
+def _spark_home_layer() -> Layer:
+    """/opt/spark: links to Spark, and what a container starts with."""
+
+    def build(folder: Path, root: Path) -> None:
+        _enter_layers([_system_layer()], root)
+        run_step(root, "steps/make-spark.sh", "/mnt/history", mounts={"steps": _STEPS, "history": _HISTORY_FOLDER})
+        _keep_only(root, "spark")
+        write_layer(folder, root)
+
+    return _layer("spark-home", *_texts(_HISTORY_FOLDER), _text("make-spark.sh"), build=build)
 
 
 def _enter_layers(layers: list[Layer], root: Path) -> None:
@@ -188,3 +199,9 @@ def _forget_old_archives(name: str) -> None:
 
 def _text(step: str) -> str:
     return (_STEPS / step).read_text()
+
+
+def _texts(folder: Path) -> list[str]:
+    """The files that a layer is made of."""
+    sources = sorted(path for path in folder.iterdir() if path.name != "Containerfile")
+    return [f"{path.name}\n{path.read_text()}" for path in sources]

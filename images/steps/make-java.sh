@@ -6,6 +6,8 @@ set -eu
 modules=java.se,jdk.charsets,jdk.crypto.cryptoki,jdk.crypto.ec,jdk.httpserver,jdk.jcmd,jdk.localedata
 modules=$modules,jdk.management,jdk.management.agent,jdk.naming.dns,jdk.net,jdk.security.auth,jdk.security.jgss
 modules=$modules,jdk.unsupported,jdk.zipfs
+# Spark is started with this one.
+modules=$modules,jdk.incubator.vector
 
 jlink --add-modules "$modules" --vm server --strip-java-debug-attributes --no-header-files --no-man-pages \
     --output /opt/java

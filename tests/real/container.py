@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import tarfile
 from contextlib import suppress
@@ -44,6 +45,8 @@ class Image:
         layers = [folder / name for name in self.manifest["Layers"]]
         unpack([Layer(path=path, diff_id="") for path in layers], self.root)
         self.layer_digests = [_digest(path) for path in layers]
+        # As an engine makes it for each container; the network is this machine's.
+        (self.root / "etc" / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
 
     def command(self, *words: str) -> list[str]:
         """The command line that runs `words` in a container; it is the container's first process."""

@@ -1,0 +1,7 @@
+"""`kontroller history` as spark-submit wants a program: a file whose name ends in .py."""
+
+import sys
+
+from controller_admin.command_line import main
+
+main(["history", *sys.argv[1:]], prog_name="kontroller")

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Makes Spark's home /opt/spark where Spark and its operator look for it: links to what pip installs into
+# /opt/kontroller, and from the folder $1 what a container starts with and the program for spark-submit.
+set -eu
+
+source=$1
+home=/opt/spark
+library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib", "venv", {"base": "/opt/kontroller"}))')
+# Pods of Spark on Kubernetes have their configuration mounted at conf.
+mkdir -p "$home/conf"
+ln -s "$library/pyspark/bin" "$library/pyspark/jars" "$home"
+cp "$source/entrypoint.sh" "$source/history.py" "$home"
+cp "$source/log4j2.properties" "$home/conf"
+chmod 755 "$home/entrypoint.sh"
+chmod 644 "$home/history.py" "$home/conf/log4j2.properties"

@@ -1,0 +1,87 @@
+"""The image of the history: Spark as its user in a read-only root file system, alone and as Spark on Kubernetes starts it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from devcluster.images import history_image_archive, image_archives
+from tests.real.container import Image
+
+pytestmark = [
+    pytest.mark.real,
+    # A first build makes all layers.
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(os.geteuid() != 0, reason="building images without an engine needs root"),
+]
+
+SUBMIT = "spark-submit --master 'local[2]' --driver-memory 1g --conf spark.driver.bindAddress=127.0.0.1"
+COUNTING = """
+import os
+from controller_pipeline.session import session
+
+with session("count", cores=2, memory="1g") as spark:
+    spark.range(1000).selectExpr("id % 7 AS rest").groupBy("rest").count().write.parquet("/tmp/counted")
+    print(spark.read.parquet("/tmp/counted").count(), spark.sparkContext.master)
+"""
+OF_AN_EXECUTOR = {
+    "SPARK_APPLICATION_ID": "spark-1",
+    "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:9",
+    "SPARK_EXECUTOR_CORES": "1",
+    "SPARK_EXECUTOR_ID": "1",
+    "SPARK_EXECUTOR_MEMORY": "500m",
+    "SPARK_EXECUTOR_POD_IP": "127.0.0.1",
+    "SPARK_EXECUTOR_POD_NAME": "pod",
+    "SPARK_RESOURCE_PROFILE_ID": "0",
+    "SPARK_JAVA_OPT_0": "-Dsaid=in two words",
+    "SPARK_JAVA_OPT_1": "-XshowSettings:properties",
+}
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    return Image(history_image_archive(), tmp_path_factory.mktemp("kontroller-history"))
+
+
+def run_script(image: Image, script: str, *arguments: str) -> str:
+    """What a shell script printed in a container; fails with what it complained of."""
+    done = image.run("sh", "-ec", script, "sh", *arguments, timeout_s=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_stands_on_the_image_of_kontroller(image: Image, tmp_path: Path) -> None:
+    kontroller = Image(image_archives()[0], tmp_path)
+    assert image.diff_ids[: len(kontroller.diff_ids)] == kontroller.diff_ids
+    assert image.layer_digests == image.diff_ids
+
+
+def test_its_user_may_write_only_temporary_files_and_gets_no_other_privileges(image: Image) -> None:
+    assert run_script(image, "id -u").strip() == "65532"
+    paths = [path for path in image.root.rglob("*") if not path.is_symlink()]
+    assert [path for path in paths if path.is_file() and path.stat().st_mode & 0o6000] == []
+    open_to_all = {str(path.relative_to(image.root)) for path in paths if path.stat().st_mode & 0o002}
+    assert open_to_all <= {"tmp", "var/tmp", "run/lock", "var/lock"}
+
+
+def test_spark_works_with_nothing_writable_but_the_temporary_folder(image: Image) -> None:
+    script = f'printf "%s" "$1" > /tmp/count.py && {SUBMIT} /tmp/count.py'
+    assert run_script(image, script, COUNTING).split() == ["7", "local[2]"]
+
+
+def test_a_driver_of_spark_on_kubernetes_runs_the_application_that_it_is_given(image: Image) -> None:
+    script = (
+        'printf "%s" "$1" > /tmp/count.py && echo spark.master=local[1] > /tmp/spark.properties && '
+        "SPARK_DRIVER_BIND_ADDRESS=127.0.0.1 /opt/spark/entrypoint.sh driver "
+        "--properties-file /tmp/spark.properties --class org.apache.spark.deploy.PythonRunner local:///tmp/count.py"
+    )
+    assert run_script(image, script, COUNTING).split() == ["7", "local[1]"]
+
+
+def test_an_executor_of_spark_on_kubernetes_looks_for_its_driver(image: Image) -> None:
+    variables = [f"{name}={value}" for name, value in OF_AN_EXECUTOR.items()]
+    (entrypoint,) = image.config["config"]["Entrypoint"]
+    ended = image.run("env", *variables, entrypoint, "executor", timeout_s=300)
+    assert ended.returncode != 0
+    assert "Failed to connect to /127.0.0.1:9" in ended.stderr
+    assert "said = in two words" in ended.stderr
