@@ -1,0 +1,55 @@
+{{- define "kontroller.historyName" -}}
+{{ include "kontroller.fullname" . }}-history
+{{- end }}
+
+{{- /* The journals to take in: those of this release's controllers, one after the other, and those that are named. */ -}}
+{{- define "kontroller.journals" -}}
+{{- $journals := list }}
+{{- if and .Values.controller.enabled .Values.controller.journal.enabled }}
+{{- $controller := include "kontroller.controllerName" . }}
+{{- $domain := include "kontroller.serviceDomain" . }}
+{{- range $number := until (int .Values.controller.replicas) }}
+{{- $journals = append $journals (printf "http://%s-%d.%s.%s:%d/journal" $controller $number $controller $domain (int $.Values.controller.metricsPort)) }}
+{{- end }}
+{{- end }}
+{{- concat $journals .Values.history.journals | toYaml }}
+{{- end }}
+
+{{- /* Takes a dict: root, journals. */ -}}
+{{- define "kontroller.checkHistory" -}}
+{{- if not .journals }}
+{{- fail "history.enabled needs a journal: set controller.enabled with controller.journal.enabled, or name some in history.journals" }}
+{{- end }}
+{{- $history := .root.Values.history }}
+{{- $memory := toString (dig "limits" "memory" "" $history.resources) }}
+{{- $needed := add 512 (include "kontroller.mebibytes" $history.driverMemory) }}
+{{- if and (regexMatch "^[0-9]+[MG]i$" $memory) (lt (int (include "kontroller.mebibytes" $memory)) (int $needed)) }}
+{{- fail (printf "history.resources.limits.memory is %s, which is too little for Spark with history.driverMemory %s: set it to %dMi or more" $memory $history.driverMemory $needed) }}
+{{- end }}
+{{- end }}
+
+{{- /* An amount of memory such as 2g, 1500m, 2Gi or 1500Mi. */ -}}
+{{- define "kontroller.mebibytes" -}}
+{{- mul (regexFind "^[0-9]+" .) (ternary 1024 1 (regexMatch "^[0-9]+[gG]" .)) }}
+{{- end }}
+
+{{- /* What both containers of the history have in common: Spark on the pod's own cores. Nothing of it listens to others. */ -}}
+{{- define "kontroller.historyContainer" -}}
+image: {{ printf "%s:%s" .Values.history.image.repository (default .Chart.AppVersion .Values.history.image.tag) | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+command:
+  - spark-submit
+  - --master=local[{{ .Values.history.cores | int }}]
+  - --driver-memory={{ .Values.history.driverMemory }}
+  - --conf=spark.driver.host=127.0.0.1
+  - --conf=spark.driver.bindAddress=127.0.0.1
+  - --conf=spark.sql.shuffle.partitions={{ mul 4 .Values.history.cores }}
+  - /opt/spark/history.py
+resources:
+  {{- toYaml .Values.history.resources | nindent 2 }}
+securityContext:
+  {{- toYaml .Values.securityContext | nindent 2 }}
+volumeMounts:
+  - {name: tmp, mountPath: /tmp}
+  - {name: history, mountPath: /history}
+{{- end }}

@@ -1,0 +1,189 @@
+"""The history's job: Spark in one pod, told of the journals that there are, on a volume that is not the chart's."""
+
+import json
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from devcluster.kubernetes import CommandError, KubernetesApi
+from tests.real.chart.charts import (
+    CONTROLLER_ON,
+    PROJECT,
+    RELEASE_NAMESPACE,
+    SELF_CONTAINED,
+    Object,
+    container,
+    dry_run,
+    installed,
+    named,
+    rendered,
+)
+
+ON: Final = (*SELF_CONTAINED, "--set", "history.enabled=true")
+EXAMPLES: Final = PROJECT / "examples" / "history"
+ELSEWHERE: Final = "http://other-controller.other.svc:9404/journal"
+
+
+def job(api: KubernetesApi, *values: str) -> Object:
+    """The spec of the CronJob."""
+    spec: Object = named(rendered(api, *values), "CronJob", "kontroller-history")["spec"]
+    return spec
+
+
+def pod(api: KubernetesApi, *values: str) -> Object:
+    """The spec of the job's pods."""
+    spec: Object = job(api, *values)["jobTemplate"]["spec"]["template"]["spec"]
+    return spec
+
+
+def steps(api: KubernetesApi, *values: str) -> tuple[Any, Any]:
+    """The containers that take in and report."""
+    spec = pod(api, *values)
+    (ingest,) = spec["initContainers"]
+    (report,) = spec["containers"]
+    return ingest, report
+
+
+def journals(api: KubernetesApi, *values: str) -> list[str]:
+    ingest, _ = steps(api, *values)
+    return [each.removeprefix("--journal=") for each in ingest["args"] if each.startswith("--journal=")]
+
+
+def test_without_being_asked_for_there_is_no_job(api: KubernetesApi) -> None:
+    assert [each for each in rendered(api, *SELF_CONTAINED) if "history" in each["metadata"]["name"]] == []
+
+
+def test_it_takes_in_the_journal_of_each_controller_and_those_that_are_named(api: KubernetesApi) -> None:
+    own = [
+        f"http://kontroller-controller-{number}.kontroller-controller.{RELEASE_NAMESPACE}.svc:9999/journal"
+        for number in range(3)
+    ]
+    values = ("--set", "controller.replicas=3,controller.metricsPort=9999")
+    assert journals(api, *ON, *values) == own
+    controller = container(api, "controller", *values)
+    assert "--metrics-port=9999" in controller["args"]
+    assert journals(api, *ON, *values, "--set", f"history.journals={{{ELSEWHERE}}}") == [*own, ELSEWHERE]
+    alone = ("--set", f"history.enabled=true,history.journals={{{ELSEWHERE}}}")
+    assert journals(api, *alone) == [ELSEWHERE]
+    assert journals(api, *ON, *alone, "--set", "controller.journal.enabled=false") == [ELSEWHERE]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            ("--set", "history.enabled=true"),
+            "needs a journal: set controller.enabled .*, or name some in history.journals",
+        ),
+        ((*ON, "--set", "controller.journal.enabled=false"), "history.enabled needs a journal"),
+        ((*ON, "--set", "history.driverMemory=4g"), "history.driverMemory 4g: set it to 4608Mi or more"),
+        (
+            (*ON, "--set", "history.resources.limits.memory=2000Mi"),
+            "limits.memory is 2000Mi.* set it to 2560Mi or more",
+        ),
+        ((*ON, "--set", "history.driverMemory=2"), "/history/driverMemory"),
+        ((*ON, "--set", "history.schedule=hourly"), "/history/schedule"),
+        ((*ON, "--set", "history.journals={kafka-0}"), "/history/journals/0"),
+        ((*ON, "--set", "history.claimName="), "/history/claimName"),
+    ],
+)
+def test_values_with_which_it_could_not_work_are_refused(
+    api: KubernetesApi, values: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(CommandError, match=message):
+        rendered(api, *values)
+
+
+def test_memory_that_is_just_enough_or_unlimited_is_taken(api: KubernetesApi) -> None:
+    assert job(api, *ON, "--set", "history.driverMemory=1500m,history.resources.limits.memory=2012Mi")
+    assert job(api, *ON, "--set", "history.driverMemory=9g,history.resources.limits=null")
+
+
+@pytest.mark.parametrize("schedule", ["@daily", "*/5 0-6 * * 1,5"])
+def test_the_api_server_takes_the_job(api: KubernetesApi, schedule: str) -> None:
+    scheduled = ("--set-string", "history.schedule=" + schedule.replace(",", r"\,"))
+    placed = (
+        "history.suspend=true,history.nodeSelector.disk=ssd,history.podAnnotations.a=b,imagePullSecrets[0].name=pull"
+    )
+    objects = rendered(api, *CONTROLLER_ON, *scheduled, "--set", f"history.enabled=true,{placed}")
+    assert len(dry_run(api, objects)) == len(objects)
+    (found,) = (each for each in objects if each["kind"] == "CronJob")
+    assert found["spec"]["schedule"] == schedule
+    assert found["spec"]["jobTemplate"]["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "ssd"}
+
+
+def test_spark_runs_in_the_pod_alone_and_both_steps_use_the_same_tables(api: KubernetesApi) -> None:
+    ingest, report = steps(api, *ON, "--set", "history.cores=3,history.driverMemory=1g,history.reportDays=7")
+    assert ingest["command"] == report["command"]
+    program, *options, file = ingest["command"]
+    assert (program, file) == ("spark-submit", "/opt/spark/history.py")
+    assert {"--master=local[3]", "--driver-memory=1g", "--conf=spark.driver.bindAddress=127.0.0.1"} <= set(options)
+    assert ingest["args"][:2] == ["ingest", "--history=/history/tables"]
+    assert report["args"] == ["report", "--history=/history/tables", "--output=/history/report", "--days=7"]
+
+
+def test_two_jobs_never_run_at_once_and_one_that_hangs_is_ended(api: KubernetesApi) -> None:
+    spec = job(api, *ON)
+    assert spec["concurrencyPolicy"] == "Forbid"
+    assert spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] == 3600
+
+
+def test_the_pods_meet_the_restricted_standard_and_can_write_only_where_they_must(api: KubernetesApi) -> None:
+    api.kubectl("label", "namespace", "audit", "--overwrite", "pod-security.kubernetes.io/enforce=restricted")
+
+    def probe(*values: str) -> Object:
+        metadata = {"name": "probe", "namespace": "audit"}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod(api, *ON, *values)}
+
+    assert dry_run(api, [probe()]) == ["pod/probe created (server dry run)"]
+    with pytest.raises(CommandError, match="violates PodSecurity"):
+        dry_run(api, [probe("--set", "securityContext.allowPrivilegeEscalation=true")])
+    for step in steps(api, *ON):
+        assert step["securityContext"]["readOnlyRootFilesystem"]
+        assert {mount["mountPath"] for mount in step["volumeMounts"]} == {"/tmp", "/history"}
+    assert pod(api, *ON)["automountServiceAccountToken"] is False
+
+
+def test_the_examples_of_volume_and_reader_fit_the_job(api: KubernetesApi) -> None:
+    volume, reader = (yaml.safe_load((EXAMPLES / name).read_text()) for name in ("volume.yaml", "reader.yaml"))
+    assert len(dry_run(api, [volume, reader], "--namespace", "audit")) == 2
+    claims = [
+        volume["persistentVolumeClaim"]["claimName"]
+        for spec in (reader["spec"], pod(api, *ON))
+        for volume in spec["volumes"]
+        if "persistentVolumeClaim" in volume
+    ]
+    assert claims == [volume["metadata"]["name"]] * 2
+
+
+def test_the_jobs_may_read_the_journals_whoever_else_may_read_metrics(api: KubernetesApi) -> None:
+    prometheus = {"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}
+    restricted = (
+        "--set",
+        "networkPolicy.enabled=true",
+        "--set-json",
+        f"networkPolicy.monitoring={json.dumps([prometheus])}",
+    )
+
+    def readers(*values: str) -> list[Object] | None:
+        rules = named(rendered(api, *values), "NetworkPolicy", "kontroller-controller")["spec"]["ingress"]
+        (rule,) = (each for each in rules if {"port": "metrics"} in each["ports"])
+        found: list[Object] | None = rule.get("from")
+        return found
+
+    assert readers(*ON, "--set", "networkPolicy.enabled=true") is None
+    assert readers(*SELF_CONTAINED, *restricted) == [prometheus]
+    labels = job(api, *ON)["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
+    assert readers(*ON, *restricted) == [prometheus, {"podSelector": {"matchLabels": labels}}]
+
+    objects = rendered(api, *ON, *restricted)
+    own = named(objects, "NetworkPolicy", "kontroller-history")
+    assert own["spec"] == {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress"]}
+    assert len(dry_run(api, objects)) == len(objects)
+
+
+def test_the_notes_say_whether_the_volume_is_there(api: KubernetesApi) -> None:
+    with installed(api, *ON) as notes:
+        assert "create that claim (it is not there yet)" in notes
+        assert "create job --from=cronjob/kontroller-history" in notes
