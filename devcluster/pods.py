@@ -8,15 +8,16 @@ but no container engine; kind, where Docker or Podman runs.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pytest_kind import KindCluster
 
 from devcluster.binaries import coredns_binary, kind_binary, kubernetes_binaries, node_binaries
-from devcluster.images import image_archives
+from devcluster.images import ImageArchive, image_archives
 from devcluster.kubernetes import KubernetesCluster
 from devcluster.node.node import Node
 from devcluster.node.requirements import install_for_a_node, missing_for_a_node
@@ -36,6 +37,13 @@ class PodCluster:
     kubernetes: KubernetesCluster
     images: str = ""
     """What stands before the images' names, with a slash at its end; nothing where they were loaded."""
+    load_archive: Callable[[Path], None] | None = None
+    """Gives the nodes an image; None where they pull."""
+
+    def load(self, build: Callable[[], ImageArchive]) -> None:
+        """Gives the nodes one image more, and builds it for that; nothing where they pull."""
+        if self.load_archive is not None:
+            self.load_archive(build().path)
 
 
 def prepare() -> None:
@@ -59,7 +67,7 @@ def cluster_with_pods(folder: RunFolder) -> Iterator[PodCluster]:
     elif (missing := missing_for_a_node()) is None:
         with Node(folder) as node:
             node.load_images(archive.path for archive in image_archives())
-            yield PodCluster(kubernetes=node)
+            yield PodCluster(kubernetes=node, load_archive=lambda path: node.load_images([path]))
     elif _has_engine():
         yield from _kind(folder)
     else:
@@ -92,8 +100,12 @@ def _kind(folder: RunFolder) -> Iterator[PodCluster]:
     try:
         kind.create()
         for archive in image_archives():
-            command = [kind_binary(), "load", "image-archive", archive.path, "--name", kind.name]
-            subprocess.run(command, check=True)
-        yield PodCluster(kubernetes=KubernetesCluster(folder, kubeconfig))
+            _load_into_kind(kind.name, archive.path)
+        load = partial(_load_into_kind, kind.name)
+        yield PodCluster(kubernetes=KubernetesCluster(folder, kubeconfig), load_archive=load)
     finally:
         kind.delete()
+
+
+def _load_into_kind(name: str, archive: Path) -> None:
+    subprocess.run([kind_binary(), "load", "image-archive", archive, "--name", name], check=True)

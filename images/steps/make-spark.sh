@@ -9,7 +9,7 @@ library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib", "ven
 # Pods of Spark on Kubernetes have their configuration mounted at conf.
 mkdir -p "$home/conf"
 ln -s "$library/pyspark/bin" "$library/pyspark/jars" "$home"
+ln -s "$library/controller_pipeline/conf/log4j2.properties" "$home/conf"
 cp "$source/entrypoint.sh" "$source/history.py" "$home"
-cp "$source/log4j2.properties" "$home/conf"
 chmod 755 "$home/entrypoint.sh"
-chmod 644 "$home/history.py" "$home/conf/log4j2.properties"
+chmod 644 "$home/history.py"

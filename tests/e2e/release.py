@@ -27,7 +27,8 @@ class Release:
 
     def __init__(self, pods: PodCluster) -> None:
         self.kubernetes = pods.kubernetes
-        self._images = f"image.repository={pods.images}kontroller,kafka.image.repository={pods.images}kontroller-kafka"
+        owners = {"image": "kontroller", "kafka.image": "kontroller-kafka", "history.image": "kontroller-history"}
+        self._images = ",".join(f"{owner}.repository={pods.images}{name}" for owner, name in owners.items())
         self.notes = ""
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The image of the history: Spark as its user in a read-only root file system, alone and as Spark on Kubernetes starts it."""
+"""The image of the history: Spark as its user in a read-only file system, alone and as Spark on Kubernetes starts it."""
 
 import os
 from pathlib import Path
