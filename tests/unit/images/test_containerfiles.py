@@ -54,12 +54,13 @@ def test_a_containerfile_without_packages_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", sorted((IMAGES / "steps").iterdir()), ids=lambda step: step.name)
 def test_every_step_is_run_by_a_containerfile_as_a_program(step: Path) -> None:
-    assert f"/mnt/steps/{step.name}" in KONTROLLER.read_text() + KAFKA.read_text()
+    assert f"/mnt/steps/{step.name}" in KONTROLLER.read_text() + KAFKA.read_text() + HISTORY.read_text()
     assert step.stat().st_mode & 0o111 == 0o111
 
 
 def test_the_image_of_the_history_runs_it_as_a_user_without_privileges() -> None:
     history = settings(HISTORY, settings(KONTROLLER))
     assert history.user == "65532:65532"
-    assert history.entrypoint == ["kontroller", "history"]
+    assert history.entrypoint == ["/opt/spark/entrypoint.sh"]
+    assert history.environment["SPARK_HOME"] == "/opt/spark"
     assert history.environment["PATH"].split(":")[:2] == ["/opt/java/bin", "/opt/kontroller/bin"]
