@@ -33,7 +33,7 @@ def answer_all(layers: Mapping[Table, DataFrame], options: Options | None = None
         schemas.DOWNTIME_BY_CAUSE: downtime_by_cause(all_incidents, options),
         schemas.RACK_AVAILABILITY: rack_availability(partitions, brokers),
         schemas.INCIDENTS: all_incidents,
-        schemas.FAILOVERS: failovers(partitions, events),
+        schemas.FAILOVERS: failovers(partitions, known_spans, events),
         schemas.ISR_FLAPS: isr_flaps(partitions),
         schemas.EXPOSURE: exposure(partitions, brokers),
         schemas.UNCLEAN_ELECTIONS: unclean_elections(partitions),

@@ -15,9 +15,9 @@ from controller_pipeline.schemas import FAILOVERS
 _LOSS: Final = ("cluster_id", "controller_epoch", "seq", "broker")
 
 
-def failovers(partition_intervals: DataFrame, events: DataFrame) -> DataFrame:
-    """FAILOVERS: each broker that went. One that led nothing has 0 partitions and no times."""
-    losses = _losses(events)
+def failovers(partition_intervals: DataFrame, known_spans: DataFrame, events: DataFrame) -> DataFrame:
+    """FAILOVERS: each broker that went in known time. One that led nothing has 0 partitions and no times."""
+    losses = _in_known_time(_losses(events), known_spans)
     lost = _lost_leadership(partition_intervals, losses).withColumn("_micros", micros_between("lost_at", "moved_at"))
     sums = lost.groupBy(*_LOSS).agg(
         f.count("*").alias("partitions"),
@@ -54,6 +54,13 @@ def _losses(events: DataFrame) -> DataFrame:
         .where("_replaced or kind = 'broker_removed'")
         .select(*_LOSS, "event_time", heard_at.alias("lost_at"), "cause", "correlation_id", "is_bounce")
     )
+
+
+def _in_known_time(losses: DataFrame, known_spans: DataFrame) -> DataFrame:
+    """Those of which it is known what the broker led."""
+    spans = known_spans.select("cluster_id", "controller_epoch", "first_seq", "last_seq")
+    known = losses.join(f.broadcast(spans), ["cluster_id", "controller_epoch"])
+    return known.where("seq between first_seq and last_seq").select(losses.columns)
 
 
 def _lost_leadership(partition_intervals: DataFrame, losses: DataFrame) -> DataFrame:

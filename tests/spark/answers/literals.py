@@ -72,13 +72,9 @@ def broker(number: int, rack: str | None, began: float, ended: float, **more: An
 
 
 def span(began: float, ended: float, **more: Any) -> Row:
-    return {
-        "span": next(_seqs),
-        "controller_epoch": 1,
-        "began": at(began),
-        "ended": at(ended),
-        "ended_by": "end",
-    } | more
+    """With all records of its epoch, unless `more` says otherwise."""
+    row = {"span": next(_seqs), "controller_epoch": 1, "first_seq": 0, "last_seq": 10**9}
+    return row | {"began": at(began), "ended": at(ended), "ended_by": "end"} | more
 
 
 def event(when: float, kind: str, **more: Any) -> Row:

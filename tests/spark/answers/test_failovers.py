@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from controller_pipeline.answers.failovers import failovers
 from controller_pipeline.schemas import FAILOVERS
-from tests.spark.answers.literals import Answers, Histories, Row, answers, at, event, partition
+from tests.spark.answers.literals import Answers, Histories, Row, answers, at, event, partition, span
 
 GONE = {"correlation_id": "1-5", "cause": "brokers_changed"}
 
@@ -84,11 +84,16 @@ CLUSTERS = {
     ],
 }  # fmt: skip
 
+UNKNOWN = {
+    "in unknown time": [span(0, 9, last_seq=49), lost(10, 1, 50), span(20, 30, first_seq=51), *led(0, (25, 2, 60))]
+}
+
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> Answers:
-    histories = Histories(spark, CLUSTERS)
-    return answers(failovers(histories.partitions, histories.events), FAILOVERS)
+    known = [span(0, 5), span(5, 200, controller_epoch=2)]
+    histories = Histories(spark, {name: [*rows, *known] for name, rows in CLUSTERS.items()} | UNKNOWN)
+    return answers(failovers(histories.partitions, histories.spans, histories.events), FAILOVERS)
 
 
 def test_time_runs_from_when_the_controller_heard_of_it(found: Answers) -> None:
@@ -135,6 +140,10 @@ def test_a_bounced_broker_counts_for_what_it_lost_by_that(found: Answers, cluste
 @pytest.mark.parametrize("cluster", ["bounced, and lost nothing", "snapshots"])
 def test_a_broker_that_lost_nothing_did_not_fail(found: Answers, cluster: str) -> None:
     assert found(cluster, "broker") == []
+
+
+def test_a_broker_that_went_in_unknown_time_has_no_row(found: Answers) -> None:
+    assert found("in unknown time", "broker") == []
 
 
 def test_each_loss_moves_the_partition_again(found: Answers) -> None:

@@ -1,0 +1,153 @@
+"""From a journal's lines to answers: random clusters, whose journals are also followed line by line without Spark."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from controller_pipeline import schemas
+from controller_pipeline.answers.all import answer_all
+from controller_pipeline.schemas import Table
+from controller_pipeline.transforms import layers
+from controller_pipeline.transforms.broker_intervals import broker_intervals
+from controller_pipeline.transforms.config_intervals import config_intervals
+from controller_pipeline.transforms.known_spans import known_spans
+from controller_pipeline.transforms.partition_intervals import partition_intervals
+from tests.spark.answers.literals import Answers, answers
+from tests.spark.histories import as_lines, history
+
+JOURNALS: Final = {f"cluster {seed}": history(seed, cluster_id=f"cluster {seed}", events=120) for seed in range(4)}
+US: Final = 1_000_000
+
+pytestmark = pytest.mark.timeout(600)  # Spark plans the layers for long where others use the machine, too
+
+
+@pytest.fixture(scope="module")
+def answered(spark: SparkSession) -> dict[Table, DataFrame]:
+    events = layers.ingest(as_lines(spark, *JOURNALS.values()))[0].localCheckpoint()
+    spans = known_spans(events).localCheckpoint()
+    configs = config_intervals(events, spans).localCheckpoint()
+    return answer_all({
+        schemas.EVENTS: events,
+        schemas.KNOWN_SPANS: spans,
+        schemas.PARTITION_INTERVALS: partition_intervals(events, spans, configs).localCheckpoint(),
+        schemas.BROKER_INTERVALS: broker_intervals(events, spans).localCheckpoint(),
+    })  # fmt: skip
+
+
+@dataclass(slots=True)
+class Follower:
+    """What a journal's records say of each topic's time, in microseconds, one record after the other."""
+
+    existed: Counter[str] = field(default_factory=Counter)
+    leaderless: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    broker_losses: int = 0
+    _leaders: dict[tuple[str, int], int] = field(default_factory=dict)
+    _snapshot: dict[tuple[str, int], int] = field(default_factory=dict)
+    _is_known: bool = False
+    _known_until: int = 0
+    _last: tuple[int, int] = (0, -1)
+
+    def follow(self, record: dict[str, Any]) -> None:
+        kind, now = record["kind"], record["event_time_us"]
+        place = (record["controller_epoch"], record["seq"])
+        if kind in ("gap", "recorder_started") or place != (self._last[0], self._last[1] + 1):
+            self._is_known, self._snapshot = False, {}
+        self._last = place
+        if self._is_known:
+            self._pass(now)
+            if not record.get("snapshot"):
+                self._apply(self._leaders, record)
+                self.broker_losses += kind == "broker_removed"
+        elif record.get("snapshot"):
+            self._apply(self._snapshot, record)
+        elif kind == "snapshot_started":
+            self._snapshot = {}
+        elif kind == "snapshot_ended":
+            self.end_unknown(now)
+            self._leaders, self._is_known, self._known_until = self._snapshot, True, now
+
+    def end_unknown(self, now: int) -> None:
+        for topic, _ in self._leaders if not self._is_known else ():
+            self.existed[topic] += now - self._known_until
+            self.unknown[topic] += now - self._known_until
+
+    def _pass(self, now: int) -> None:
+        for (topic, _), leader in self._leaders.items():
+            self.existed[topic] += now - self._known_until
+            self.leaderless[topic] += (now - self._known_until) * (leader == -1)
+        self._known_until = now
+
+    @staticmethod
+    def _apply(leaders: dict[tuple[str, int], int], record: dict[str, Any]) -> None:
+        key = (record.get("topic", ""), record.get("partition", -1))
+        match record["kind"]:
+            case "assignment":
+                leaders.setdefault(key, -1)
+            case "leadership":
+                leaders[key] = record["delta"].get("leader", leaders.get(key, -1))
+            case "leadership_removed":
+                leaders.pop(key, None)
+            case "topic_removed":
+                for other in [other for other in leaders if other[0] == key[0]]:
+                    del leaders[other]
+
+
+def followed(lines: Iterable[bytes]) -> Follower:
+    follower, now = Follower(), 0
+    for line in lines:
+        record = json.loads(line)
+        now = record["event_time_us"]
+        follower.follow(record)
+    follower.end_unknown(now)
+    return follower
+
+
+def total(found: Answers, cluster: str, name: str) -> Counter[str]:
+    """Over all days, by topic."""
+    sums: Counter[str] = Counter()
+    for topic, seconds in found(cluster, "topic", name):
+        sums[topic] += round(seconds * US)
+    return sums
+
+
+def test_time_without_a_leader_is_what_the_journal_says(answered: dict[Table, DataFrame]) -> None:
+    found = answers(answered[schemas.AVAILABILITY], schemas.AVAILABILITY)
+    leaderless: Counter[str] = Counter()
+    for cluster, lines in JOURNALS.items():
+        expected = followed(lines)
+        assert total(found, cluster, "partition_seconds") == expected.existed, cluster
+        assert total(found, cluster, "leaderless_seconds") == expected.leaderless, cluster
+        assert total(found, cluster, "unknown_seconds") == expected.unknown, cluster
+        leaderless += expected.leaderless
+    assert leaderless
+
+
+def test_downtime_by_cause_comes_to_the_downtime(answered: dict[Table, DataFrame]) -> None:
+    by_cause = answers(answered[schemas.DOWNTIME_BY_CAUSE], schemas.DOWNTIME_BY_CAUSE)
+    by_topic = answers(answered[schemas.AVAILABILITY], schemas.AVAILABILITY)
+    for cluster in JOURNALS:
+        for name in ("leaderless_seconds", "under_min_isr_seconds"):
+            assert total(by_cause, cluster, name) == total(by_topic, cluster, name)
+
+
+def test_each_broker_that_went_in_known_time_is_a_failover(answered: dict[Table, DataFrame]) -> None:
+    found = answers(answered[schemas.FAILOVERS], schemas.FAILOVERS)
+    went = {cluster: followed(lines).broker_losses for cluster, lines in JOURNALS.items()}
+    assert {cluster: len(found(cluster, "broker")) for cluster in JOURNALS} == went
+    for cluster in JOURNALS:
+        for partitions, moved, slowest in found(cluster, "partitions", "moved", "max_seconds"):
+            assert moved <= partitions
+            assert (slowest is None) == (moved == 0)
+
+
+def test_every_epoch_of_the_journal_is_a_controller(answered: dict[Table, DataFrame]) -> None:
+    found = answers(answered[schemas.CONTROLLERS], schemas.CONTROLLERS)
+    for cluster, lines in JOURNALS.items():
+        records = Counter(json.loads(line)["controller_epoch"] for line in lines)
+        assert Counter(dict(found(cluster, "controller_epoch", "records"))) == records
