@@ -23,8 +23,6 @@ from tests.spark.histories import as_lines, history
 JOURNALS: Final = {f"cluster {seed}": history(seed, cluster_id=f"cluster {seed}", events=120) for seed in range(4)}
 US: Final = 1_000_000
 
-pytestmark = pytest.mark.timeout(600)  # Spark plans the layers for long where others use the machine, too
-
 
 @pytest.fixture(scope="module")
 def answered(spark: SparkSession) -> dict[Table, DataFrame]:
