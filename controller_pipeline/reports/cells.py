@@ -40,6 +40,7 @@ def _written(value: Value, column: Column) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
+        value = value or words.NO_VALUE
         return TELLING.get(value, value) if column.field == "problem" else value
     if value is None:
         return words.NO_VALUE

@@ -205,13 +205,11 @@ def _reassignments(report: Report) -> Tile:
 
 def _findings(report: Report) -> Tile:
     if "findings" in report.missing:
-        return Tile(section="findings", label="Findings on the input", value="not checked", note="", tone="unknown")
+        return Tile(section="findings", label="Input findings", value="not checked", note="", tone="unknown")
     total = report.listings["findings"].total
     if total:
         kinds = words.counted(len({row["problem"] for row in report.listings["problems"].rows}), "kind")
-        return Tile(
-            section="findings", label="Findings on the input", value=f"{total:,}", note=f"of {kinds}", tone="warn"
-        )
+        return Tile(section="findings", label="Input findings", value=f"{total:,}", note=f"of {kinds}", tone="warn")
     return Tile(
-        section="findings", label="Findings on the input", value="none", note="the history itself is sound", tone="good"
+        section="findings", label="Input findings", value="none", note="the history itself is sound", tone="good"
     )

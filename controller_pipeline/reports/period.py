@@ -53,6 +53,10 @@ class Period:
         return micros(self.ended)
 
     @property
+    def is_whole_days(self) -> bool:
+        return self.began_us % DAY == 0 and self.ended_us % DAY == 0
+
+    @property
     def first_day(self) -> date:
         return moment_of(self.began_us).date()
 

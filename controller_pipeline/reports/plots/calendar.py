@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Uptime
-from controller_pipeline.reports.plots.scales import availability_class, nines_digit, uptime_tip
+from controller_pipeline.reports.plots.scales import availability_class, nines_digit, under_mark, uptime_tip
 from controller_pipeline.reports.plots.svg import box, group, picture, text
 
 CELL, STEP, GUTTER, TOP = 16, 18, 40, 18
@@ -69,6 +69,7 @@ def _cell(x: float, y: float, uptime: Uptime | None, name: str) -> Markup:
     marks = [cell]
     if digit:
         marks.append(text(digit, x + CELL / 2, y + 12, f"digit on-{class_}"))
+    marks += under_mark(uptime, x, y, CELL, CELL)
     if uptime.known_us and uptime.unknown_share >= 0.01:
         height = max(3.0, CELL * min(1.0, uptime.unknown_share))
         marks.append(box(x, y + CELL - height, CELL, height, "veil"))

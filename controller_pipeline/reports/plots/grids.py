@@ -9,7 +9,13 @@ from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Heat, HeatRow, Strip, Uptime
 from controller_pipeline.reports.period import Grid
 from controller_pipeline.reports.plots.axes import TimeAxis
-from controller_pipeline.reports.plots.scales import availability_class, level_class, nines_digit, uptime_tip
+from controller_pipeline.reports.plots.scales import (
+    availability_class,
+    level_class,
+    nines_digit,
+    under_mark,
+    uptime_tip,
+)
 from controller_pipeline.reports.plots.svg import LABEL, LEFT, box, group, picture, text
 
 ROW, BAR, TOP = 20, 16, 4
@@ -36,6 +42,7 @@ def _strip(row: Strip, grid: Grid, axis: TimeAxis, y: float) -> Markup:
         x, end = axis.x(began), axis.x(ended)
         tip = f"{row.label}, {words.between(began, ended)}: {uptime_tip(total)}"
         marks.append(box(x, y, max(1.0, end - x - 0.6), BAR, f"cell {class_}", tip))
+        marks += under_mark(total, x, y, max(1.0, end - x - 0.6), BAR)
         if total.known_us and total.unknown_us:
             marks.append(box(x, y, max(1.0, (end - x) * total.unknown_share), BAR, "veil"))
         digit = nines_digit(total)

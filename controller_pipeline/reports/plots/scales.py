@@ -14,7 +14,7 @@ from controller_pipeline.reports.plots.svg import box, picture, text
 BOUNDS = (1.0, 0.9999, 0.999, 0.99, 0.9)
 NAMES = ("100 %", "99.99 % or more", "99.9 % or more", "99 % or more", "90 % or more", "below 90 %")
 LEVELS = 7
-MOSTLY_UNKNOWN = 0.5
+UNDER_HEIGHT = 4
 
 
 def availability_class(uptime: Uptime) -> str:
@@ -40,6 +40,13 @@ def level_class(value: float, top: float) -> str:
     return f"h{min(LEVELS - 1, max(1, math.ceil(value / top * (LEVELS - 1) - 1e-9)))}"
 
 
+def under_mark(uptime: Uptime, x: float, y: float, width: float, height: float) -> list[Markup]:
+    """A bar at the foot of a cell that was always led, but for some time under min ISR."""
+    if not uptime.under_us or uptime.leaderless_us:
+        return []
+    return [box(x, y + height - UNDER_HEIGHT, width, UNDER_HEIGHT, "under-mark")]
+
+
 def uptime_tip(uptime: Uptime) -> str:
     if uptime.availability is None:
         return "unknown: no history" if uptime.unknown_us else "no partitions"
@@ -55,7 +62,10 @@ def uptime_tip(uptime: Uptime) -> str:
 
 def availability_legend() -> Markup:
     keys = [(f"a{index}", name, digit) for index, (name, digit) in enumerate(zip(NAMES, " 43210", strict=True))]
-    return _legend([*keys, ("u", "unknown", "")], "Availability; the digit counts its nines")
+    return _legend(
+        [*keys, ("under-mark", "led, but under min ISR", ""), ("u", "unknown", "")],
+        "Availability; the digit counts its nines",
+    )
 
 
 def level_legend(top: float, unit: str) -> Markup:
@@ -71,7 +81,11 @@ def _short(value: float) -> str:
 def _legend(keys: list[tuple[str, str, str]], label: str) -> Markup:
     x, marks = 1.0, []
     for class_, name, digit in keys:
-        marks.append(box(x, 3, 16, 16, f"cell {class_}", radius=2))
+        if class_ == "under-mark":
+            marks.append(box(x, 3, 16, 16, "cell a0", radius=2))
+            marks.append(box(x, 19 - UNDER_HEIGHT, 16, UNDER_HEIGHT, class_))
+        else:
+            marks.append(box(x, 3, 16, 16, f"cell {class_}", radius=2))
         if digit.strip():
             marks.append(text(digit, x + 8, 15, f"digit on-{class_}"))
         marks.append(text(name, x + 21, 15, "tick"))

@@ -19,6 +19,7 @@ from tests.unit.reports.html import Page
 SECTIONS = (
     "availability",
     "incidents",
+    "topics",
     "failovers",
     "unclean",
     "audit",
@@ -83,6 +84,7 @@ def test_a_hostile_name_is_text_everywhere() -> None:
     assert "\x00" not in source
     for section in (
         "incidents",
+        "topics",
         "failovers",
         "unclean",
         "audit",
