@@ -10,7 +10,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history soak test lint unit spark real e2e node crds build images clean
+.PHONY: help demo demo-history soak test lint unit spark real e2e node crds bench-pipeline build images clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,12 @@ node: build ## Run one node of Kubernetes with our images on it until Ctrl-C, to
 
 crds: $(READY) ## Write the custom resource definitions from the models into crds/
 	$(BIN)/python -m controller_operator.crds crds
+
+EVENTS ?= 10000000
+CORES ?= 1 2
+
+bench-pipeline: $(READY) ## Measure how fast Spark folds a history (EVENTS="10000000 100000000" CORES="1 2")
+	$(BIN)/python -m bench.pipeline $(EVENTS:%=--events %) $(CORES:%=--cores %)
 
 build: $(READY) ## Fetch and build ZooKeeper, Kafka, Kubernetes and Helm into the cache outside the repository
 	$(BIN)/python -m devcluster build

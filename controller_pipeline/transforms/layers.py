@@ -1,7 +1,7 @@
 """All layers of a history in one call: events and findings from lines, and what follows from the events.
 
-Each is lazy: what nobody asks for is not computed. A job that asks for several should keep the events first (`ingest`,
-`Store.write`, `derive`), since each layer reads them again.
+Each is lazy: what nobody asks for is not computed. A job that asks for several should write the events and known spans
+first and read them again (`ingest`, `known_spans`, `derive`), since every other layer begins with them.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from controller_pipeline.transforms.broker_intervals import broker_intervals
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
+from controller_pipeline.transforms.proofs import proofs
+from controller_pipeline.transforms.unknown_topics import unknown_topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class Layers:
     partition_intervals: DataFrame
     broker_intervals: DataFrame
     config_intervals: DataFrame
+    proofs: DataFrame
 
     def of(self, table: Table) -> DataFrame:
         found: DataFrame = getattr(self, table.name)
@@ -48,11 +51,13 @@ def ingest(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
     return events, unreadable.unionByName(repeated)
 
 
-def derive(events: DataFrame, findings: DataFrame) -> Layers:
-    """What follows from events that are there once each; `findings` of theirs are added to what was found before."""
-    spans = known_spans(events)
-    found = findings.unionByName(journals.numbers(events))
+def derive(events: DataFrame, findings: DataFrame, spans: DataFrame | None = None) -> Layers:
+    """What follows from events that are there once each; `findings` of theirs are added to those from before.
+
+    `spans`: their known spans (`known_spans.known_spans`), where they were written before."""
+    spans = known_spans(events) if spans is None else spans
     configs = config_intervals(events, spans)
+    found = findings.unionByName(journals.numbers(events)).unionByName(unknown_topics(events, spans))
     return Layers(
         events=events,
         findings=_each_once(found),
@@ -60,6 +65,7 @@ def derive(events: DataFrame, findings: DataFrame) -> Layers:
         partition_intervals=partition_intervals(events, spans, configs),
         broker_intervals=broker_intervals(events, spans),
         config_intervals=configs,
+        proofs=proofs(events, spans),
     )
 
 

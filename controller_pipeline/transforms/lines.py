@@ -156,7 +156,10 @@ def _problem() -> Column:
     is_impossible = _any(f.col(name) < 0 for name in _NEVER_NEGATIVE) | (f.col("dropped") < 1)
     return (
         f.when(f.col("v") > SCHEMA_VERSION, f.lit("newer_schema"))
-        .when(f.col("corrupt").isNotNull(), f.when(_is_torn(), f.lit("torn")).otherwise(f.lit("unreadable")))
+        .when(
+            f.col("corrupt").isNotNull() | (f.trim("value") == ""),
+            f.when(_is_torn(), f.lit("torn")).otherwise(f.lit("unreadable")),
+        )
         .when(is_incomplete, f.lit("incomplete"))
         .when(is_impossible, f.lit("impossible"))
     )

@@ -7,6 +7,7 @@ must find nothing, and the fold of its lines must come to its live state.
 
 import random
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from uuid import UUID
 
 from pyspark.sql import DataFrame, SparkSession
@@ -49,8 +50,10 @@ from controller_core.model.metadata import (
     PartitionState,
     ReplicaAssignment,
 )
-from controller_pipeline.schemas import LINES
+from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, LINES, Table
+from controller_pipeline.store import Store
 from controller_pipeline.transforms import layers
+from controller_pipeline.transforms.known_spans import known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
 BROKERS = tuple(BrokerId(number) for number in range(1, 6))
@@ -381,3 +384,27 @@ def as_lines(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
 def as_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
     """The events of journals, by the production transform."""
     return layers.build(as_lines(spark, *journals)).events
+
+
+def kept(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:
+    """The layers of lines, written step by step as a job does, by a session that compiles nothing for so few rows."""
+    quick = spark.newSession()
+    quick.conf.set("spark.sql.codegen.wholeStage", "false")
+    quick.conf.set("spark.sql.adaptive.enabled", "false")
+    store = Store(spark=quick, location=str(folder))
+    lines.write.parquet(str(folder / "lines"))
+    events, left_out = layers.ingest(quick.read.schema(LINES).parquet(str(folder / "lines")))
+    events.write.parquet(store.path(EVENTS))
+    left_out.write.parquet(str(folder / "left_out"))
+    events = rows(store, EVENTS)
+    known_spans(events).write.parquet(store.path(KNOWN_SPANS))
+    left_out = quick.read.schema(FINDINGS.schema).parquet(str(folder / "left_out"))
+    derived = layers.derive(events, left_out, rows(store, KNOWN_SPANS))
+    for table in LAYERS:
+        if table not in (EVENTS, KNOWN_SPANS):
+            derived.of(table).write.parquet(store.path(table))
+    return store
+
+
+def rows(store: Store, table: Table) -> DataFrame:
+    return store.spark.read.schema(table.schema).parquet(store.path(table))

@@ -1,0 +1,140 @@
+"""Does the history come to what the controller says? For each snapshot, the checksum of all that was recorded before it.
+
+Each entry of the state (a broker, a partition's leadership, ...) adds the CRC-32 of its text from the record that says so
+until the one that changes it. So it is enough to add up what comes and goes between two snapshots of a known span, and then
+along the span: nothing is put together in one place, and no state is built.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from controller_core.journal.changes import REMOVED, Kind
+from controller_pipeline.transforms.journals import EPOCH
+
+_STRETCH: Final = 1 << 12
+"""Records are assigned to snapshots by stretches of so many numbers."""
+_SPAN: Final = ("cluster_id", "span")
+_ENTRY: Final = ("entry", "topic", "partition", "broker")
+_DELTAS: Final = {
+    Kind.LEADERSHIP: (
+        "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
+    ),
+    Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
+}  # fmt: skip
+"""Entries that are told by what changes; all others are told in full."""
+
+
+def _joined(values: str) -> str:
+    return f"array_join(transform({values}, x -> string(x)), ',')"
+
+
+def _named(entries: str, value: str) -> str:
+    """A map as text, by name."""
+    named = f"concat(k, '=', {value.replace('VALUE', f'{entries}[k]')})"
+    return f"array_join(transform(array_sort(map_keys({entries})), k -> {named}), ',')"
+
+
+_TEXTS: Final = {
+    Kind.LEADERSHIP: (
+        "topic", "partition", "leader", _joined("isr"), "leader_epoch", "leader_recovery_state", "state_controller_epoch",
+        "partition_epoch",
+    ),
+    Kind.ASSIGNMENT: (
+        "topic", "partition", _joined("replicas"), _joined("adding"), _joined("removing"), _joined("origin_order"),
+    ),
+    Kind.TOPIC: ("topic", "topic_id", "czxid"),
+    Kind.BROKER: (
+        "broker", "broker_epoch", "rack", _joined("endpoints"),
+        _named("supported_features", "string(VALUE[0]) || '-' || string(VALUE[1])"),
+    ),
+    Kind.FEATURES: ("features_epoch", _named("finalized_features", "string(VALUE)")),
+    Kind.TOPIC_CONFIG: ("topic", _named("config", "VALUE")),
+    Kind.BROKER_CONFIG: ("broker", _named("config", "VALUE")),
+}  # fmt: skip
+"""The text of each kind of entry that its checksum is of: docs/journal.md, "What a history comes to"."""
+
+
+def proofs(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """`schemas.PROOFS`: a row for each snapshot in a known span, the one that it begins with included."""
+    around = f.broadcast(spans.select(*EPOCH, "span", "first_seq", "snapshot_seq", "last_seq"))
+    rows = events.join(around, [*EPOCH]).where("seq between first_seq and last_seq")
+    snapshots = _snapshots(rows)
+    entries = rows.where(f"kind in ({_quoted(_TEXTS)}, {_quoted(REMOVED.values())})")
+    entries = entries.withColumn("entry", f.expr("replace(kind, '_removed', '')"))
+    own = entries.where("snapshot").selectExpr(*_SPAN, "seq as at", f"{_crc()} as value")
+    changes = _changes(entries.where("not snapshot or seq <= snapshot_seq"), rows)
+    table = snapshots.join(_sums(own, snapshots, "own"), [*_SPAN, "number"], "left")
+    table = table.join(_sums(changes, snapshots, "changed"), [*_SPAN, "number"], "left")
+    so_far = f"sum(changed) over (partition by {', '.join(_SPAN)} order by number)"
+    return table.selectExpr(
+        *EPOCH,
+        "seq",
+        "event_time",
+        "entries",
+        "checksum",
+        "coalesce(own, 0) as snapshot_checksum",
+        f"if(number = 0, null, coalesce({so_far}, 0)) as folded_checksum",
+    )
+
+
+def _snapshots(rows: DataFrame) -> DataFrame:
+    """The end of each snapshot, its number in its span, and the end of the one before."""
+    over = f"over (partition by {', '.join(_SPAN)} order by seq)"
+    return rows.where(f"kind = '{Kind.SNAPSHOT_ENDED}'").selectExpr(
+        *EPOCH,
+        "span",
+        "seq",
+        "event_time",
+        "entries",
+        "checksum",
+        f"row_number() {over} - 1 as number",
+        f"coalesce(lag(seq) {over}, first_seq) as seq_before",
+    )
+
+
+def _changes(entries: DataFrame, rows: DataFrame) -> DataFrame:
+    """What is added where an entry's text begins, and taken away where it ends: by another, or with its topic."""
+    over = f"over (partition by {', '.join((*_SPAN, *_ENTRY))} order by seq)"
+    deltas = {name for names in _DELTAS.values() for name in names}
+    others = [name for name in entries.columns if name not in deltas]
+    whole = [f"last({name}, true) {over} as {name}" for name in sorted(deltas)]
+    told = entries.selectExpr(*others, *whole, f"lead(seq) {over} as next_seq").where("not endswith(kind, '_removed')")
+    deleted = rows.where(f"kind = '{Kind.TOPIC_REMOVED}'").selectExpr(
+        *_SPAN, "topic", "seq as deleted_seq", f"'{Kind.ASSIGNMENT}' as entry"
+    )
+    ends = deleted.groupBy(*_SPAN, "topic", "entry").agg(f.sort_array(f.collect_list("deleted_seq")).alias("ends"))
+    told = told.join(f.broadcast(ends), [*_SPAN, "topic", "entry"], "left")
+    end = "coalesce(get(filter(ends, e -> e > seq and (next_seq is null or e < next_seq)), 0), next_seq) as end_seq"
+    told = told.selectExpr(*_SPAN, "seq", end, f"{_crc()} as crc")
+    return told.selectExpr(
+        *_SPAN, "inline(array(struct(seq as at, crc as value), struct(end_seq as at, -crc as value)))"
+    )
+
+
+def _sums(values: DataFrame, snapshots: DataFrame, name: str) -> DataFrame:
+    """The sum of the values between two snapshots, for the later of them."""
+    stretches = f"explode(sequence((seq_before + 1) div {_STRETCH}, seq div {_STRETCH})) as stretch"
+    stretches_of = snapshots.selectExpr(*_SPAN, "number", "seq_before as low", "seq as high", stretches)
+    values = values.selectExpr("*", f"at div {_STRETCH} as stretch")
+    found = values.join(f.broadcast(stretches_of), [*_SPAN, "stretch"]).where("at > low and at <= high")
+    return found.groupBy(*_SPAN, "number").agg(f.sum("value").alias(name))
+
+
+def _crc() -> str:
+    cases = " ".join(f"when '{kind}' then {_text(kind, parts)}" for kind, parts in _TEXTS.items())
+    return f"crc32(case entry {cases} end)"
+
+
+def _text(kind: Kind, parts: Iterable[str]) -> str:
+    return f"concat_ws('|', '{kind}', {', '.join(_or_empty(part) for part in parts)})"
+
+
+def _or_empty(value: str) -> str:
+    return f"coalesce(string({value}), '')"
+
+
+def _quoted(kinds: Iterable[Kind]) -> str:
+    return ", ".join(f"'{kind}'" for kind in kinds)

@@ -1,0 +1,31 @@
+"""Records of partitions whose topic nobody told of: neither the first snapshot of a known span, nor a record since."""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from controller_core.journal.changes import Kind
+from controller_pipeline.schemas import FINDINGS
+from controller_pipeline.transforms.intervals import placed
+
+_OF_PARTITIONS: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
+
+
+def unknown_topics(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """Findings `unknown_topic`, one for each topic and known span."""
+    of_partitions = f"kind in ({', '.join(repr(str(kind)) for kind in _OF_PARTITIONS)})"
+    rows = placed(events.where(f"kind = '{Kind.TOPIC}' or {of_partitions}"), spans)
+    topics = rows.groupBy("cluster_id", "span", "topic").agg(
+        f.max(f.col("kind") == Kind.TOPIC.value).alias("is_known"),
+        f.count_if(f.expr(of_partitions)).alias("count"),
+        f.min("controller_epoch").alias("controller_epoch"),
+        f.min("seq").alias("seq"),
+        f.min("event_time").alias("event_time"),
+        f.min("source").alias("source"),
+    )
+    detail = "concat('nothing says that the topic ', topic, ' was created: its state is told, and cannot be judged')"
+    unknown = topics.where("not is_known").selectExpr(
+        "*", "'unknown_topic' as problem", "bigint(null) as line", f"{detail} as detail"
+    )
+    return unknown.select(*FINDINGS.schema.fieldNames())

@@ -1,0 +1,118 @@
+"""Whatever is wrong with the input has its finding, ends no job, and leaves the rest of the history as it was."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.schemas import FINDINGS, PARTITION_INTERVALS
+from controller_pipeline.sources import journal_files
+from controller_pipeline.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
+from tests.spark.histories import kept, random_cluster, rows
+
+Journals = dict[str, bytes]
+"""By folder, below that of the cluster."""
+DAY_US = 86_400_000_000
+HISTORY = [json.loads(line) for line in random_cluster(1, cluster_id="c", events=40, has_gaps=False).lines]
+
+
+def journal(*records: dict[str, Any] | bytes) -> Journals:
+    lines = [record if isinstance(record, bytes) else json.dumps(record).encode() + b"\n" for record in records]
+    return {"controller": b"".join(lines)}
+
+
+def altered(**fields: object) -> dict[str, Any]:
+    """The last change of a leadership with other fields; without those that are None."""
+    last = next(n for n in reversed(range(len(HISTORY))) if CHANGED[n])
+    changed = HISTORY[last] | {"controller_epoch": HISTORY[-1]["controller_epoch"]} | fields
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def with_times(moved: Callable[[int], int]) -> Journals:
+    """The clock is off by so many microseconds at each record."""
+    return journal(
+        *(record | {"event_time_us": record["event_time_us"] + moved(n)} for n, record in enumerate(HISTORY))
+    )
+
+
+def recorded(count: int) -> Journals:
+    """The beginning of an epoch as somebody saw it who only looked on."""
+    epoch = HISTORY[-1]["controller_epoch"]
+    seen = [
+        record | {"inferred": True, "cause": "guessed"} for record in HISTORY if record["controller_epoch"] == epoch
+    ]
+    return journal(*HISTORY) | {"recorder": b"".join(json.dumps(record).encode() + b"\n" for record in seen[:count])}
+
+
+LAST = HISTORY[-1]
+NEXT = LAST["seq"] + 1
+CHANGED = [record["kind"] == "leadership" and "snapshot" not in record for record in HISTORY]
+MIDDLE = next(n for n in range(len(HISTORY) // 2, len(HISTORY)) if CHANGED[n] and CHANGED[n + 1])
+CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
+    "clean": (journal(*HISTORY), {}, True),
+    "torn": (journal(*HISTORY, json.dumps(LAST).encode()[:70]), {"torn": 1}, True),
+    "no json": (journal(b"\xff\xfe what?\n", *HISTORY, b"\n"), {"unreadable": 2}, True),
+    "wrong types": (journal(*HISTORY, altered(seq="x"), altered(delta={"isr": "1,2"})), {"unreadable": 2}, True),
+    "newer": (journal(*HISTORY, altered(v=2, seq=NEXT)), {"newer_schema": 1}, True),
+    "incomplete": (
+        journal(
+            *HISTORY, altered(topic=None), altered(seq=None), altered(kind="broker", broker=1), altered(kind="gap")
+        ),
+        {"incomplete": 4},
+        True,
+    ),
+    "impossible": (journal(*HISTORY, altered(partition=-1), altered(kind="gap", dropped=0)), {"impossible": 2}, True),
+    "unknown kind": (journal(*HISTORY, LAST | {"kind": "brand_new", "seq": NEXT, "more": [1]}), {}, True),
+    "twice": (journal(*HISTORY, *HISTORY), {}, True),
+    "two records": (journal(*HISTORY, HISTORY[MIDDLE] | {"cause": "zzz"}), {"two_records": 1}, None),
+    "hole": (journal(*HISTORY[:MIDDLE], *HISTORY[MIDDLE + 1 :]), {"gap": 1}, None),
+    "declared gap": (journal(*HISTORY, LAST | {"kind": "gap", "seq": NEXT, "dropped": 7}), {"gap": 7}, False),
+    "clock back": (with_times(lambda n: -DAY_US // 2 if n == MIDDLE else 0), {"clock_went_back": 1}, False),
+    "clock ahead": (with_times(lambda n: 30 * DAY_US if n > MIDDLE else 0), {"clock_jumped": 1}, False),
+    "recorder too": (recorded(5), {"two_journals": 5}, True),
+    "no such topic": (journal(*HISTORY, altered(topic="nowhere", seq=NEXT)), {"unknown_topic": 1}, False),
+}
+
+
+@pytest.fixture(scope="module")
+def outcome(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Counter[str]], dict[str, object]]:
+    """Of each case, a cluster of its name: its findings, and its partitions' intervals."""
+    root = tmp_path_factory.mktemp("journals")
+    for name, (journals, _, _) in CASES.items():
+        for folder, data in journals.items():
+            (root / name / folder).mkdir(parents=True)
+            text = data.replace(b'"cluster_id": "c"', f'"cluster_id": "{name}"'.encode())
+            (root / name / folder / "segment.jsonl").write_bytes(text)
+    store = kept(spark, journal_files.lines(spark, [str(root)]), tmp_path_factory.mktemp("tables"))
+    findings: dict[str, Counter[str]] = {name: Counter() for name in CASES}
+    for finding in rows(store, FINDINGS).collect():
+        findings[finding.cluster_id][finding.problem] += finding["count"]
+    intervals: dict[str, list[object]] = {name: [] for name in CASES}
+    for row in rows(store, PARTITION_INTERVALS).orderBy(*PARTITION_INTERVALS.order).collect():
+        intervals[row.cluster_id].append(row[1:])
+    return findings, dict(intervals)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_has_exactly_its_finding(
+    case: str, outcome: tuple[dict[str, Counter[str]], dict[str, object]]
+) -> None:
+    _, expected, leaves_the_rest = CASES[case]
+    findings, intervals = outcome
+    assert dict(findings[case]) == expected
+    assert intervals["clean"]
+    assert leaves_the_rest in (None, intervals[case] == intervals["clean"])
+
+
+def test_what_must_be_told_in_full_is_what_the_controller_tells() -> None:
+    told: dict[str, set[str]] = {}
+    for record in HISTORY:
+        if record.get("snapshot"):
+            told.setdefault(record["kind"], set()).update(record["delta"])
+    demanded = {str(kind): set(names) for kind, names in {**IN_FULL, **IN_FULL_IN_SNAPSHOTS}.items()}
+    assert {kind: names - {"rack"} for kind, names in told.items()}.items() <= demanded.items()
