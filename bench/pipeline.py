@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType
 from rich.console import Console
 
 from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PARTITION_INTERVALS
@@ -64,7 +65,7 @@ def history(spark: SparkSession, events: int) -> DataFrame:
     is_told = "kind = 'leadership' and (snapshot or luck between 70 and 94)"
     is_of_topic = "kind in ('topic', 'assignment', 'leadership')"
     is_assigned = "kind = 'assignment'"
-    replicas = "array(1 + number % 6, 1 + (number + 1) % 6, 1 + (number + 2) % 6)"
+    replicas = "array(int(1 + number % 6), int(1 + (number + 1) % 6), int(1 + (number + 2) % 6))"
     columns = {
         "cluster_id": "'bench'",
         "origin": "'controller'",
@@ -94,7 +95,7 @@ def history(spark: SparkSession, events: int) -> DataFrame:
         "checksum": "if(kind = 'snapshot_ended', 0, null)",
     }
     rows = rows.selectExpr("seq", "controller_epoch", "kind", "snapshot", *(f"{v} as {k}" for k, v in columns.items()))
-    return rows.select(*(_column(rows, field.name).cast(field.dataType).alias(field.name) for field in EVENTS.schema))
+    return rows.select(*(_column(rows, field.name, field.dataType) for field in EVENTS.schema))
 
 
 def as_json(events: DataFrame) -> DataFrame:
@@ -162,8 +163,10 @@ def _timed(step: Callable[[], None]) -> float:
     return time.perf_counter() - begun
 
 
-def _column(rows: DataFrame, name: str) -> Any:
-    return f.col(name) if name in rows.columns else f.lit(None)
+def _column(rows: DataFrame, name: str, kind: DataType) -> Column:
+    if name not in rows.columns:
+        return f.lit(None).cast(kind).alias(name)
+    return f.col(name) if isinstance(kind, ArrayType) else f.col(name).cast(kind).alias(name)
 
 
 def main(

@@ -52,11 +52,12 @@ def lasting(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 def with_unknown(rows: DataFrame, state: Sequence[str]) -> DataFrame:
     """What lasted until the end of its span is followed by an interval in which the `state` is not known.
 
-    Adds `is_known` and `is_last`."""
+    Adds `is_known` and `is_last`. The `seq` of what is unknown is the first that is."""
     known = "struct(true as is_known, next_seq is null and known_again is null as is_last, began as b, ended as e)"
     unknown = "struct(false as is_known, is_final as is_last, span_ended as b, known_again as e)"
     pieces = f"inline(if(next_seq is null and known_again is not null, array({known}, {unknown}), array({known})))"
-    others = [name for name in rows.columns if name not in (*state, "began", "ended")]
+    others = [name for name in rows.columns if name not in (*state, "seq", "began", "ended")]
     rows = rows.selectExpr("*", pieces)
     hidden = [f"if(is_known, {name}, null) as {name}" for name in state]
-    return rows.selectExpr(*others, *hidden, "is_known", "is_last", "b as began", "e as ended")
+    seq = "if(is_known, seq, last_seq + 1) as seq"
+    return rows.selectExpr(*others, *hidden, seq, "is_known", "is_last", "b as began", "e as ended")
