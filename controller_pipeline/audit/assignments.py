@@ -41,7 +41,7 @@ INVARIANTS: Final = (
     ),
     Invariant(
         id="IsrIsAssigned",
-        broken="size(array_except(now.isr, assigned.replicas)) > 0 AND is_long",
+        broken="origin <> 'logs' AND size(array_except(now.isr, assigned.replicas)) > 0 AND is_long",
         detail="for {CAST(lasts_seconds AS BIGINT)} seconds and longer the ISR {now.isr} has members that are not "
         "assigned: {assigned.replicas}",
         evidence=("assigned_record", "now_record"),

@@ -1,0 +1,34 @@
+"""A hundred random histories in which nothing is wrong: the audit finds nothing, and does not confuse their clusters."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.audit.audit import audit
+from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
+from controller_pipeline.store import Store
+from controller_pipeline.transforms import layers
+from tests.spark.histories import as_lines, history
+
+pytestmark = pytest.mark.timeout(600)
+
+SEEDS = range(50)
+
+
+def test_nothing_is_found_in_random_histories_of_controllers_and_recorders(spark: SparkSession, tmp_path: Path) -> None:
+    journals = [
+        history(seed, cluster_id=f"{seed}-{is_recorded}", events=50, is_recorded=is_recorded)
+        for seed in SEEDS
+        for is_recorded in (False, True)
+    ]
+    made = layers.build(as_lines(spark, *journals))
+    store = Store(spark=spark, location=str(tmp_path))
+    store.write(KNOWN_SPANS, made.known_spans)
+    made.events.write.parquet(store.path(EVENTS))
+    events = store.read(EVENTS)
+    assert events.where("kind = 'leadership' AND NOT snapshot").count() > 10 * len(SEEDS)
+    assert events.where("unclean").count() > 0
+    proofs = spark.createDataFrame([], PROOFS.schema)
+    found = audit(events, store.read(KNOWN_SPANS), proofs, unclean_by_default=True).collect()
+    assert [(row.cluster_id, row.invariant, row.detail) for row in found] == []
