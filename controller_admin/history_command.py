@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
+from zoneinfo import available_timezones
 
 import typer
 
@@ -56,19 +57,41 @@ def ingest(
             help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."
         ),
     ] = None,
+    kafka_logs: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A folder with state-change.log and controller.log of a broker, rotated and gzipped ones too."
+        ),
+    ] = None,
+    cluster_id: Annotated[
+        str | None, typer.Option(help="The cluster that --kafka-logs are of, as /cluster/id in ZooKeeper has it.")
+    ] = None,
+    logs_time_zone: Annotated[
+        str, typer.Option(help="The brokers' time zone, such as Europe/Berlin: Kafka logs local times.")
+    ] = "UTC",
     cores: CoresOption = 2,
     memory: MemoryOption = "2g",
 ) -> None:
     """Takes journals in and folds them into the tables of the history. What was taken in before is not taken in twice.
 
     Exits with 0; with 1 when something could not be read, and says what; with 2 when the command is wrong."""
-    if not journal:
-        raise usage_error(WrongOption("say what to take in: --journal FOLDER, or --journal http://HOST:9404/journal"))
+    journals, logs = journal or [], kafka_logs or []
+    if not journals and not logs:
+        raise usage_error(
+            WrongOption(
+                "say what to take in: --journal FOLDER, --journal http://HOST:9404/journal, or --kafka-logs FOLDER"
+            )
+        )
+    if logs and not cluster_id:
+        raise usage_error(WrongOption("Kafka's logs do not say which cluster they are of: give its --cluster-id"))
+    if logs_time_zone not in available_timezones():
+        raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
     with _kept(history, cores, memory) as kept:
         from controller_pipeline import intake
 
-        unread = intake.take_in_journals(kept, journal)
-        if len(unread) < len(journal):
+        unread = intake.take_in_journals(kept, journals)
+        unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
+        if len(unread) < len(journals) + len(logs):
             kept.fold()
             typer.echo(kept.summary())
         for problem in unread:

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.progress import estimate
-from controller_pipeline.sources import journal_files
+from controller_pipeline.sources import journal_files, text_logs
 from controller_pipeline.sources.journal_http import JournalUnreachable, fetch
 from controller_pipeline.transforms import lines
 
@@ -26,6 +26,16 @@ def take_in_journals(kept: KeptHistory, journals: Sequence[str]) -> list[str]:
     if folders:
         _announce(kept, folders)
         kept.take_in(*lines.read(journal_files.lines(kept.store.spark, folders)))
+    return unread
+
+
+def take_in_kafka_logs(kept: KeptHistory, logs: Sequence[str], *, cluster_id: str, time_zone: str) -> list[str]:
+    """Takes in the text logs of the brokers of one cluster; returns what could not be read, and why."""
+    folders, unread = _readable(kept, logs)
+    if folders:
+        _announce(kept, folders)
+        told = text_logs.lines(kept.store.spark, folders)
+        kept.take_in(*text_logs.read(told, cluster_id=cluster_id, time_zone=time_zone))
     return unread
 
 

@@ -73,9 +73,7 @@ class KeptHistory:
         events, repeated = journals.once(raw)
         self._keep({EVENTS: events})
         derived = layers.derive(self.store.read(EVENTS), unreadable.unionByName(repeated))
-        self._keep(
-            {table: derived.of(table) for table in LAYERS if table is not EVENTS and hasattr(derived, table.name)}
-        )
+        self._keep({table: derived.of(table) for table in LAYERS if table is not EVENTS})
 
     def layers(self) -> dict[Table, DataFrame]:
         """The layers as they are kept. Raises `NoHistory`."""
