@@ -65,7 +65,8 @@ def _in_known_time(losses: DataFrame, known_spans: DataFrame) -> DataFrame:
 
 def _lost_leadership(partition_intervals: DataFrame, losses: DataFrame) -> DataFrame:
     """A row for each partition that a lost broker led: `lost_at`, and `moved_at`, null where no leader was seen since."""
-    loss = losses.select(*(f.col(name).alias(f"loss_{name}") for name in losses.columns))
+    named = (*_LOSS, "event_time", "lost_at", "correlation_id", "is_bounce")
+    loss = losses.select(*(f.col(name).alias(f"loss_{name}") for name in named))
     lost = _tenures(in_stretches(partition_intervals)).join(f.broadcast(loss), _was_led_by_the_lost(), "inner")
     return lost.select(*(f.col(f"loss_{name}").alias(name) for name in (*_LOSS, "lost_at")), "moved_at")
 

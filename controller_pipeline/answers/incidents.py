@@ -43,16 +43,15 @@ def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFra
 
 def _found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
     """With `_is_found`: true for an interval that began where a known span did, so nobody knows since when it was so."""
-    starts = known_spans.select(
-        f.col("cluster_id").alias("_cluster_id"), f.col("began").alias("_span_began"), f.lit(True).alias("_at_start")
-    ).distinct()
+    spans = known_spans.groupBy(f.col("cluster_id").alias("_cluster_id"), f.col("began").alias("_span_began"))
+    starts = spans.agg(f.lit(True).alias("_at_start"))
     is_start = (f.col("cluster_id") == f.col("_cluster_id")) & (f.col("began") == f.col("_span_began"))
     is_first = f.lag("stretch").over(in_order()).isNull() | (f.lag("stretch").over(in_order()) != f.col("stretch"))
     return (
         rows.withColumn("_is_first", is_first)
         .join(f.broadcast(starts), is_start, "left")
         .withColumn("_is_found", f.col("_is_first") & f.coalesce("_at_start", f.lit(False)))
-        .drop("_cluster_id", "_span_began", "_at_start", "_is_first")
+        .selectExpr("* except (_cluster_id, _span_began, _at_start, _is_first)")
     )
 
 

@@ -43,13 +43,12 @@ def _registered(broker_intervals: DataFrame) -> DataFrame:
     """A row for each broker and day on which it was registered; it leads nothing by that."""
     days = (
         split_by_day(broker_intervals.where("is_known and began < ended"))
-        .select("cluster_id", "day", "broker")
-        .distinct()
+        .groupBy("cluster_id", "day", "broker")
+        .agg(f.lit(True).alias("is_registered"))
     )
     nobody = f.lit(None).cast("int")
     return days.withColumns({
         "leader": nobody,
         "preferred": nobody,
         "micros": f.lit(0).cast("long"),
-        "is_registered": f.lit(True),
     })  # fmt: skip

@@ -25,7 +25,7 @@ def in_racks(intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
     return joined.withColumns({
         "began": f.greatest("began", "_began"),
         "ended": f.least("ended", "_ended"),
-    }).drop("_cluster_id", "_began", "_ended")  # fmt: skip
+    }).selectExpr("* except (_cluster_id, _began, _ended)")  # fmt: skip
 
 
 def rack_of(broker: Column) -> Column:
@@ -36,7 +36,7 @@ def rack_of(broker: Column) -> Column:
 def rack_maps(broker_intervals: DataFrame) -> DataFrame:
     """`cluster_id`, `racks`, [`began`, `ended`): of each cluster without a hole from the beginning of time to its end."""
     of_brokers = _rack_of_each_broker(broker_intervals)
-    starts = of_brokers.select("cluster_id", "began").distinct()
+    starts = of_brokers.groupBy("cluster_id", "began").agg(f.lit(True)).select("cluster_id", "began")
     next_start = f.lead("began").over(Window.partitionBy("cluster_id").orderBy("began"))
     spans = starts.withColumn("ended", f.coalesce(next_start, f.expr(_END)))
     brokers = of_brokers.select(

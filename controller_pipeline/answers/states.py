@@ -72,7 +72,7 @@ def in_stretches(partition_intervals: DataFrame) -> DataFrame:
     return (
         partition_intervals.withColumns({"_breaks": breaks, "followed_by": followed_by})
         .withColumn("stretch", f.sum("_breaks").over(order))
-        .drop("_breaks")
+        .selectExpr("* except (_breaks)")
         .where("is_known")
     )
 

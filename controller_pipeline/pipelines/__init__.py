@@ -1,1 +1,1 @@
-"""The tables declared to Spark Declarative Pipelines, each by a call of a transform."""
+"""The history as Spark runs it for itself: declared pipelines, and the journal's topic batch after batch."""

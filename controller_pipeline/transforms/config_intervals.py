@@ -39,9 +39,10 @@ def min_isr_steps(configs: DataFrame) -> DataFrame:
         "int(config['min.insync.replicas']) as value",
     )
     values = values.where("value is not null")
-    defaults = values.where("topic is null").drop("topic")
-    topics = values.where("topic is not null").select("cluster_id", "topic").distinct()
-    whole = defaults.select("cluster_id").distinct().selectExpr("cluster_id", "string(null) as topic")
+    once = f.lit(True)
+    defaults = values.where("topic is null").selectExpr("* except (topic)")
+    topics = values.where("topic is not null").groupBy("cluster_id", "topic").agg(once).select("cluster_id", "topic")
+    whole = defaults.groupBy("cluster_id").agg(once).selectExpr("cluster_id", "string(null) as topic")
     inherited = topics.unionByName(whole).join(defaults, "cluster_id").selectExpr("*", "false as is_own")
     own = values.where("topic is not null").selectExpr("*", "true as is_own")
     all_of_it = own.unionByName(inherited).groupBy("cluster_id", "topic")

@@ -46,7 +46,7 @@ def lasting(rows: DataFrame, key: Sequence[str]) -> DataFrame:
         "*",
         f"if({is_in_span}, greatest(began, next.at), span_ended) as ended",
         f"if({is_in_span}, next.seq, null) as next_seq",
-    ).drop("next", "at")
+    ).selectExpr("* except (next, at)")
 
 
 def with_unknown(rows: DataFrame, state: Sequence[str]) -> DataFrame:
@@ -56,8 +56,7 @@ def with_unknown(rows: DataFrame, state: Sequence[str]) -> DataFrame:
     known = "struct(true as is_known, next_seq is null and known_again is null as is_last, began as b, ended as e)"
     unknown = "struct(false as is_known, is_final as is_last, span_ended as b, known_again as e)"
     pieces = f"inline(if(next_seq is null and known_again is not null, array({known}, {unknown}), array({known})))"
-    others = [name for name in rows.columns if name not in (*state, "seq", "began", "ended")]
     rows = rows.selectExpr("*", pieces)
-    hidden = [f"if(is_known, {name}, null) as {name}" for name in state]
-    seq = "if(is_known, seq, last_seq + 1) as seq"
-    return rows.selectExpr(*others, *hidden, seq, "is_known", "is_last", "b as began", "e as ended")
+    hidden = {name: f.expr(f"if(is_known, {name}, null)") for name in state}
+    place = {"seq": f.expr("if(is_known, seq, last_seq + 1)"), "began": f.col("b"), "ended": f.col("e")}
+    return rows.withColumns(hidden | place).selectExpr("* except (b, e)")

@@ -116,9 +116,9 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
         .when(is_first, f.lit(0))
         .otherwise(f.col("seq_before") + f.col("covered_before"))
     )
-    return rows.withColumns({"is_first": is_first, "missing": f.greatest(f.col("seq") - expected, f.lit(0))}).drop(
-        "edge"
-    )
+    return rows.withColumns(
+        {"is_first": is_first, "missing": f.greatest(f.col("seq") - expected, f.lit(0))}
+    ).selectExpr("* except (edge)")
 
 
 def _left_out(told: DataFrame) -> DataFrame:

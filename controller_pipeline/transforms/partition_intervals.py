@@ -53,12 +53,10 @@ def folded(rows: DataFrame) -> DataFrame:
     latest["isr"] = f"last(if({begins_anew}, {_NOBODY}, isr), true) {over}"
     latest |= {name: f"last({name}, true) {over}" for name in _LISTS}
     latest["next_correlation"] = f"lead(correlation_id) {over}"
-    others = [name for name in rows.columns if name not in latest]
-    rows = rows.selectExpr(*others, *(f"{value} as {name}" for name, value in latest.items()))
+    rows = rows.withColumns({name: f.expr(value) for name, value in latest.items()})
     given = {name: f"nullif({name}, -1)" for name in _EPOCHS}
     given |= {"leader": "coalesce(leader, -1)", "isr": f"coalesce(isr, {_NOBODY})"}
-    others = [name for name in rows.columns if name not in given]
-    return rows.selectExpr(*others, *(f"{value} as {name}" for name, value in given.items()))
+    return rows.withColumns({name: f.expr(value) for name, value in given.items()})
 
 
 def _one_for_each_event(rows: DataFrame) -> DataFrame:
@@ -75,13 +73,11 @@ def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> Dat
     ends = deletions.groupBy("cluster_id", "topic", "span").agg(told.alias("ends"))
     rows = rows.join(f.broadcast(ends), ["cluster_id", "topic", "span"], "left")
     end = "get(filter(ends, e -> e.seq > seq and (next_seq is null or e.seq < next_seq)), 0)"
-    others = [name for name in rows.columns if name not in ("ended", "next_seq", "ends")]
-    rows = rows.selectExpr(*others, "ended", "next_seq", f"if(ends is null, null, {end}) as deletion")
-    return rows.selectExpr(
-        *others,
-        "if(deletion is null, ended, greatest(began, deletion.at)) as ended",
-        "if(deletion is null, next_seq, deletion.seq) as next_seq",
-    )
+    rows = rows.withColumn("deletion", f.expr(f"if(ends is null, null, {end})"))
+    return rows.withColumns({
+        "ended": f.expr("if(deletion is null, ended, greatest(began, deletion.at))"),
+        "next_seq": f.expr("if(deletion is null, next_seq, deletion.seq)"),
+    }).selectExpr("* except (ends, deletion)")  # fmt: skip
 
 
 def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
@@ -106,8 +102,7 @@ def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
         "took_us": "if(b > began, null, took_us)",
         "unclean": "unclean and b = began",
     }
-    others = [name for name in rows.columns if name not in changed]
-    return rows.selectExpr(*others, *(f"{value} as {name}" for name, value in changed.items()))
+    return rows.withColumns({name: f.expr(value) for name, value in changed.items()})
 
 
 def _quoted(kinds: Iterable[Kind]) -> str:

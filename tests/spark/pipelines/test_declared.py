@@ -1,0 +1,76 @@
+"""The declared pipeline comes to what the batch comes to, from the same journals."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from controller_pipeline import schemas
+from controller_pipeline.answers.all import answer_all
+from controller_pipeline.sources import journal_files
+from controller_pipeline.transforms import layers
+from tests.spark.histories import history
+
+PROJECT = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
+SETTINGS = {"spark.sql.shuffle.partitions": "2"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the pipeline, as a user makes one, with two clusters' journals in the folder `journals`."""
+    folder = tmp_path / "project"
+    shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    spec = yaml.safe_load((PROJECT / "spark-pipeline.yml").read_text())
+    own = {"spark.kontroller.journals": str(folder / "journals")}
+    spec |= {"storage": (folder / "storage").as_uri(), "configuration": {**spec["configuration"], **SETTINGS, **own}}
+    (folder / "spark-pipeline.yml").write_text(yaml.safe_dump(spec))
+    for seed, cluster in enumerate(("quiet", "busy")):
+        journal = folder / "journals" / cluster
+        journal.mkdir(parents=True)
+        (journal / "1-0.jsonl").write_bytes(b"".join(history(seed, cluster_id=cluster, events=40)))
+    return folder
+
+
+def spark_pipelines(command: str, project: Path) -> Sequence[str]:
+    """What Spark's own tool prints. It starts `python`, and looks for Spark beside it."""
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+    }
+    spec = ["--spec", str(project / "spark-pipeline.yml")]
+    line = ["spark-pipelines", command, *spec, "--remote", "local[2]"]
+    ended = subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+    return (ended.stdout + ended.stderr).splitlines()
+
+
+@pytest.mark.timeout(600)
+def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSession, project: Path) -> None:
+    printed = spark_pipelines("run", project)
+    assert any("COMPLETED" in line for line in printed)
+    built = layers.build(journal_files.lines(spark, [str(project / "journals")]))
+    kept = [table for table in schemas.LAYERS if table.name in layers.Layers.__dataclass_fields__]
+    tables = {table: built.of(table) for table in kept}
+    tables |= answer_all(tables)
+    for table, expected in tables.items():
+        found = spark.read.schema(table.schema).parquet(str(project / "spark-warehouse" / table.name))
+        assertDataFrameEqual(found, expected)
+
+
+@pytest.mark.timeout(600)
+def test_a_dry_run_finds_what_the_definitions_lack(project: Path) -> None:
+    definitions = project / "definitions.py"
+    spark_pipelines("dry-run", project)
+    definitions.write_text(definitions.read_text().replace('_table("records")', '_table("nowhere")'))
+    with pytest.raises(AssertionError, match="nowhere"):
+        spark_pipelines("dry-run", project)
