@@ -69,6 +69,13 @@ def test_spark_works_with_nothing_writable_but_the_temporary_folder(image: Image
     assert run_script(image, script, COUNTING).split() == ["7", "local[2]"]
 
 
+def test_its_arguments_are_those_of_the_history(image: Image) -> None:
+    (entrypoint,) = image.config["config"]["Entrypoint"]
+    ended = image.run(entrypoint, "audit", "--history=/tmp/none", timeout_s=300)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "/tmp/none has no history: take a journal in first" in ended.stderr
+
+
 def test_a_driver_of_spark_on_kubernetes_runs_the_application_that_it_is_given(image: Image) -> None:
     script = (
         'printf "%s" "$1" > /tmp/count.py && echo spark.master=local[1] > /tmp/spark.properties && '
