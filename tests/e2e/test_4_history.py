@@ -94,6 +94,7 @@ def test_the_audit_runs_as_driver_and_executor_on_kubernetes(history: Release, p
     assert "No violation." in said
     # The driver itself works on no task.
     assert len(phases("executor")) == 1
+    history.kubectl("delete", "job", "submit-audit", "--timeout=120s")
     history.kubectl("delete", "pods", "--selector", "spark-app-name=history-audit", "--timeout=120s")
     history.kubectl("delete", "--filename", str(EXAMPLES / "spark-account.yaml"))
 
