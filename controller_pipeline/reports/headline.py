@@ -1,12 +1,14 @@
 """The numbers at the top of the page, each with the section that explains it. What is not known is not called good."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Report, seconds
 
 Tone = Literal["good", "warn", "bad", "unknown"]
+MOSTLY_KNOWN = 0.9
+"""Of the period: from there on, what went well may be called good."""
 SIGNS: dict[Tone, str] = {"good": "\u2713", "warn": "!", "bad": "\u2715", "unknown": "?"}
 
 
@@ -54,6 +56,14 @@ def lead_of(report: Report) -> str:
 
 
 def tiles(report: Report) -> tuple[Tile, ...]:
+    """Where much of the period is unknown, nothing is called good for what little is known."""
+    made = _tiles(report)
+    if report.known_clock_us >= MOSTLY_KNOWN * (report.known_clock_us + report.unknown_us):
+        return made
+    return tuple(replace(tile, tone="unknown") if tile.tone == "good" else tile for tile in made)
+
+
+def _tiles(report: Report) -> tuple[Tile, ...]:
     return (
         _available(report),
         _writable(report),

@@ -11,8 +11,10 @@ import pytest
 
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Uptime
+from controller_pipeline.reports.headline import tiles
 from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.page import page
+from controller_pipeline.reports.period import DAY, MINUTE
 from tests.unit.reports.facts import HOSTILE, empty_report, full_report
 from tests.unit.reports.html import Page
 
@@ -119,6 +121,12 @@ def test_nothing_known_is_not_called_available() -> None:
 def test_what_is_partly_known_is_said_to_be_so() -> None:
     calm = replace(full_report(), episodes=(), episodes_total=0)
     assert "That is of what is known; 1 min are unknown" in Page(page(calm)).sections["incidents"]
+
+
+def test_what_little_is_known_is_not_called_good() -> None:
+    calm = replace(empty_report(), clusters_total=1, uptime=Uptime(known_us=MINUTE), unknown_us=DAY - MINUTE)
+    assert {tile.tone for tile in tiles(calm)} == {"unknown"}
+    assert "good" in {tile.tone for tile in tiles(replace(calm, unknown_us=MINUTE))}
 
 
 def test_a_table_that_was_not_given_is_not_called_empty() -> None:
