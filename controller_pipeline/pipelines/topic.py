@@ -72,11 +72,12 @@ def merge(store: Store, lines: DataFrame) -> None:
         # The range is what the files of other days are skipped by.
         kept = store.read_if_kept(EVENTS).where(f.col("event_time") >= f.lit(min(days))).where(day.isin(days))
         events, repeated = journals.once(kept.unionByName(found))
+        # Computed before anything is written: it reads the files that are replaced.
+        unreadable = unreadable.unionByName(repeated).localCheckpoint()
         store.write_days(EVENTS, events)
-        unreadable = unreadable.unionByName(repeated)
     if not unreadable.isEmpty():
         findings = store.read_if_kept(FINDINGS).unionByName(unreadable).dropDuplicates(list(FINDINGS.order))
-        store.write(FINDINGS, findings.localCheckpoint())  # of what is read there, nothing is left when it is written
+        store.write(FINDINGS, findings.localCheckpoint())
 
 
 def _merge_into(store: Store) -> Callable[[DataFrame, int], None]:
