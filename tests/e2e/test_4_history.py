@@ -1,4 +1,4 @@
-"""What happened in the cluster, told by the chart's job."""
+"""What happened in the cluster, told by the chart's job and by Spark on Kubernetes."""
 
 import json
 from collections.abc import Iterator
@@ -21,6 +21,11 @@ ON: Final = (
     "history.enabled=true,history.suspend=true,history.driverMemory=1g,"
     "history.resources.requests.memory=1Gi,history.resources.limits.memory=2Gi"
 )
+# As examples/history/spark-application.yaml says it, for a smaller cluster.
+SUBMIT: Final = """
+exec spark-submit --master k8s://https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT --deploy-mode cluster \
+    --name history-audit $CONFIGURATION local:///opt/spark/history.py audit --history=/history/tables
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +79,54 @@ def test_a_job_writes_a_report_of_what_happened_in_the_cluster(
     assert {(each["partitions"], each["availability"]) for each in days if each["topic"] == "remembered"} == {(2, 1)}
     assert rows(tmp_path / "report", "findings") == []
     assert rows(tmp_path / "report", "violations") == []
+
+
+def test_the_audit_runs_as_driver_and_executor_on_kubernetes(history: Release, pods: PodCluster) -> None:
+    history.kubectl("apply", "--filename", str(EXAMPLES / "spark-account.yaml"))
+    history.apply(submission(f"{pods.images}kontroller-history:0.1.0"))
+    run_to_its_end(history, "submit-audit")
+
+    def phases(role: str) -> list[str]:
+        return [each["status"]["phase"] for each in history.get("pods", "--selector", f"spark-role={role}")["items"]]
+
+    assert phases("driver") == ["Succeeded"]
+    said = history.kubectl("logs", "--selector", "spark-role=driver", "--tail=-1")
+    assert "No violation." in said
+    # The driver itself works on no task.
+    assert len(phases("executor")) == 1
+    history.kubectl("delete", "job", "submit-audit", "--timeout=120s")
+    history.kubectl("delete", "pods", "--selector", "spark-app-name=history-audit", "--timeout=120s")
+    history.kubectl("delete", "--filename", str(EXAMPLES / "spark-account.yaml"))
+
+
+def submission(image: str) -> dict[str, Any]:
+    """A job that submits the audit to the cluster that it runs in, and ends as the driver ends."""
+    configuration = {
+        "spark.kubernetes.namespace": NAMESPACE,
+        "spark.kubernetes.container.image": image,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
+        "spark.kubernetes.executor.deleteOnTermination": "false",
+        "spark.driver.memory": "1g",
+        "spark.executor.instances": "1",
+        "spark.executor.memory": "1g",
+        "spark.kubernetes.driver.request.cores": "100m",
+        "spark.kubernetes.executor.request.cores": "100m",
+        "spark.sql.shuffle.partitions": "4",
+    }
+    for role in ("driver", "executor"):
+        volume = f"spark.kubernetes.{role}.volumes.persistentVolumeClaim.history"
+        configuration |= {f"{volume}.mount.path": "/history", f"{volume}.options.claimName": "kontroller-history"}
+    words = " ".join(f"--conf {key}={value}" for key, value in configuration.items())
+    container = {
+        "name": "submit",
+        "image": image,
+        "command": ["bash", "-c", SUBMIT],
+        "env": [{"name": "CONFIGURATION", "value": words}],
+    }
+    spec = {"serviceAccountName": "spark", "restartPolicy": "Never", "containers": [container]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "submit-audit"},
+        "spec": {"backoffLimit": 0, "template": {"spec": spec}},
+    }
