@@ -17,7 +17,8 @@ def test_an_uninstall_leaves_the_data_and_no_finalizer_hanging(release: Release)
     release.wait_ready("kafkatopic", "kept-by-the-uninstall")
     release.wait_ready("kafkatopic", "would-be-deleted")
     volumes = {claim["metadata"]["name"] for claim in release.get("pvc")["items"]}
-    assert len(volumes) == 4
+    sets = {f"data-{NAME}-{component}" for component in ("controller", "kafka", "zookeeper")}
+    assert {volume.rpartition("-")[0] for volume in volumes} == sets
 
     release.uninstall()
 
