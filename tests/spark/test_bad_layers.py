@@ -73,7 +73,11 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
     "clock back": (with_times(lambda n: -DAY_US // 2 if n == MIDDLE else 0), {"clock_went_back": 1}, False),
     "clock ahead": (with_times(lambda n: 30 * DAY_US if n > MIDDLE else 0), {"clock_jumped": 1}, False),
     "recorder too": (recorded(5), {"two_journals": 5}, True),
-    "no such topic": (journal(*HISTORY, altered(topic="nowhere", seq=NEXT)), {"unknown_topic": 1}, False),
+    "no such topic": (
+        journal(*HISTORY, altered(topic="nowhere", seq=NEXT, event_time_us=LAST["event_time_us"])),
+        {"unknown_topic": 1},
+        False,
+    ),
 }
 
 
