@@ -148,8 +148,11 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
 
 def _cpu_s(spark: SparkSession) -> float:
     """What Spark has used of the processors so far: the only fair figure where others use them, too."""
-    assert spark._jvm is not None
-    return float(spark._jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean().getProcessCpuTime()) / 1e9
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    process = gateway.proc.pid
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
