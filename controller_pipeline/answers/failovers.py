@@ -60,7 +60,7 @@ def _in_known_time(losses: DataFrame, known_spans: DataFrame) -> DataFrame:
     """Those of which it is known what the broker led."""
     spans = known_spans.select("cluster_id", "controller_epoch", "first_seq", "last_seq")
     known = losses.join(f.broadcast(spans), ["cluster_id", "controller_epoch"])
-    return known.where("seq between first_seq and last_seq").select(losses.columns)
+    return known.where("seq between first_seq and last_seq").selectExpr("* except (first_seq, last_seq)")
 
 
 def _lost_leadership(partition_intervals: DataFrame, losses: DataFrame) -> DataFrame:

@@ -99,9 +99,9 @@ def _changes(entries: DataFrame, rows: DataFrame) -> DataFrame:
     """What is added where an entry's text begins, and taken away where it ends: by another, or with its topic."""
     over = f"over (partition by {', '.join((*_SPAN, *_ENTRY))} order by seq)"
     deltas = {name for names in _DELTAS.values() for name in names}
-    others = [name for name in entries.columns if name not in deltas]
+    others = f"* except ({', '.join(sorted(deltas))})"
     whole = [f"last({name}, true) {over} as {name}" for name in sorted(deltas)]
-    told = entries.selectExpr(*others, *whole, f"lead(seq) {over} as next_seq").where("not endswith(kind, '_removed')")
+    told = entries.selectExpr(others, *whole, f"lead(seq) {over} as next_seq").where("not endswith(kind, '_removed')")
     deleted = rows.where(f"kind = '{Kind.TOPIC_REMOVED}'").selectExpr(
         *_SPAN, "topic", "seq as deleted_seq", f"'{Kind.ASSIGNMENT}' as entry"
     )
