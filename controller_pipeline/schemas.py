@@ -93,6 +93,7 @@ EVENTS: Final = Table(
         finalized_features=MapType(TEXT, INT, valueContainsNull=False),
         features_epoch=LONG,
         config=CONFIG,
+        partitions=MapType(TEXT, ArrayType(INT, containsNull=False), valueContainsNull=False),  # offline replicas
         reason=TEXT,
         dropped=LONG,
         entries=LONG,

@@ -1,7 +1,5 @@
 """A recorder process from start to end: connects to ZooKeeper, never writes to it, and keeps the journal of a cluster."""
 
-import asyncio
-import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,6 +15,7 @@ from controller_core.process.http import serve_metrics
 from controller_core.process.journal import close_journals, open_journal
 from controller_core.process.journal_http import journal_routes
 from controller_core.process.settings import InvalidSettings, ProcessSettings
+from controller_core.process.signals import until_signalled
 from controller_core.recorder.directory import check_cluster, recorders_directory
 from controller_core.recorder.recorder import Recorder
 from controller_core.recorder.view import cluster_id_of
@@ -61,7 +60,7 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
             routes = journal_routes(settings.journal_directory)
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
-        await _until_signalled(recorder)
+        await until_signalled(recorder.run())
 
 
 class RecorderMetrics(Collector):
@@ -108,14 +107,3 @@ async def _connect(settings: RecorderProcessSettings) -> KazooSession:
         )
     except ValueError as error:
         raise InvalidSettings(f"--zookeeper: {error}") from error
-
-
-async def _until_signalled(recorder: Recorder) -> None:
-    running = asyncio.create_task(recorder.run())
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.cancel)
-    try:
-        await running
-    except asyncio.CancelledError:
-        log.info("stopped")

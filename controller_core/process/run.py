@@ -1,7 +1,5 @@
 """A controller process from start to end: connects the seams, runs the controller, and says why it stopped."""
 
-import asyncio
-import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -22,6 +20,7 @@ from controller_core.process.journal import MissingLibrary, close_journals, open
 from controller_core.process.journal_http import journal_routes
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
+from controller_core.process.signals import until_signalled
 from controller_core.wire.listener import Listener
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.kazoo_session import KazooSession
@@ -55,7 +54,7 @@ async def run_controller(
             routes = journal_routes(settings.journal_directory) if settings.journal_directory else []
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
-        await _until_signalled(controller)
+        await until_signalled(controller.run())
 
 
 def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegistry) -> list[JournalWriter]:
@@ -103,14 +102,3 @@ def _assemble(
     )
     controller = Controller(own_id, endpoint, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener
-
-
-async def _until_signalled(controller: Controller) -> None:
-    running = asyncio.create_task(controller.run())
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.cancel)
-    try:
-        await running
-    except asyncio.CancelledError:
-        log.info("stopped")

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
+from pyspark.sql.types import MapType
 
 from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import EVENTS, FINDINGS, LONG
@@ -21,7 +22,7 @@ BREAKS: Final = (Kind.GAP.value, Kind.RECORDER_STARTED.value)
 EPOCH: Final = ("cluster_id", "controller_epoch")
 _PLACE: Final = (*EPOCH, "seq")
 _FROM: Final = ("origin", "journal", "source")
-_MAPS: Final = ("supported_features", "finalized_features", "config")
+_MAPS: Final = tuple(field.name for field in EVENTS.schema if isinstance(field.dataType, MapType))
 _JUMP: Final = "INTERVAL 1 DAY"
 
 

@@ -12,36 +12,19 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import StructType
 
 from controller_core.journal.changes import Kind
 from controller_core.journal.records import NEEDED, SCHEMA_VERSION
-from controller_pipeline.schemas import BROKERS, CONFIG, EVENTS, FINDINGS, FLAG, INT, LONG, TEXT, columns
+from controller_pipeline.schemas import EVENTS, FINDINGS, FLAG, INT, LONG, TEXT, columns
 
 CONTROLLER: Final = "controller"
 RECORDER: Final = "recorder"
 LOGS: Final = "logs"
 
-_DELTA: Final = columns(
-    leader=INT,
-    isr=BROKERS,
-    leader_epoch=INT,
-    leader_recovery_state=INT,
-    state_controller_epoch=LONG,
-    partition_epoch=INT,
-    replicas=BROKERS,
-    adding=BROKERS,
-    removing=BROKERS,
-    origin_order=BROKERS,
-    czxid=LONG,
-    broker_epoch=LONG,
-    rack=TEXT,
-    endpoints=ArrayType(TEXT, containsNull=False),
-    supported_features=MapType(TEXT, BROKERS, valueContainsNull=False),
-    finalized_features=MapType(TEXT, INT, valueContainsNull=False),
-    features_epoch=LONG,
-    config=CONFIG,
-)
+_COLUMNS: Final = EVENTS.schema.fieldNames()
+_DELTA: Final = StructType(EVENTS.schema.fields[_COLUMNS.index("leader") : _COLUMNS.index("reason")])
+"""What a delta may name: each has a column of its own in an event."""
 _RECORD: Final = columns(
     v=LONG,
     cluster_id=TEXT,
@@ -77,6 +60,7 @@ IN_FULL: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.FEATURES: ("finalized_features", "features_epoch"),
     Kind.TOPIC_CONFIG: ("config",),
     Kind.BROKER_CONFIG: ("config",),
+    Kind.OFFLINE_REPLICAS: ("partitions",),
 }
 """What a delta of a kind that is always told in full must name."""
 IN_FULL_IN_SNAPSHOTS: Final[Mapping[str, tuple[str, ...]]] = {

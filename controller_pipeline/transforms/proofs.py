@@ -37,6 +37,12 @@ def _named(entries: str, value: str) -> str:
     return f"array_join(transform(array_sort(map_keys({entries})), k -> {named}), ',')"
 
 
+def _of_topics(partitions: str) -> str:
+    """Numbers by topic as text, by topic and number."""
+    of_topic = f"transform(array_sort({partitions}[t]), p -> concat(t, '-', string(p)))"
+    return f"array_join(flatten(transform(array_sort(map_keys({partitions})), t -> {of_topic})), ',')"
+
+
 _TEXTS: Final = {
     Kind.LEADERSHIP: (
         "topic", "partition", "leader", _joined("isr"), "leader_epoch", "leader_recovery_state", "state_controller_epoch",
@@ -53,6 +59,7 @@ _TEXTS: Final = {
     Kind.FEATURES: ("features_epoch", _named("finalized_features", "string(VALUE)")),
     Kind.TOPIC_CONFIG: ("topic", _named("config", "VALUE")),
     Kind.BROKER_CONFIG: ("broker", _named("config", "VALUE")),
+    Kind.OFFLINE_REPLICAS: ("broker", _of_topics("partitions")),
 }  # fmt: skip
 """The text of each kind of entry that its checksum is of: docs/journal.md, "What a history comes to"."""
 

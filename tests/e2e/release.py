@@ -59,6 +59,14 @@ class Release:
         """kubectl in the release's namespace."""
         return self.kubernetes.kubectl("--namespace", NAMESPACE, *arguments, stdin=stdin)
 
+    def journal(self) -> list[dict[str, Any]]:
+        """The records of all controllers' journals, of each as it wrote them."""
+        command = "cat /var/lib/kontroller/journal/*.jsonl 2>/dev/null || true"
+        pods = self.kubectl("get", "pods", "--selector", "app.kubernetes.io/component=controller", "--output", "name")
+        texts = [self.kubectl("exec", pod, "--", "sh", "-c", command) for pod in pods.split()]
+        # The last line of a journal that is being written may be half there.
+        return [json.loads(line) for text in texts for line in text.splitlines() if line.endswith("}")]
+
     def get(self, *arguments: str) -> Any:
         """`kubectl get` in the release's namespace, parsed."""
         return self.kubernetes.get("--namespace", NAMESPACE, *arguments)

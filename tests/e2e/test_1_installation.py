@@ -1,7 +1,5 @@
 """Installed with Helm: what a new user does first works, from the inside of the cluster."""
 
-import json
-
 import pytest
 
 from devcluster.kubernetes import CommandError
@@ -36,13 +34,8 @@ def test_the_examples_show_the_cluster_and_make_its_topics(release: Release) -> 
 
 
 def test_the_controller_writes_the_history_of_the_topics_to_its_volume(release: Release) -> None:
-    journal = "cat /var/lib/kontroller/journal/*.jsonl 2>/dev/null || true"
-    pods = release.kubectl("get", "pods", "--selector", "app.kubernetes.io/component=controller", "--output", "name")
-
     def topics() -> set[str]:
-        text = "".join(release.kubectl("exec", pod, "--", "sh", "-c", journal) for pod in pods.split())
-        records = [json.loads(line) for line in text.splitlines()]
-        return {record["topic"] for record in records if record["kind"] == "topic"}
+        return {record["topic"] for record in release.journal() if record["kind"] == "topic"}
 
     release.wait_for(lambda: {"orders", "audit.log"} <= topics(), "the journal has the topics")
 

@@ -112,6 +112,7 @@ class RandomCluster:
         yield 6, "reassignments_requested", self._reassign
         yield 6, "broker_answered", self._end_reassignments
         yield 5, "configs_changed", self._configure
+        yield 2, "log_dirs_failed", self._lose_a_disk
         yield 1, "features_changed", self._finalize
         yield 6, "journal_due", self._say_alive
         yield 4, "journal_due", self._snapshot
@@ -199,6 +200,11 @@ class RandomCluster:
                 self.state.topic_configs[name] = {"cleanup.policy": "compact", **value}
         elif self.state.broker_configs.pop(broker, None) is None:
             self.state.broker_configs[broker] = value
+
+    def _lose_a_disk(self) -> None:
+        broker = self._rng.choice(list(self.state.brokers) or list(BROKERS))
+        held = [partition for partition in self.state.states if broker in self.state.assignment(partition).replicas]
+        self.state.set_failed_replicas(broker, frozenset(self._rng.sample(held, min(len(held), 2))))
 
     def _finalize(self) -> None:
         before = self.state.finalized_features
