@@ -29,6 +29,7 @@ from controller_pipeline.reports.report import ReportSummary, write_report
 from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, PROOFS, VIOLATIONS, Table
 from controller_pipeline.store import Store
 from controller_pipeline.transforms import journals, layers
+from controller_pipeline.transforms.known_spans import known_spans
 
 _ORDER: Final = (*EVENTS.order, "journal", "event_time")
 RAW_EVENTS: Final = Table(name="raw_events", schema=EVENTS.schema, order=_ORDER, by_day="event_time")
@@ -71,9 +72,10 @@ class KeptHistory:
         """Makes the layers anew from the raw events."""
         raw, unreadable = self.store.read_if_kept(RAW_EVENTS), self.store.read_if_kept(RAW_FINDINGS)
         events, repeated = journals.once(raw)
-        self._keep({EVENTS: events})
-        derived = layers.derive(self.store.read(EVENTS), unreadable.unionByName(repeated))
-        self._keep({table: derived.of(table) for table in LAYERS if table is not EVENTS})
+        events = self._keep({EVENTS: events})[EVENTS]
+        spans = self._keep({KNOWN_SPANS: known_spans(events)})[KNOWN_SPANS]
+        derived = layers.derive(events, unreadable.unionByName(repeated), spans)
+        self._keep({table: derived.of(table) for table in LAYERS if table not in (EVENTS, KNOWN_SPANS)})
 
     def layers(self) -> dict[Table, DataFrame]:
         """The layers as they are kept. Raises `NoHistory`."""
