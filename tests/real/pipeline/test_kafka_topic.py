@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
 from controller_core.journal.segments import Block
 from controller_core.journal.topic import TopicSink
 from controller_pipeline.sources import kafka_topic
+from devcluster.processes import wait_until
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import connected_client
 from tests.real.conftest import StartKafka
 
 TOPIC = "history"
@@ -45,8 +46,10 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
 ) -> None:
     kafka = start_kafka(brokers=1)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(60)
+    with connected_client(kafka.zookeeper_connect) as client:  # an admin client that asks too soon waits for good
+        znodes = ClusterZnodes(client)
+        znodes.create_topic(TOPIC, [[1]])
+        wait_until(lambda: znodes.is_served(TOPIC, [0]), "the topic is served", deadline_s=60)
     written = lines_of("c", 0, 50)
     sink = TopicSink(TOPIC, kafka.bootstrap_servers)
     sink.write(block("c", written, 0))
