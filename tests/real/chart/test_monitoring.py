@@ -60,6 +60,9 @@ def test_what_does_not_run_has_no_alerts(api: KubernetesApi) -> None:
     without = rules(api, "--set", "operator.enabled=false,controller.enabled=true,controller.zookeeper=zk:2181")
     assert "KontrollerOperatorDown" not in {rule["alert"] for rule in without}
     assert "KontrollerNoController" in {rule["alert"] for rule in without}
+    assert "KontrollerJournalFailing" in {rule["alert"] for rule in without}
+    unrecorded = rules(api, *SELF_CONTAINED, "--set", "controller.journal.enabled=false")
+    assert "KontrollerJournalFailing" not in {rule["alert"] for rule in unrecorded}
 
 
 def test_the_dashboard_is_a_config_map_that_a_sidecar_finds(api: KubernetesApi) -> None:

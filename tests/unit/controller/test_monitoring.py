@@ -8,6 +8,8 @@ from typing import Final
 
 from prometheus_client import Metric
 
+from controller_core.journal.writer import Counts
+from controller_core.process.journal import JournalMetrics
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.objects import ObjectStore
 from tests.unit.controller.harness import Cluster
@@ -16,6 +18,7 @@ CHART: Final = Path(__file__).parents[3] / "charts" / "kontroller"
 ALERTS: Final = (CHART / "templates" / "alerts.yaml").read_text()
 DASHBOARD: Final = json.loads((CHART / "dashboards" / "kontroller.json").read_text())
 SUFFIXES: Final = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
+JOURNAL: Final = JournalMetrics(Counts())
 NAME: Final = re.compile(r"\bkontroller_\w+")
 FAMILY: Final = re.compile("_(total|bucket|sum|count)$")
 
@@ -42,11 +45,11 @@ async def exported(cluster: Cluster) -> set[str]:
 async def test_every_metric_of_an_alert_is_there(cluster: Cluster) -> None:
     asked = {name for line in ALERTS.splitlines() if "expr:" in line for name in NAME.findall(line)}
     assert "kontroller_active_controller" in asked
-    assert asked <= await exported(cluster)
+    assert asked <= await exported(cluster) | names(JOURNAL.collect())
 
 
 async def test_every_metric_that_an_alert_recommends_is_there(cluster: Cluster) -> None:
-    known = {FAMILY.sub("", name) for name in await exported(cluster)}
+    known = {FAMILY.sub("", name) for name in await exported(cluster) | names(JOURNAL.collect())}
     assert {FAMILY.sub("", name) for name in NAME.findall(ALERTS)} <= known
 
 
