@@ -18,18 +18,20 @@ _TICK_TIME_MS = 500
 class ZooKeeper(Server):
     """A ZooKeeper on a fixed loopback port whose data outlives `stop`, `kill` and `restart`.
 
-    Session timeouts between 2 s and 60 s are granted as asked.
+    Session timeouts between 2 s and 60 s are granted as asked. Unless `syncs` is set, a write is answered before the disk
+    has it: quicker, and lost only with the machine.
     """
 
-    def __init__(self, folder: RunFolder, *, name: str = "zookeeper") -> None:
+    def __init__(self, folder: RunFolder, *, name: str = "zookeeper", heap_mb: int = 512, syncs: bool = False) -> None:
         super().__init__()
+        self._syncs = syncs
         self.port = self._reserve_port()
         self.data_folder = folder.data(name)
         settings = self.data_folder / "zoo.cfg"
         settings.write_text(self._settings())
         self.process = ManagedProcess(
             name,
-            server_command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings), heap_mb=512),
+            server_command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings), heap_mb=heap_mb),
             log_path=folder.log(name),
             ready=self._is_serving,
         )
@@ -61,7 +63,7 @@ class ZooKeeper(Server):
             "maxClientCnxns": 0,
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "*",
-            "forceSync": "no",
+            "forceSync": "yes" if self._syncs else "no",
         }
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
