@@ -1,0 +1,2 @@
+/** A request of the controller, as bytes, and when the last of them was read. */
+record Received(StubBroker broker, long receivedUs, byte[] frame) {}

@@ -1,0 +1,24 @@
+import java.util.Arrays;
+
+/** What a broker was last told of one partition. `generation`: which `forget` it came after. */
+record Told(int generation, int leader, int leaderEpoch, int version, int[] isr) {
+    boolean says(Told other) {
+        return leader == other.leader
+                && leaderEpoch == other.leaderEpoch
+                && version == other.version
+                && Arrays.equals(isr, other.isr);
+    }
+
+    boolean isInSync(int broker) {
+        for (int member : isr) {
+            if (member == broker) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    Told altered(int newVersion, int[] newIsr) {
+        return new Told(generation, leader, leaderEpoch, newVersion, newIsr);
+    }
+}
