@@ -6,10 +6,11 @@ when the term ends. Lookups that would otherwise walk all partitions have an ind
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller_core.controller.replica_statuses import ReplicaStatuses
 from controller_core.journal.changes import Changes, Kind, collection
 from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
@@ -24,7 +25,7 @@ from controller_core.model.ids import (
     TopicPartition,
 )
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
-from controller_core.model.transitions import PartitionStatus, ReplicaStatus
+from controller_core.model.transitions import PartitionStatus
 
 NO_CONFIG_CHANGE: Final = -1
 """Before the first of all configuration notifications, whose number is 0."""
@@ -65,6 +66,8 @@ class Topic:
     topic_id: TopicId | None
     czxid: int
     partitions: dict[PartitionId, ReplicaAssignment] = field(default_factory=dict)
+    known: dict[PartitionId, TopicPartition] = field(default_factory=dict, repr=False)
+    """The same partitions by their full names: one object each for all that is kept about them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +99,7 @@ class ClusterState:
         self.broker_configs: dict[BrokerId | None, RecordedConfig] = collection(Kind.BROKER_CONFIG, noted_by)
         """Of those brokers that have any; None is the default of all of them."""
         self.partition_status: dict[TopicPartition, PartitionStatus] = {}
-        self.replica_status: dict[PartitionReplica, ReplicaStatus] = {}
+        self.replica_status = ReplicaStatuses()
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
         self.deletions: dict[TopicName, TopicDeletion] = {}
         self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = collection(Kind.OFFLINE_REPLICAS, noted_by)
@@ -194,12 +197,11 @@ class ClusterState:
 
     def partitions_of(self, name: TopicName) -> list[TopicPartition]:
         topic = self.topics.get(name)
-        return [TopicPartition(name, partition) for partition in topic.partitions] if topic else []
+        return list(topic.known.values()) if topic else []
 
     def all_partitions(self) -> Iterator[TopicPartition]:
-        for name, topic in self.topics.items():
-            for partition in topic.partitions:
-                yield TopicPartition(name, partition)
+        for topic in self.topics.values():
+            yield from topic.known.values()
 
     def has(self, topic_partition: TopicPartition) -> bool:
         topic = self.topics.get(topic_partition.topic)
@@ -210,14 +212,17 @@ class ClusterState:
 
     def set_assignment(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Replaces AR and keeps the index by broker; the topic must be known."""
-        partitions = self.topics[topic_partition.topic].partitions
-        before = partitions.get(topic_partition.partition)
-        for broker in set(before.replicas if before else ()).difference(assignment.replicas):
-            self._partitions_on[broker].pop(topic_partition, None)
+        topic = self.topics[topic_partition.topic]
+        topic_partition = topic.known.setdefault(topic_partition.partition, topic_partition)
+        before = topic.partitions.get(topic_partition.partition)
+        if before is not None:
+            for broker in set(before.replicas).difference(assignment.replicas):
+                self._partitions_on[broker].pop(topic_partition, None)
         for broker in assignment.replicas:
             self._partitions_on[broker][topic_partition] = None
-        self.changes.note(Kind.ASSIGNMENT, topic_partition, before, assignment)
-        partitions[topic_partition.partition] = assignment
+        if self.changes.is_open:
+            self.changes.note(Kind.ASSIGNMENT, topic_partition, before, assignment)
+        topic.partitions[topic_partition.partition] = assignment
 
     def known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
         """The assigned replicas and, in the last steps of a reassignment, those that are on their way out."""
@@ -255,6 +260,17 @@ class ClusterState:
         """The assigned replicas that the brokers host."""
         return [PartitionReplica(partition, broker) for broker in brokers for partition in self._partitions_on[broker]]
 
+    def by_broker(self, partitions: Collection[TopicPartition]) -> dict[BrokerId, Collection[TopicPartition]]:
+        """The brokers that are assigned replicas of the partitions, and the partitions of each."""
+        if not partitions:
+            return {}
+        wanted = dict.fromkeys(partitions)
+        return {
+            broker: found
+            for broker, hosted in self._partitions_on.items()
+            if (found := [partition for partition in hosted if partition in wanted])
+        }
+
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
         """All assigned replicas of the partitions."""
         return [
@@ -277,6 +293,11 @@ class ClusterState:
     def is_leader_live(self, topic_partition: TopicPartition) -> bool:
         state = self.states.get(topic_partition)
         return state is not None and self.is_served_by(topic_partition, state.leader_and_isr.leader)
+
+    def with_live_leader(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of the partitions that have a live leader."""
+        led = self.led_by(partitions, self.live_or_shutting_down)
+        return led if not self.failed_replicas else [partition for partition in led if self.is_leader_live(partition)]
 
     def preferred_replica_imbalance(self) -> int:
         """How many partitions are not led by their first assigned replica."""

@@ -8,30 +8,28 @@ others without ever being registered as one.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from controller_core.controller.cluster_state import ClusterState
+from controller_core.controller.partition_entries import PartitionEntries
 from controller_core.model.ids import (
     EPOCH_DURING_DELETE,
-    LEADER_DURING_DELETE,
     NO_EPOCH,
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
-    PartitionEpoch,
-    PartitionId,
     TopicId,
     TopicName,
     TopicPartition,
 )
 from controller_core.model.metadata import Endpoint
+from controller_core.wire import entries
 from controller_core.wire.messages import (
     ControlRequest,
     LeaderAndIsrLiveLeader,
-    LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
     StopReplicaPartitionState,
@@ -39,12 +37,15 @@ from controller_core.wire.messages import (
     StopReplicaTopicState,
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
 
 SECURITY_PROTOCOL_IDS: Mapping[str, int] = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+REQUEST_BYTES: Final = 32 << 20
+"""How large the topics of one request become, before another is made of the rest: a broker reads it into memory whole, and
+takes no more than its `socket.request.max.bytes` (100 MiB unless configured)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +63,16 @@ class RequestSink(Protocol):
     def send(self, broker: BrokerId, request: ControlRequest) -> None: ...
 
 
+Partitions = dict[TopicPartition, None]
+"""A set that keeps its order, and is copied and merged as fast as one."""
+
+
 @dataclass(slots=True)
 class _ForBroker:
     leader_and_isr: dict[TopicPartition, bool] = field(default_factory=dict)
     """Partition -> whether the replica is new."""
-    metadata: dict[TopicPartition, None] | None = None
+    metadata: Partitions | None = None
+    """What the broker is told beside what all are told."""
     stop: dict[TopicPartition, bool] = field(default_factory=dict)
     """Partition -> whether the replica is deleted."""
     strays: set[TopicPartition] = field(default_factory=set)
@@ -80,8 +86,10 @@ class RequestBatch:
         self._state = state
         self._identity = identity
         self._brokers: defaultdict[BrokerId, _ForBroker] = defaultdict(_ForBroker)
+        self._metadata_of_all: Partitions = {}
+        """What each of `_told_all` is told: the same partitions, and so the same bytes."""
+        self._told_all: frozenset[BrokerId] = frozenset()
         self._deleted: dict[TopicPartition, TopicId | None] = {}
-        self._built_metadata: dict[frozenset[TopicPartition], tuple[UpdateMetadataTopicState, ...]] = {}
 
     def leader_and_isr(
         self, topic_partition: TopicPartition, receivers: Iterable[BrokerId], *, is_new: bool = False
@@ -92,14 +100,45 @@ class RequestBatch:
             requests[topic_partition] = is_new or requests.get(topic_partition, False)
         self.update_metadata((topic_partition,))
 
+    def leader_and_isr_of(
+        self, receivers: Mapping[TopicPartition, Iterable[BrokerId]], *, is_new: bool = False
+    ) -> None:
+        """As `leader_and_isr`, for many partitions, each with its receivers."""
+        live = {broker: self._brokers[broker].leader_and_isr for broker in self._state.live_or_shutting_down}
+        for partition, brokers in receivers.items():
+            for broker in brokers:
+                if (requests := live.get(broker)) is not None:
+                    requests[partition] = is_new or requests.get(partition, False)
+        self.update_metadata(receivers)
+
+    def leader_and_isr_to(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
+        """As `leader_and_isr`, for many partitions that are not new to one broker."""
+        if broker in self._state.live_or_shutting_down:
+            requests = self._brokers[broker].leader_and_isr
+            requests.update(dict.fromkeys(partitions, False) | requests)
+        self.update_metadata(partitions)
+
     def update_metadata(self, partitions: Iterable[TopicPartition], brokers: Iterable[BrokerId] | None = None) -> None:
         """Updates the metadata caches of the brokers, by default of all; no partitions: the list of brokers alone."""
-        partitions = dict.fromkeys(partitions)
-        for broker in self._state.live_or_shutting_down if brokers is None else brokers:
-            for_broker = self._brokers[broker]
-            if for_broker.metadata is None:
-                for_broker.metadata = {}
-            for_broker.metadata.update(partitions)
+        if brokers is not None:
+            added = dict.fromkeys(partitions)
+            for broker in brokers:
+                self._add_metadata(broker, added)
+            return
+        if self._told_all != self._state.live_or_shutting_down:
+            self._tell_each()
+            self._told_all = frozenset(self._state.live_or_shutting_down)
+        self._metadata_of_all.update(dict.fromkeys(partitions))
+
+    def _tell_each(self) -> None:
+        """Makes what was meant for all something for each of them: from now on, all are others."""
+        for broker in self._told_all:
+            self._add_metadata(broker, self._metadata_of_all)
+        self._metadata_of_all, self._told_all = {}, frozenset()
+
+    def _add_metadata(self, broker: BrokerId, partitions: Partitions) -> None:
+        requests = self._brokers[broker]
+        requests.metadata = partitions if requests.metadata is None else requests.metadata | partitions
 
     def forget_metadata(
         self,
@@ -126,86 +165,46 @@ class RequestBatch:
 
     def flush(self, sink: RequestSink) -> None:
         """Builds the requests from the present state, hands them on, and starts afresh."""
-        gathered, self._brokers = self._brokers, defaultdict(_ForBroker)
-        live_brokers = tuple(self._live_brokers()) if gathered else ()
-        for broker, requests in gathered.items():
+        if not self._brokers and not self._told_all:
+            return
+        built = PartitionEntries(self._state, self._deleted)
+        metadata = _Shared(lambda partitions: self._metadata_requests(built, partitions))
+        live_brokers = tuple(self._live_brokers())
+        for broker in {**dict.fromkeys(self._told_all), **dict.fromkeys(self._brokers)}:
             registered = self._state.brokers.get(broker)
-            if registered is None:
-                continue
-            for request in self._requests(registered.epoch, requests, live_brokers):
-                sink.send(broker, request)
-        self._deleted = {}
-        self._built_metadata = {}
+            if registered is not None:
+                requests = self._brokers[broker]
+                for leader_and_isr in self._leader_and_isr_requests(registered.epoch, built, requests.leader_and_isr):
+                    sink.send(broker, leader_and_isr)
+                told = self._metadata_of(broker, requests)
+                for topics in () if told is None else metadata.of(told):
+                    sink.send(broker, self._update_metadata(registered.epoch, topics, live_brokers))
+                if requests.stop:
+                    sink.send(broker, self._stop_replica(registered.epoch, requests))
+        self.discard()
 
     def discard(self) -> None:
         """Drops what was gathered: whoever is no longer the controller must not tell anybody anything."""
         self._brokers.clear()
+        self._metadata_of_all, self._told_all = {}, frozenset()
         self._deleted = {}
 
-    def _requests(
-        self, epoch: BrokerEpoch, requests: _ForBroker, live_brokers: tuple[UpdateMetadataBroker, ...]
-    ) -> Iterable[ControlRequest]:
-        known = {
-            partition: is_new
-            for partition, is_new in requests.leader_and_isr.items()
-            if partition in self._state.states and self._state.has(partition)
-        }
-        if known:
+    # LeaderAndIsr
+
+    def _leader_and_isr_requests(
+        self, epoch: BrokerEpoch, built: PartitionEntries, partitions: Mapping[TopicPartition, bool]
+    ) -> Iterable[LeaderAndIsrRequest]:
+        topics, leaders = built.leader_and_isr(partitions)
+        for part in _request_sized(topics):
             yield LeaderAndIsrRequest(
                 controller_id=self._identity.id,
                 controller_epoch=self._identity.epoch,
                 broker_epoch=epoch,
-                topic_states=self._leader_and_isr_topics(known),
-                live_leaders=self._live_leaders(known),
-            )
-        if requests.metadata is not None:
-            yield UpdateMetadataRequest(
-                controller_id=self._identity.id,
-                controller_epoch=self._identity.epoch,
-                broker_epoch=epoch,
-                topic_states=self._shared_metadata_topics(requests.metadata),
-                live_brokers=live_brokers,
-            )
-        if requests.stop:
-            yield StopReplicaRequest(
-                controller_id=self._identity.id,
-                controller_epoch=self._identity.epoch,
-                broker_epoch=epoch,
-                topic_states=self._stop_topics(requests),
+                topic_states=entries.encoded_topics(LeaderAndIsrTopicState, part),
+                live_leaders=self._live_leaders(leaders),
             )
 
-    # LeaderAndIsr
-
-    def _leader_and_isr_topics(self, partitions: Mapping[TopicPartition, bool]) -> tuple[LeaderAndIsrTopicState, ...]:
-        by_topic: defaultdict[TopicName, list[LeaderAndIsrPartitionState]] = defaultdict(list)
-        for partition, is_new in partitions.items():
-            by_topic[partition.topic].append(self._leader_and_isr_entry(partition, is_new))
-        return tuple(
-            LeaderAndIsrTopicState(
-                topic_name=topic, topic_id=self._state.topics[topic].topic_id, partition_states=tuple(entries)
-            )
-            for topic, entries in by_topic.items()
-        )
-
-    def _leader_and_isr_entry(self, partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
-        state = self._state.states[partition]
-        assignment = self._state.assignment(partition)
-        return LeaderAndIsrPartitionState(
-            partition_index=partition.partition,
-            controller_epoch=state.controller_epoch,
-            leader=state.leader_and_isr.leader,
-            leader_epoch=state.leader_and_isr.leader_epoch,
-            isr=state.leader_and_isr.isr,
-            partition_epoch=state.partition_epoch,
-            replicas=assignment.replicas,
-            adding_replicas=assignment.adding,
-            removing_replicas=assignment.removing,
-            is_new=is_new,
-            leader_recovery_state=int(state.leader_and_isr.leader_recovery_state),
-        )
-
-    def _live_leaders(self, partitions: Iterable[TopicPartition]) -> tuple[LeaderAndIsrLiveLeader, ...]:
-        leaders = {self._state.states[partition].leader_and_isr.leader for partition in partitions}
+    def _live_leaders(self, leaders: Iterable[BrokerId]) -> tuple[LeaderAndIsrLiveLeader, ...]:
         listener = self._identity.endpoint.listener
         return tuple(
             LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
@@ -215,43 +214,30 @@ class RequestBatch:
 
     # UpdateMetadata
 
-    def _shared_metadata_topics(
-        self, partitions: Mapping[TopicPartition, None]
-    ) -> tuple[UpdateMetadataTopicState, ...]:
-        """The same entries for all brokers that get the same partitions: built once, and encoded once."""
-        key = frozenset(partitions)
-        if key not in self._built_metadata:
-            self._built_metadata[key] = self._metadata_topics(partitions)
-        return self._built_metadata[key]
+    def _metadata_of(self, broker: BrokerId, requests: _ForBroker) -> Partitions | None:
+        if broker not in self._told_all:
+            return requests.metadata
+        return self._metadata_of_all if not requests.metadata else self._metadata_of_all | requests.metadata
 
-    def _metadata_topics(self, partitions: Iterable[TopicPartition]) -> tuple[UpdateMetadataTopicState, ...]:
-        by_topic: defaultdict[tuple[TopicName, TopicId | None], list[UpdateMetadataPartitionState]] = defaultdict(list)
-        for partition in partitions:
-            deletion = self._state.deletions.get(partition.topic)
-            if partition in self._deleted:
-                by_topic[partition.topic, self._deleted[partition]].append(_deleted_entry(partition.partition))
-            elif deletion is not None and deletion.started:
-                continue
-            elif partition in self._state.states and self._state.has(partition):
-                topic_id = self._state.topics[partition.topic].topic_id
-                by_topic[partition.topic, topic_id].append(self._metadata_entry(partition))
-        return tuple(
-            UpdateMetadataTopicState(topic_name=topic, topic_id=topic_id, partition_states=tuple(entries))
-            for (topic, topic_id), entries in by_topic.items()
-        )
+    def _metadata_requests(
+        self, built: PartitionEntries, partitions: Partitions
+    ) -> list[tuple[UpdateMetadataTopicState, ...]]:
+        """The topics of one request or several; of one without topics where there is nothing but the list of brokers."""
+        parts = list(_request_sized(built.update_metadata(partitions))) or [[]]
+        return [entries.encoded_topics(UpdateMetadataTopicState, part) for part in parts]
 
-    def _metadata_entry(self, partition: TopicPartition) -> UpdateMetadataPartitionState:
-        state = self._state.states[partition]
-        replicas = self._state.assignment(partition).replicas
-        return UpdateMetadataPartitionState(
-            partition_index=partition.partition,
-            controller_epoch=state.controller_epoch,
-            leader=state.leader_and_isr.leader,
-            leader_epoch=state.leader_and_isr.leader_epoch,
-            isr=state.leader_and_isr.isr,
-            zk_version=state.partition_epoch,
-            replicas=replicas,
-            offline_replicas=tuple(r for r in replicas if not self._state.is_served_by(partition, r)),
+    def _update_metadata(
+        self,
+        epoch: BrokerEpoch,
+        topics: tuple[UpdateMetadataTopicState, ...],
+        live_brokers: tuple[UpdateMetadataBroker, ...],
+    ) -> UpdateMetadataRequest:
+        return UpdateMetadataRequest(
+            controller_id=self._identity.id,
+            controller_epoch=self._identity.epoch,
+            broker_epoch=epoch,
+            topic_states=topics,
+            live_brokers=live_brokers,
         )
 
     def _live_brokers(self) -> Iterable[UpdateMetadataBroker]:
@@ -265,6 +251,14 @@ class RequestBatch:
         )
 
     # StopReplica
+
+    def _stop_replica(self, epoch: BrokerEpoch, requests: _ForBroker) -> StopReplicaRequest:
+        return StopReplicaRequest(
+            controller_id=self._identity.id,
+            controller_epoch=self._identity.epoch,
+            broker_epoch=epoch,
+            topic_states=self._stop_topics(requests),
+        )
 
     def _stop_topics(self, requests: _ForBroker) -> tuple[StopReplicaTopicState, ...]:
         by_topic: defaultdict[TopicName, list[StopReplicaPartitionState]] = defaultdict(list)
@@ -289,16 +283,33 @@ class RequestBatch:
         return state.leader_and_isr.leader_epoch if state else NO_EPOCH
 
 
-def _deleted_entry(partition: PartitionId) -> UpdateMetadataPartitionState:
-    return UpdateMetadataPartitionState(
-        partition_index=partition,
-        controller_epoch=ControllerEpoch(-1),
-        leader=LEADER_DURING_DELETE,
-        leader_epoch=LeaderEpoch(0),
-        isr=(),
-        zk_version=PartitionEpoch(0),
-        replicas=(),
-    )
+class _Shared:
+    """What was made of partitions, made once for all who are told the same ones."""
+
+    def __init__(self, make: Callable[[Partitions], list[tuple[UpdateMetadataTopicState, ...]]]) -> None:
+        self._make = make
+        self._made: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
+
+    def of(self, partitions: Partitions) -> list[tuple[UpdateMetadataTopicState, ...]]:
+        for known, made in self._made:
+            if known is partitions or known == partitions:
+                return made
+        self._made.append((partitions, self._make(partitions)))
+        return self._made[-1][1]
+
+
+def _request_sized(topics: Iterable[bytes]) -> Iterable[list[bytes]]:
+    """Divides topics into runs that fit one request."""
+    part: list[bytes] = []
+    size = 0
+    for topic in topics:
+        if part and size + len(topic) > REQUEST_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(topic)
+        size += len(topic)
+    if part:
+        yield part
 
 
 def _endpoint(endpoint: Endpoint) -> UpdateMetadataEndpoint:

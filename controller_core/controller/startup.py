@@ -8,41 +8,50 @@ from collections.abc import Collection
 
 from controller_core.controller import brokers, replica_machine
 from controller_core.controller.term import Term
-from controller_core.model.ids import PartitionReplica, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.transitions import PartitionStatus, ReplicaStatus
 
 
 def replica_startup(term: Term, partitions: Collection[TopicPartition]) -> None:
     """Initializes each replica by whether its broker is alive, and tells the live ones what they are."""
-    status = term.state.replica_status
-    for replica in term.state.replicas_of(partitions):
-        status[replica] = ReplicaStatus.ONLINE if replica.broker in term.state.live else ReplicaStatus.OFFLINE
-    replica_machine.to_online(term, _replicas(term, partitions, ReplicaStatus.ONLINE))
+    live = term.state.live
+    for broker, hosted in term.state.by_broker(partitions).items():
+        status = ReplicaStatus.ONLINE if broker in live else ReplicaStatus.OFFLINE
+        term.state.replica_status.set_all(broker, hosted, status)
+        if status is ReplicaStatus.ONLINE:
+            # -> OnlineReplica, which is legal for all of them: it is told the current leader and ISR
+            term.batch.leader_and_isr_to(broker, _not_deleted(term, hosted))
 
 
 async def partition_startup(term: Term, partitions: Collection[TopicPartition]) -> None:
     """Initializes each partition by its state and the liveness of its leader, and elects where there is none.
 
     Replicas on dead brokers leave the ISRs afterwards: an election takes them out with the same write."""
-    for partition in partitions:
-        term.state.partition_status[partition] = _initial_status(term, partition)
+    led = [partition for partition in partitions if partition in term.state.states]
+    status = term.state.partition_status
+    status.update(dict.fromkeys(partitions, PartitionStatus.NEW))
+    status.update(dict.fromkeys(led, PartitionStatus.OFFLINE))
+    status.update(dict.fromkeys(term.state.with_live_leader(led), PartitionStatus.ONLINE))
     await brokers.elect_offline_partitions(term)
-    offline = _replicas(term, partitions, ReplicaStatus.OFFLINE)
-    await replica_machine.leave_isr(term, [replica for replica in offline if _is_in_isr(term, replica)])
+    await replica_machine.leave_isr(term, _dead_in_isr(term, partitions))
 
 
-def _replicas(term: Term, partitions: Collection[TopicPartition], status: ReplicaStatus) -> list[PartitionReplica]:
-    """The replicas in a state, without those of topics that are being deleted."""
-    kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
-    return [replica for replica in term.state.replicas_of(kept) if term.state.replica_status[replica] is status]
+def _dead_in_isr(term: Term, partitions: Collection[TopicPartition]) -> list[PartitionReplica]:
+    live = term.state.live
+    return [
+        PartitionReplica(partition, broker)
+        for broker, hosted in term.state.by_broker(partitions).items()
+        if broker not in live
+        for partition in _not_deleted(term, hosted)
+        if _is_in_isr(term, partition, broker)
+    ]
 
 
-def _is_in_isr(term: Term, replica: PartitionReplica) -> bool:
-    state = term.state.states.get(replica.topic_partition)
-    return state is not None and replica.broker in (*state.leader_and_isr.isr, state.leader_and_isr.leader)
+def _not_deleted(term: Term, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
+    leaving = {name for name in term.state.deletions if term.state.is_being_deleted(name)}
+    return [partition for partition in partitions if partition.topic not in leaving] if leaving else partitions
 
 
-def _initial_status(term: Term, partition: TopicPartition) -> PartitionStatus:
-    if partition not in term.state.states:
-        return PartitionStatus.NEW
-    return PartitionStatus.ONLINE if term.state.is_leader_live(partition) else PartitionStatus.OFFLINE
+def _is_in_isr(term: Term, partition: TopicPartition, broker: BrokerId) -> bool:
+    state = term.state.states.get(partition)
+    return state is not None and broker in (*state.leader_and_isr.isr, state.leader_and_isr.leader)

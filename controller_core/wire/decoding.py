@@ -60,6 +60,15 @@ class Cursor:
 _Reader: TypeAlias = Callable[[Cursor], Any]
 
 
+def decode_array(entity_type: type[E], data: bytes) -> tuple[E, ...]:
+    """A compact array of messages that takes all bytes. Raises `Undecodable`."""
+    cursor = Cursor(data, 0)
+    entities: tuple[E, ...] = _array_reader(_entity_reader(entity_type), flexible=True, optional=False)(cursor)
+    if cursor.offset != len(data):
+        raise Undecodable(f"{len(data) - cursor.offset} bytes are left after an array of {entity_type.__name__}")
+    return entities
+
+
 def decode(entity_type: type[E], data: bytes, offset: int = 0) -> tuple[E, int]:
     """One message from the bytes at an offset, and the offset behind it. Raises `Undecodable`."""
     cursor = Cursor(data, offset)

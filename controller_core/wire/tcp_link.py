@@ -12,12 +12,13 @@ of another request.
 
 import asyncio
 import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from controller_core.model.metadata import Broker
 from controller_core.wire.decoding import Undecodable
-from controller_core.wire.encoding import encode_control_request
+from controller_core.wire.encoding import control_request_pieces
 from controller_core.wire.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameCut,
@@ -34,6 +35,7 @@ DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
 """Kafka's default of `controller.socket.timeout.ms`."""
 
 _MAX_CORRELATION_ID = 2**31
+_PART_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class TcpBrokerLink:
 
     async def _ask(self, request: ControlRequest) -> ControlResponse:
         correlation_id = next(self._correlation_ids)
-        frame = encode_control_request(request, correlation_id, self._client_id)
+        frame = control_request_pieces(request, correlation_id, self._client_id)
         answered = False
         try:
             content = await self._exchange_frames(frame)
@@ -103,7 +105,7 @@ class TcpBrokerLink:
                 self._disconnect()
         return response
 
-    async def _exchange_frames(self, frame: bytes) -> bytes:
+    async def _exchange_frames(self, frame: Sequence[bytes]) -> bytes:
         if self._connection is not None and self._connection.reader.at_eof():
             self._disconnect()  # brokers close idle connections
         if self._connection is None:
@@ -111,8 +113,9 @@ class TcpBrokerLink:
         connection = self._connection
         try:
             async with asyncio.timeout(self._request_timeout_ms / 1000):
-                connection.writer.write(frame)
-                await connection.writer.drain()
+                for part in _parts(frame):
+                    connection.writer.write(part)
+                    await connection.writer.drain()
                 content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
         except TimeoutError as error:
             raise BrokerUnreachable(
@@ -181,6 +184,20 @@ def tcp_link_factory(
         )
 
     return link
+
+
+def _parts(frame: Sequence[bytes]) -> Iterator[bytes | memoryview]:
+    """What is handed to the connection at a time: little enough that it is not copied whole into a buffer."""
+    if sum(map(len, frame)) <= _PART_BYTES:
+        yield b"".join(frame)
+        return
+    for piece in frame:
+        if len(piece) <= _PART_BYTES:
+            yield piece
+        else:
+            whole = memoryview(piece)
+            for start in range(0, len(piece), _PART_BYTES):
+                yield whole[start : start + _PART_BYTES]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""The state of every replica, kept for each broker: most questions and most changes are about all replicas of one.
+
+There are several times as many replicas as partitions. By broker each takes one place in a dictionary, and no object of
+its own; and a new controller sets those of a broker in one go.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.transitions import ReplicaStatus
+
+
+class ReplicaStatuses(MutableMapping[PartitionReplica, ReplicaStatus]):
+    """Replica -> its state. One that is not here does not exist."""
+
+    __slots__ = ("_by_broker",)
+
+    def __init__(self) -> None:
+        self._by_broker: dict[BrokerId, dict[TopicPartition, ReplicaStatus]] = {}
+
+    def on(self, broker: BrokerId) -> Mapping[TopicPartition, ReplicaStatus]:
+        """The states of the replicas on a broker, by partition. To be read only."""
+        return self._by_broker.get(broker, {})
+
+    def set_all(self, broker: BrokerId, partitions: Iterable[TopicPartition], status: ReplicaStatus) -> None:
+        """Sets the state of many replicas on one broker."""
+        self._by_broker.setdefault(broker, {}).update(dict.fromkeys(partitions, status))
+
+    def __getitem__(self, replica: PartitionReplica) -> ReplicaStatus:
+        partition, broker = replica
+        try:
+            return self._by_broker[broker][partition]
+        except KeyError:
+            raise KeyError(replica) from None
+
+    def __setitem__(self, replica: PartitionReplica, status: ReplicaStatus) -> None:
+        partition, broker = replica
+        self._by_broker.setdefault(broker, {})[partition] = status
+
+    def __delitem__(self, replica: PartitionReplica) -> None:
+        partition, broker = replica
+        try:
+            del self._by_broker[broker][partition]
+        except KeyError:
+            raise KeyError(replica) from None
+
+    def __contains__(self, replica: object) -> bool:
+        if not isinstance(replica, tuple):
+            return False
+        partition, broker = replica
+        return partition in self._by_broker.get(broker, ())
+
+    def __iter__(self) -> Iterator[PartitionReplica]:
+        for broker, statuses in self._by_broker.items():
+            for partition in statuses:
+                yield PartitionReplica(partition, broker)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_broker.values()))

@@ -1,0 +1,292 @@
+"""What brokers are told of partitions is written as bytes at once, and is what objects of kio would say.
+
+The reference is the plain way: an object for each entry, made from the state, and written by kio.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller_core.controller import request_batch
+from controller_core.controller.cluster_state import ClusterState, TopicDeletion
+from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
+from controller_core.model.ids import (
+    LEADER_DURING_DELETE,
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import (
+    Broker,
+    Endpoint,
+    LeaderAndIsr,
+    LeaderRecoveryState,
+    PartitionState,
+    ReplicaAssignment,
+)
+from controller_core.wire.encoding import encode_control_request
+from controller_core.wire.frames import encode_request
+from controller_core.wire.messages import (
+    ControlRequest,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+ENDPOINT = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="controller", port=9000)
+IDENTITY = ControllerIdentity(id=BrokerId(1000), epoch=ControllerEpoch(7), endpoint=ENDPOINT)
+BROKERS = [BrokerId(number) for number in range(1, 6)]
+TOPICS = [TopicName("a"), TopicName("b"), TopicName("ü" * 100)]
+
+
+@dataclass
+class Sent:
+    """Takes what a batch sends."""
+
+    requests: list[tuple[BrokerId, ControlRequest]]
+
+    def send(self, broker: BrokerId, request: ControlRequest) -> None:
+        self.requests.append((broker, request))
+
+
+def reference_leader_and_isr(
+    state: ClusterState, partitions: Mapping[TopicPartition, bool]
+) -> tuple[LeaderAndIsrTopicState, ...]:
+    by_topic: defaultdict[TopicName, list[LeaderAndIsrPartitionState]] = defaultdict(list)
+    for partition, is_new in partitions.items():
+        if partition not in state.states or not state.has(partition):
+            continue
+        known, assignment = state.states[partition], state.assignment(partition)
+        by_topic[partition.topic].append(
+            LeaderAndIsrPartitionState(
+                partition_index=partition.partition,
+                controller_epoch=known.controller_epoch,
+                leader=known.leader_and_isr.leader,
+                leader_epoch=known.leader_and_isr.leader_epoch,
+                isr=known.leader_and_isr.isr,
+                partition_epoch=known.partition_epoch,
+                replicas=assignment.replicas,
+                adding_replicas=assignment.adding,
+                removing_replicas=assignment.removing,
+                is_new=is_new,
+                leader_recovery_state=int(known.leader_and_isr.leader_recovery_state),
+            )
+        )
+    return tuple(
+        LeaderAndIsrTopicState(topic_name=name, topic_id=state.topics[name].topic_id, partition_states=tuple(entries))
+        for name, entries in by_topic.items()
+    )
+
+
+def reference_metadata(
+    state: ClusterState, partitions: Iterable[TopicPartition], deleted: Mapping[TopicPartition, TopicId | None]
+) -> tuple[UpdateMetadataTopicState, ...]:
+    by_topic: defaultdict[tuple[TopicName, TopicId | None], list[UpdateMetadataPartitionState]] = defaultdict(list)
+    for partition in partitions:
+        deletion = state.deletions.get(partition.topic)
+        if partition in deleted:
+            by_topic[partition.topic, deleted[partition]].append(reference_deleted(partition))
+        elif deletion is not None and deletion.started:
+            continue
+        elif partition in state.states and state.has(partition):
+            by_topic[partition.topic, state.topics[partition.topic].topic_id].append(reference_entry(state, partition))
+    return tuple(
+        UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=tuple(entries))
+        for (name, topic_id), entries in by_topic.items()
+    )
+
+
+def reference_entry(state: ClusterState, partition: TopicPartition) -> UpdateMetadataPartitionState:
+    known, replicas = state.states[partition], state.assignment(partition).replicas
+    return UpdateMetadataPartitionState(
+        partition_index=partition.partition,
+        controller_epoch=known.controller_epoch,
+        leader=known.leader_and_isr.leader,
+        leader_epoch=known.leader_and_isr.leader_epoch,
+        isr=known.leader_and_isr.isr,
+        zk_version=known.partition_epoch,
+        replicas=replicas,
+        offline_replicas=tuple(r for r in replicas if not state.is_served_by(partition, r)),
+    )
+
+
+def reference_deleted(partition: TopicPartition) -> UpdateMetadataPartitionState:
+    return UpdateMetadataPartitionState(
+        partition_index=partition.partition,
+        controller_epoch=ControllerEpoch(-1),
+        leader=LEADER_DURING_DELETE,
+        leader_epoch=LeaderEpoch(0),
+        isr=(),
+        zk_version=PartitionEpoch(0),
+        replicas=(),
+    )
+
+
+some_brokers = st.lists(st.sampled_from(BROKERS), max_size=4, unique=True).map(tuple)
+epochs = st.integers(-(2**31), 2**31 - 1)
+assignments = st.builds(
+    ReplicaAssignment,
+    replicas=some_brokers | st.just(tuple(BrokerId(number) for number in range(130))),
+    adding=some_brokers,
+    removing=some_brokers,
+)
+partition_states = st.builds(
+    PartitionState,
+    leader_and_isr=st.builds(
+        LeaderAndIsr,
+        leader=st.sampled_from([BrokerId(-1), *BROKERS]),
+        isr=some_brokers,
+        leader_epoch=epochs.map(LeaderEpoch),
+        leader_recovery_state=st.sampled_from(LeaderRecoveryState),
+    ),
+    controller_epoch=epochs.map(ControllerEpoch),
+    partition_epoch=epochs.map(PartitionEpoch),
+)
+partitions = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 3).map(PartitionId))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterState:
+    state = ClusterState()
+    for broker in draw(st.lists(st.sampled_from(BROKERS), min_size=1, unique=True)):
+        state.brokers[broker] = Broker(id=broker, epoch=BrokerEpoch(50 + broker), endpoints=(ENDPOINT,))
+    for name in draw(st.lists(st.sampled_from(TOPICS), unique=True)):
+        state.add_topic(name, draw(st.none() | st.uuids().filter(lambda found: found.int != 0).map(TopicId)), 1)
+        for number in range(draw(st.integers(0, 3))):
+            state.set_assignment(TopicPartition(name, PartitionId(number)), draw(assignments))
+        if draw(st.booleans()):
+            state.deletions[name] = TopicDeletion(awaiting_deletion=set(), started=draw(st.booleans()))
+    state.states.update(draw(st.dictionaries(partitions, partition_states)))
+    for broker in state.brokers:
+        state.set_failed_replicas(broker, frozenset(draw(st.just([]) | st.lists(partitions, max_size=2))))
+    return state
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), st.data())
+def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: ClusterState, data: st.DataObject) -> None:
+    led = data.draw(st.lists(st.tuples(partitions, some_brokers, st.booleans())))
+    told = data.draw(st.lists(st.tuples(st.lists(partitions, max_size=3), st.none() | some_brokers)))
+    deleted = data.draw(st.dictionaries(partitions, st.none() | st.just(TopicId(UUID(int=9))), max_size=2))
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    replicas: defaultdict[BrokerId, dict[TopicPartition, bool]] = defaultdict(dict)
+    metadata: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
+    for partition, receivers, is_new in led:
+        batch.leader_and_isr(partition, receivers, is_new=is_new)
+        for broker in receivers:
+            replicas[broker][partition] = is_new or replicas[broker].get(partition, False)
+        told.append(([partition], None))
+    for some, brokers in told:
+        batch.update_metadata(some, brokers)
+        for broker in state.brokers if brokers is None else brokers:
+            metadata[broker].update(dict.fromkeys(some))
+    for partition, topic_id in deleted.items():
+        batch.forget_metadata([partition], topic_id)
+        for broker in state.brokers:
+            metadata[broker][partition] = None
+    batch.flush(sent)
+
+    for broker in state.brokers:
+        leader_and_isr = [r for b, r in sent.requests if b == broker and isinstance(r, LeaderAndIsrRequest)]
+        expected_topics = reference_leader_and_isr(state, replicas[broker])
+        assert [sorted_topics(request.topic_states) for request in leader_and_isr] == (
+            [sorted_topics(expected_topics)] if expected_topics else []
+        )
+        update_metadata = [r for b, r in sent.requests if b == broker and isinstance(r, UpdateMetadataRequest)]
+        assert [sorted_topics(request.topic_states) for request in update_metadata] == (
+            [sorted_topics(reference_metadata(state, metadata[broker], deleted))] if broker in metadata else []
+        )
+    for broker, request in sent.requests:
+        assert request.broker_epoch == 50 + broker
+        assert encode_control_request(request, 5, "1000") == encode_request(request, 5, "1000")
+
+
+def sorted_topics(topics: Iterable[Any]) -> list[Any]:
+    """The order of topics and of partitions says nothing."""
+    found = [(topic.topic_name, str(topic.topic_id), list(topic.partition_states)) for topic in topics]
+    for _, _, entries in found:
+        entries.sort(key=lambda entry: entry.partition_index)
+    return sorted(found, key=lambda topic: topic[:2])
+
+
+def state_of(*names: TopicName, partition_epoch: int = 0) -> ClusterState:
+    state = ClusterState()
+    for broker in BROKERS[:3]:
+        state.brokers[broker] = Broker(id=broker, epoch=BrokerEpoch(1), endpoints=(ENDPOINT,))
+    for name in names:
+        partition = TopicPartition(name, PartitionId(0))
+        state.add_topic(name, TopicId(UUID(int=7)), 1)
+        state.set_assignment(partition, ReplicaAssignment(replicas=tuple(BROKERS[:3])))
+        state.states[partition] = PartitionState(
+            leader_and_isr=LeaderAndIsr(leader=BROKERS[0], isr=tuple(BROKERS[:3])),
+            controller_epoch=ControllerEpoch(1),
+            partition_epoch=PartitionEpoch(partition_epoch),
+        )
+    return state
+
+
+def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_batch, "REQUEST_BYTES", 150)
+    state = state_of(*TOPICS[:2], *(TopicName(f"topic-{number}") for number in range(5)))
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
+    batch.flush(sent)
+    to_first = [request for broker, request in sent.requests if broker == BROKERS[0]]
+    in_order = [type(request) for request in to_first]
+    assert in_order == sorted(in_order, key=[LeaderAndIsrRequest, UpdateMetadataRequest].index)
+    for kind in (LeaderAndIsrRequest, UpdateMetadataRequest):
+        told = [request for request in to_first if isinstance(request, kind)]
+        assert len(told) > 1
+        assert sorted(topic.topic_name for request in told for topic in request.topic_states) == sorted(state.topics)
+
+
+def test_a_partition_with_a_value_that_no_field_can_carry_is_left_out_and_the_others_are_told() -> None:
+    state = state_of(TOPICS[0])
+    broken = TopicPartition(TOPICS[1], PartitionId(0))
+    other = state_of(TOPICS[1], partition_epoch=2**31)
+    state.topics[TOPICS[1]], state.states[broken] = other.topics[TOPICS[1]], other.states[broken]
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
+    batch.flush(sent)
+    assert len(sent.requests) == 4
+    for _, request in sent.requests:
+        assert isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest)
+        assert [topic.topic_name for topic in request.topic_states] == [TOPICS[0]]
+
+
+def test_brokers_that_are_told_the_same_share_its_bytes() -> None:
+    state = state_of(*TOPICS)
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    batch.update_metadata(state.all_partitions())
+    batch.flush(sent)
+    assert len(sent.requests) == 3
+    assert len({id(r.topic_states) for _, r in sent.requests if isinstance(r, UpdateMetadataRequest)}) == 1
+
+
+def test_receivers_of_many_partitions_are_those_that_each_would_have_by_itself() -> None:
+    state = state_of(*TOPICS)
+    receivers = {partition: BROKERS[: 1 + place] for place, partition in enumerate(state.all_partitions())}
+    one_by_one, at_once = Sent([]), Sent([])
+    batch = RequestBatch(state, IDENTITY)
+    for is_new in (True, False):
+        for partition, brokers in receivers.items():
+            batch.leader_and_isr(partition, brokers, is_new=is_new)
+        batch.flush(one_by_one)
+        batch.leader_and_isr_of(receivers, is_new=is_new)
+        batch.flush(at_once)
+    assert at_once.requests == one_by_one.requests
