@@ -31,7 +31,7 @@ from bench.result import (
 GRAY: Final = "#767b82"
 COLORS: Final[dict[Controller, str]] = {"kontroller": "#2f81c9", "kafka": "#d07a1f"}
 MARKERS: Final[dict[Controller, str]] = {"kontroller": "o", "kafka": "s"}
-STYLE: Final = {
+STYLE: Final[dict[Any, Any]] = {
     "font.family": "DejaVu Sans", "font.size": 10, "text.color": GRAY, "axes.labelcolor": GRAY, "axes.edgecolor": GRAY,
     "axes.titlecolor": GRAY, "axes.titlesize": 10, "xtick.color": GRAY, "ytick.color": GRAY, "grid.color": GRAY,
     "grid.alpha": 0.25, "axes.grid": True, "axes.axisbelow": True, "axes.spines.top": False, "axes.spines.right": False,

@@ -116,22 +116,20 @@ def writes(result: Result) -> str:
     return _table([*_TRANSFER_HEADER, *map(_sessions, sessions)], [estimates, *_transfers(found, sessions)])
 
 
-def unsynced(result: Result) -> str:
-    """Writes to a ZooKeeper that does not wait for the disk, beside those to one that does."""
+def costs(result: Result) -> str:
+    """Of one session: what the disk's share is, and what a run takes of the processors."""
     found = [row for row in result.writes if row.op == "write" and row.sessions == 1]
-    columns = {"waits for the disk": True, "does not": False}
-    keys = dict.fromkeys(_way(row) for row in found)
-    rows = [
-        [
-            *key,
-            *(
-                _median_and_least([row for row in found if _way(row) == key and row.syncs == syncs])
-                for syncs in columns.values()
-            ),
-        ]
-        for key in keys
-    ]
-    return _table([*_TRANSFER_HEADER, *columns], rows)
+    rows = []
+    for key in dict.fromkeys(_way(row) for row in found):
+        of_way = [row for row in found if _way(row) == key]
+        synced = [row for row in of_way if row.syncs]
+        unsynced = [row for row in of_way if not row.syncs]
+        client = [row.cpu_s for row in synced if row.cpu_s is not None]
+        server = [row.zookeeper_cpu_s for row in synced if row.zookeeper_cpu_s is not None]
+        processors = [_seconds(median(seconds)) if seconds else "" for seconds in (client, server)]
+        rows.append([*key, _median_and_least(synced), _median_and_least(unsynced), *processors])
+    header = ["waits for the disk (s)", "does not (s)", "processor: client (s)", "processor: ZooKeeper (s)"]
+    return _table([*_TRANSFER_HEADER, *header], rows)
 
 
 def reads(result: Result) -> str:
@@ -148,7 +146,7 @@ TABLES: Final[dict[str, Callable[[Result], str]]] = {
     "memory": memory,
     "latencies": latencies,
     "writes": writes,
-    "unsynced": unsynced,
+    "costs": costs,
     "reads": reads,
 }
 

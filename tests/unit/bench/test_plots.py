@@ -1,0 +1,44 @@
+"""Plots are made of any result, always the same, and stand on a page with the tables."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.result import Result
+from bench.tables import CAPTIONS, NOT_MEASURED, TABLES
+from tests.unit.bench.rows import run, transfer
+
+pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: scripts/make-venv .venv")
+
+from bench.plots import PLOTS, draw
+from bench.report import write_report
+
+
+def test_the_same_result_makes_the_same_plots(result: Result, tmp_path: Path) -> None:
+    first, second = draw(result, tmp_path / "first"), draw(result, tmp_path / "second")
+    assert [path.name for path in first] == [f"performance-{name}.{kind}" for name in PLOTS for kind in ("png", "svg")]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_a_report_has_every_table_and_plot(result: Result, tmp_path: Path) -> None:
+    source = tmp_path / "result.json"
+    source.write_text(result.model_dump_json())
+    page, *plots = write_report(source, tmp_path / "report")
+    text = page.read_text()
+    assert all(table(result) in text for table in TABLES.values())
+    assert set(re.findall(r"\((performance-\w+\.svg)\)", text)) == {
+        path.name for path in plots if path.suffix == ".svg"
+    }
+    assert list(PLOTS) == list(CAPTIONS)
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [{}, {"runs": [run("kontroller", 10_000, 2.0)]}, {"writes": [transfer("awaited", 1, 4.0, syncs=False)]}],
+    ids=["nothing", "us alone", "writes that do not wait for the disk"],
+)
+def test_there_are_plots_of_what_is_in_the_tables(measured: dict[str, object], tmp_path: Path) -> None:
+    result = Result.model_validate(measured)
+    expected = [f"performance-{name}.svg" for name in PLOTS if TABLES[name](result) != NOT_MEASURED]
+    assert [path.name for path in draw(result, tmp_path) if path.suffix == ".svg"] == expected

@@ -1,0 +1,107 @@
+"""The figures of docs/performance.md are those of its result file, and tables are made of any result."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.result import Result, Scenario
+from bench.tables import NOT_MEASURED, TABLES, MissingTable, filled
+from tests.unit.bench.rows import run
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+MARKERS = "".join(f"<!-- begin: {name} -->\n<!-- end: {name} -->\n" for name in TABLES)
+
+
+def rows(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"][2:]
+
+
+def test_the_tables_of_the_document_are_those_of_its_result_file() -> None:
+    document = (DOCS / "performance.md").read_text()
+    assert document == filled(document, Result.load(DOCS / "performance.json"))
+
+
+def test_the_document_shows_plots_that_are_there_in_both_formats() -> None:
+    shown = re.findall(r"\(images/(performance-\w+)\.svg\)", (DOCS / "performance.md").read_text())
+    assert shown
+    for name in shown:
+        assert (DOCS / "images" / f"{name}.svg").is_file()
+        assert (DOCS / "images" / f"{name}.png").is_file()
+
+
+def test_a_ratio_is_of_the_medians_at_the_largest_size_that_both_were_measured_with(result: Result) -> None:
+    table = TABLES["ratios"](result)
+    assert table.startswith("100,000 partitions.")
+    assert rows(table) == [["a broker's death", "12.0 14.0 13.0", "1.00 1.50 1.30", "**10.0x**", "10x"]]
+
+
+def test_kafkas_one_way_to_fail_over_stands_against_each_of_ours() -> None:
+    result = Result.model_validate({
+        "runs": [
+            run("kafka", 10_000, 2.0, scenario="failover", variant="cold"),
+            run("kontroller", 10_000, 0.2, scenario="failover", variant="cold"),
+            run("kontroller", 10_000, 0.05, scenario="failover", variant="hot"),
+        ]
+    })  # fmt: skip
+    found = [(row[0], row[3]) for row in rows(TABLES["ratios"](result))]
+    assert found == [("failover, cold", "**10.0x**"), ("failover, hot standby", "**40.0x**")]
+
+
+def test_scaling_leaves_out_what_was_not_measured(result: Result) -> None:
+    assert rows(TABLES["scaling"](result)) == [
+        ["failover, hot standby", "Kontroller", "", "", "20.0"],
+        ["a broker's death", "Kontroller", "0.130", "1.30", ""],
+        ["a broker's death", "Kafka", "1.30", "13.0", ""],
+    ]
+
+
+def test_the_seeds_estimate_stands_above_the_measured_writes(result: Result) -> None:
+    estimate, measured = rows(TABLES["writes"](result))
+    assert estimate[3:] == ["*40.0*", "*4.00*"]
+    assert measured == ["awaited", "1", "1", "20.0 (20.0)", "2.00 (2.00)"]
+
+
+def test_writes_that_wait_for_the_disk_stand_beside_those_that_do_not(result: Result) -> None:
+    assert rows(TABLES["costs"](result)) == [["awaited", "1", "1", "20.0 (20.0)", "4.00 (4.00)", "9.50", ""]]
+
+
+def test_facts_of_the_machine_are_shown_with_their_units(result: Result) -> None:
+    shown = rows(TABLES["machine"](result))
+    assert shown == [["cpus", "2"], ["memory (MB)", "24,000"], ["kernel", "6.1"], ["java: heap (MB)", "1,024"]]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_without_rows_says_so(name: str) -> None:
+    assert NOT_MEASURED in TABLES[name](Result())
+
+
+def test_filling_replaces_tables_and_leaves_the_prose_alone(result: Result) -> None:
+    document = f"# By hand\n\n{MARKERS}\nThe end.\n"
+    once = filled(document, result)
+    assert once.startswith("# By hand\n\n<!-- begin: machine -->\n\n|")
+    assert once.endswith("\nThe end.\n")
+    assert filled(once, Result()) == filled(document, Result())
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["", MARKERS * 2, MARKERS + "<!-- begin: other -->\n", MARKERS.replace("<!-- end: reads -->\n", "")],
+    ids=["none", "twice", "unknown", "without an end"],
+)
+def test_a_document_with_wrong_markers_is_refused(document: str) -> None:
+    with pytest.raises(MissingTable):
+        filled(document, Result())
+
+
+def test_a_result_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps({"runs": [{"controller": "kafka", "scenario": "create", "partitions": 10}]}))
+    with pytest.raises(ValueError, match="seconds"):
+        Result.load(file)
+
+
+def test_the_goal_of_a_scenario_is_said_in_its_terms() -> None:
+    assert Scenario(name="a", title="a", ratio=10, seconds=0.5).goal == "10x, ≤ 0.5 s"
+    assert Scenario(name="a", title="a").goal == ""
