@@ -61,8 +61,8 @@ def fleet_classes() -> Path:
 class BenchZooKeeper(ZooKeeper):
     """A ZooKeeper with its whole compiler, G1 and a heap of its own size, and no snapshots while it runs."""
 
-    def __init__(self, folder: RunFolder, *, heap_mb: int, name: str = "zookeeper") -> None:
-        super().__init__(folder, name=name)
+    def __init__(self, folder: RunFolder, *, heap_mb: int, name: str = "zookeeper", syncs: bool = False) -> None:
+        super().__init__(folder, name=name, syncs=syncs)
         options = (f"-Xms{heap_mb // 2}m", f"-Xmx{heap_mb}m", *_ZOOKEEPER_OPTIONS)
         settings = str(self.data_folder / "zoo.cfg")
         main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

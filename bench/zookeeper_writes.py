@@ -29,6 +29,7 @@ from kazoo.client import KazooClient
 from rich.console import Console
 
 from bench.disk import sync_latency
+from bench.jvm import BenchZooKeeper
 from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import codecs, paths
@@ -36,7 +37,6 @@ from controller_core.zk.fenced import FencedWriter
 from controller_core.zk.kazoo_session import KazooSession
 from controller_core.zk.session import Check, Create, SetData, ZkSession, ZkVersion
 from devcluster.run_folder import RunFolder, run_folder
-from devcluster.zookeeper import ZooKeeper
 
 IN_TOPIC: Final = 50
 SESSIONS: Final = (1, 2, 5, 10)
@@ -217,7 +217,7 @@ def _batches(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-async def measured(server: ZooKeeper, way: Way, sessions: int, clients: Clients, states: States) -> dict[str, Any]:
+async def measured(server: BenchZooKeeper, way: Way, sessions: int, clients: Clients, states: States) -> dict[str, Any]:
     """One run: seconds, and what it took of the processors in this process and in ZooKeeper."""
     writes = states.next_writes() if way.op == "write" else []
     began, cpu, server_cpu = time.perf_counter(), time.process_time(), _cpu_s(server.process.pid)
@@ -248,7 +248,7 @@ async def measure_server(
     found = []
     states = States(partitions)
     name = "zookeeper-syncing" if syncs else "zookeeper"
-    with ZooKeeper(folder, name=name, heap_mb=HEAP_MB, syncs=syncs) as server:
+    with BenchZooKeeper(folder, name=name, heap_mb=HEAP_MB, syncs=syncs) as server:
         async with Clients.connected(server.connect, max(sessions)) as clients:
             await states.create(clients.own[0])
             for way in WAYS[-1], WAYS[3], WAYS[3], WAYS[9]:
