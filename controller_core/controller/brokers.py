@@ -4,7 +4,7 @@ A broker is alive while it is registered; its epoch is the czxid of the registra
 anyone noticed has the same id and a larger epoch: for the controller it failed and started (KIP-380).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
@@ -19,9 +19,10 @@ from controller_core.controller import (
 )
 from controller_core.controller.cluster_state import bounced
 from controller_core.controller.events import BrokerModified, BrokersChanged
+from controller_core.controller.groups import in_groups
 from controller_core.controller.term import Term
 from controller_core.model.features import incompatibilities
-from controller_core.model.ids import BrokerId
+from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import Broker
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
@@ -48,7 +49,7 @@ async def on_brokers_changed(term: Term) -> None:
 
 
 async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
-    """onBrokerFailure, its steps in the order of the specification."""
+    """onBrokerFailure, its steps in the order of the specification; steps 2 and 3 for a group of partitions at a time."""
     dead = set(dead)
     for broker in dead:
         term.state.brokers.pop(broker, None)
@@ -62,16 +63,22 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
         if term.state.partition_status.get(partition) is PartitionStatus.ONLINE
     ]
     partition_machine.to_offline(term, leaderless)
-    # 2. partitions in OfflinePartition and NewPartition -> OnlinePartition
-    await elect_offline_partitions(term)
-    # 3. each replica on the failed broker -> OfflineReplica
-    kept = [
-        replica
-        for replica in term.state.replicas_on(dead)
-        if not term.state.is_being_deleted(replica.topic_partition.topic)
-    ]
-    await replica_machine.to_offline(term, replica_machine.not_offline(term, kept))
-    term.batch.update_metadata(affected)
+    waiting = dict.fromkeys(without_leader(term))
+    waiting_here = waiting.keys() & set(affected)
+    await partition_machine.to_online(term, [partition for partition in waiting if partition not in waiting_here])
+
+    async def heal(partitions: Sequence[TopicPartition]) -> None:
+        # 2. partitions in OfflinePartition and NewPartition -> OnlinePartition
+        electing = [partition for partition in partitions if partition in waiting_here]
+        not_elected = await partition_machine.to_online(term, electing)
+        # 3. each replica on the failed broker -> OfflineReplica
+        kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
+        replicas = replica_machine.not_offline(term, term.state.replicas_among(kept, dead))
+        await replica_machine.to_offline(term, replicas, tells_unchanged=False)
+        elected = set(electing).difference(not_elected)
+        term.batch.update_metadata([partition for partition in partitions if partition not in elected])
+
+    await in_groups(term, affected, heal)
     await reassignment_completion.on_replicas_gone(term, dead)
 
 
@@ -102,10 +109,13 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
 
 async def elect_offline_partitions(term: Term) -> None:
     """Tries to give a leader to every partition that has none, by the OfflinePartitionLeaderSelector."""
+    await partition_machine.to_online(term, without_leader(term))
+
+
+def without_leader(term: Term) -> list[TopicPartition]:
+    """The partitions in OfflinePartition and NewPartition, without those of topics that are being deleted."""
     waiting = term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
-    await partition_machine.to_online(
-        term, [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
-    )
+    return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
 
 
 async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:

@@ -237,7 +237,9 @@ class ClusterState:
 
     def is_being_deleted(self, name: TopicName) -> bool:
         """Whether a topic is served no more; while its deletion waits for a reassignment it is, or that could never end."""
-        return name in self.deletions and not any(p in self.reassignments for p in self.partitions_of(name))
+        if name not in self.deletions:
+            return False
+        return not self.reassignments or not any(p in self.reassignments for p in self.partitions_of(name))
 
     def is_held_up(self, name: TopicName) -> bool:
         """Whether a topic on its way out waits: for a reassignment, a dead broker, or a replica that cannot be deleted."""
@@ -270,6 +272,15 @@ class ClusterState:
             for broker, hosted in self._partitions_on.items()
             if (found := [partition for partition in hosted if partition in wanted])
         }
+
+    def replicas_among(self, partitions: Iterable[TopicPartition], brokers: Set[BrokerId]) -> list[PartitionReplica]:
+        """The assigned replicas of the partitions that are on the brokers."""
+        return [
+            PartitionReplica(partition, broker)
+            for partition in partitions
+            for broker in self.assignment(partition).replicas
+            if broker in brokers
+        ]
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
         """All assigned replicas of the partitions."""

@@ -209,6 +209,8 @@ class Controller:
             await self._resign(f"unexpected error: {error!r}", hand_over=True)
             await self._seams.clock.sleep_ms(RETAKE_BACKOFF_MS)
             self._queue.put(ControllerChanged())
+        finally:
+            term.changes.write()
 
     # The role
 

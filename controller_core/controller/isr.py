@@ -16,7 +16,7 @@ from kio.static.primitive import i8, i32, i32Timedelta
 
 from controller_core.controller import reassignment
 from controller_core.controller.events import IsrChangesNotified
-from controller_core.controller.partition_states import StateWrite, read_states, write_states
+from controller_core.controller.partition_states import reread, write_states
 from controller_core.controller.term import Term
 from controller_core.model.ids import (
     BrokerEpoch,
@@ -141,8 +141,8 @@ async def _alter(
     term: Term, broker: BrokerId, changes: dict[TopicPartition, IsrChange]
 ) -> dict[TopicPartition, Outcome]:
     outcomes: dict[TopicPartition, Outcome] = {}
-    writes: dict[TopicPartition, StateWrite] = {}
-    before: dict[TopicPartition, LeaderAndIsr] = {}
+    wanted: dict[TopicPartition, LeaderAndIsr] = {}
+    before: dict[TopicPartition, PartitionState] = {}
     for partition, change in changes.items():
         error = check(term, broker, partition, change)
         if error is not None:
@@ -150,12 +150,11 @@ async def _alter(
         elif is_there_already(state := term.state.states[partition], change):
             outcomes[partition] = state
         else:
-            before[partition] = state.leader_and_isr
-            writes[partition] = StateWrite(leader_and_isr=change.wanted, expected=state.partition_epoch)
-    failed = await write_states(term, writes) if writes else {}
-    for partition in writes.keys() - failed.keys():
+            before[partition], wanted[partition] = state, change.wanted
+    failed = await write_states(term, wanted, before) if wanted else {}
+    for partition in before.keys() - failed.keys():
         outcomes[partition] = term.state.states[partition]
-        term.changes.leadership(partition, before[partition], writes[partition].leader_and_isr)
+        term.changes.leadership(partition, before[partition].leader_and_isr, wanted[partition])
     outcomes.update(dict.fromkeys(failed, ErrorCode.invalid_update_version))
     await refresh(term, failed)
     return outcomes
@@ -163,9 +162,7 @@ async def _alter(
 
 async def refresh(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """Reads states again that someone else wrote, and tells all brokers."""
-    states = await read_states(term.zk, partitions)
-    term.state.states.update(states)
-    term.batch.update_metadata(states)
+    term.batch.update_metadata(await reread(term, partitions))
 
 
 async def on_isr_changes_notified(term: Term) -> None:

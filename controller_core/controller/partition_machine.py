@@ -5,19 +5,21 @@ Which transitions there are is decided in `controller_core.model.transitions`, w
 found, is reported and left as it is; the others proceed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 from controller_core.controller import topic_configs
-from controller_core.controller.partition_states import StateWrite, create_states, read_states, write_states
+from controller_core.controller.groups import in_groups
+from controller_core.controller.liveness import Liveness
+from controller_core.controller.partition_states import create_states, reread, states_of, write_states
 from controller_core.controller.term import Term
 from controller_core.model import leader_selectors
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.model.transitions import PartitionStatus, sort_partitions
-from controller_core.zk.session import BadVersion
 
 
 class Election(Enum):
@@ -61,128 +63,137 @@ async def to_online(
 ) -> NotElectedPartitions:
     """-> OnlinePartition: a first leader for new partitions, another leader by the given selector for the others."""
     legal = _legal(term, partitions, PartitionStatus.ONLINE)
-    new = [partition for partition in legal if term.state.partition_status[partition] is PartitionStatus.NEW]
-    others = [partition for partition in legal if term.state.partition_status[partition] is not PartitionStatus.NEW]
-    not_elected = await _initialize(term, new) | await _elect(term, others, election)
-    for partition, failure in not_elected.items():
-        term.changes.not_elected(partition, failure.reason)
-    _mark(term, [partition for partition in legal if partition not in not_elected], PartitionStatus.ONLINE)
+    status = term.state.partition_status
+    new = [partition for partition in legal if status[partition] is PartitionStatus.NEW]
+    others = [partition for partition in legal if status[partition] is not PartitionStatus.NEW]
+    not_elected: NotElectedPartitions = {}
+
+    async def bring_online(group: Sequence[TopicPartition], step: _Step) -> None:
+        failures = await step(term, group)
+        for partition, failure in failures.items():
+            term.changes.not_elected(partition, failure.reason)
+        _mark(term, [partition for partition in group if partition not in failures], PartitionStatus.ONLINE)
+        not_elected.update(failures)
+
+    await in_groups(term, new, partial(bring_online, step=_initialize))
+    await in_groups(term, others, partial(bring_online, step=partial(_elect, election=election)))
     return not_elected
 
 
-async def _initialize(term: Term, partitions: list[TopicPartition]) -> NotElectedPartitions:
+_Step = Callable[[Term, Sequence[TopicPartition]], Awaitable[NotElectedPartitions]]
+
+
+async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotElectedPartitions:
     """NewPartition -> OnlinePartition: the first live replica leads, all live replicas are the ISR."""
     not_elected: NotElectedPartitions = {}
     chosen: dict[TopicPartition, LeaderAndIsr] = {}
+    live_replicas = Liveness(term.state, term.state.live)
     for partition in partitions:
-        selection = leader_selectors.initial_leader(
-            term.state.assignment(partition).replicas, term.state.live_replicas(partition)
-        )
+        selection = leader_selectors.initial_leader(term.state.assignment(partition).replicas, live_replicas(partition))
         if isinstance(selection, NoLeader):
             not_elected[partition] = NotElected(reason=selection.reason)
         else:
             chosen[partition] = selection.leader_and_isr
     failed = await create_states(term, chosen) if chosen else {}
-    existing = await read_states(term.zk, failed)
-    for partition, error in failed.items():
-        if (state := existing.get(partition)) is None:
-            not_elected[partition] = NotElected(reason=str(error))
-        else:
-            term.state.states[partition] = state
-    for partition in chosen.keys() - not_elected.keys():
+    existing = await reread(term, failed)
+    not_elected |= {p: NotElected(reason=str(error)) for p, error in failed.items() if p not in existing}
+    for partition in chosen:
+        if partition in not_elected:
+            continue
         leader_and_isr = term.state.states[partition].leader_and_isr
         term.changes.leadership(partition, None, leader_and_isr)
         term.batch.leader_and_isr(partition, leader_and_isr.isr, is_new=True)
     return not_elected
 
 
-async def _elect(term: Term, partitions: list[TopicPartition], election: Election) -> NotElectedPartitions:
-    """Elects from the states that ZooKeeper has now; a partition written by someone in between is decided again."""
+async def _elect(term: Term, partitions: Sequence[TopicPartition], *, election: Election) -> NotElectedPartitions:
+    """Elects from the states that this term knows. What cannot be decided from them, and what someone else has written
+    since, is decided from the states that ZooKeeper has, until that succeeds or says why not."""
+    known = await states_of(term, partitions)
+    selections, _ = _select(term, known, _selector(term, election))
+    await _lead(term, known, selections)
     not_elected: NotElectedPartitions = {}
-    remaining = partitions
+    remaining = [partition for partition in partitions if partition not in selections]
     while remaining:
-        before = await read_states(term.zk, remaining)
-        selections = await _select(term, remaining, before, election, not_elected)
-        failed = await write_states(
-            term,
-            {
-                partition: StateWrite(
-                    leader_and_isr=selection.leader_and_isr, expected=before[partition].partition_epoch
-                )
-                for partition, selection in selections.items()
-            },
-        )
-        for partition in selections.keys() - failed.keys():
-            selection = selections[partition]
-            term.changes.leadership(
-                partition, before[partition].leader_and_isr, selection.leader_and_isr, unclean=selection.unclean
-            )
-            term.counts.leader_elected(unclean=selection.unclean)
-            term.batch.leader_and_isr(partition, selection.receivers)
-        remaining = [partition for partition, error in failed.items() if isinstance(error, BadVersion)]
-        lost = {partition: error for partition, error in failed.items() if not isinstance(error, BadVersion)}
-        not_elected.update({partition: NotElected(reason=str(error)) for partition, error in lost.items()})
+        found = await reread(term, remaining)
+        unclean_topics = await _topics_allowing_unclean(term, found) if election is Election.OFFLINE else set()
+        selections, refused = _select(term, found, _selector(term, election, unclean_topics))
+        await _lead(term, found, selections)
+        unreadable = NotElected(reason="it has no readable state in ZooKeeper")
+        not_elected |= dict.fromkeys((p for p in remaining if p not in found), unreadable) | refused
+        remaining = [p for p in found if p not in selections and p not in refused]
     return not_elected
 
 
-async def _select(
-    term: Term,
-    partitions: list[TopicPartition],
-    states: Mapping[TopicPartition, PartitionState],
-    election: Election,
-    not_elected: NotElectedPartitions,
-) -> dict[TopicPartition, Selection]:
-    unclean_topics = await _topics_allowing_unclean(term, states) if election is Election.OFFLINE else set()
+def _select(
+    term: Term, states: Mapping[TopicPartition, PartitionState], select: "_Selector"
+) -> tuple[dict[TopicPartition, Selection], NotElectedPartitions]:
+    """The new leaderships, and why there is none for the others."""
     selections: dict[TopicPartition, Selection] = {}
-    for partition in partitions:
-        state = states.get(partition)
-        if state is None:
-            not_elected[partition] = NotElected(reason="it has no readable state in ZooKeeper")
-        elif state.controller_epoch > term.identity.epoch:
+    refused: NotElectedPartitions = {}
+    for partition, state in states.items():
+        if state.controller_epoch > term.identity.epoch:
             reason = f"its state was written by a later controller, of epoch {state.controller_epoch}"
-            not_elected[partition] = NotElected(reason=reason)
+            refused[partition] = NotElected(reason=reason)
+            continue
+        selection = select(partition, state.leader_and_isr)
+        if isinstance(selection, NoLeader):
+            refused[partition] = NotElected(reason=selection.reason)
         else:
-            term.state.states[partition] = state
-            selection = _selection(term, partition, state.leader_and_isr, election, unclean_topics)
-            if isinstance(selection, NoLeader):
-                not_elected[partition] = NotElected(reason=selection.reason)
-            else:
-                selections[partition] = selection
-    return selections
+            selections[partition] = selection
+    return selections, refused
 
 
-def _selection(
-    term: Term, partition: TopicPartition, current: LeaderAndIsr, election: Election, unclean_topics: set[TopicName]
-) -> Selection | NoLeader:
-    assignment = term.state.assignment(partition)
+async def _lead(
+    term: Term, before: Mapping[TopicPartition, PartitionState], selections: dict[TopicPartition, Selection]
+) -> None:
+    """Writes the new leaderships, and tells of those that were written; the others are taken out of the selections."""
+    decided = {partition: selection.leader_and_isr for partition, selection in selections.items()}
+    for partition in await write_states(term, decided, before):
+        del selections[partition]
+    for partition, selection in selections.items():
+        term.changes.leadership(
+            partition, before[partition].leader_and_isr, selection.leader_and_isr, unclean=selection.unclean
+        )
+        term.counts.leader_elected(unclean=selection.unclean)
+        term.batch.leader_and_isr(partition, selection.receivers)
+
+
+_Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]
+
+
+def _selector(term: Term, election: Election, unclean_topics: Set[TopicName] = frozenset()) -> _Selector:
+    """The selector of an election, with what it has to know of each partition. Good until the next `await`."""
+    state = term.state
+    assignment, shutting_down = state.assignment, state.shutting_down
+    live, reachable = Liveness(state, state.live), Liveness(state, state.live_or_shutting_down)
     match election:
         case Election.OFFLINE | Election.UNCLEAN:
-            return leader_selectors.offline_partition_leader(
-                assignment.replicas,
-                current,
-                term.state.live_replicas(partition),
-                unclean_allowed=election is Election.UNCLEAN or partition.topic in unclean_topics,
+            is_unclean = election is Election.UNCLEAN
+            return lambda p, current: leader_selectors.offline_partition_leader(
+                assignment(p).replicas, current, live(p), unclean_allowed=is_unclean or p.topic in unclean_topics
             )
         case Election.REASSIGNED:
-            return leader_selectors.reassigned_partition_leader(
-                assignment.target, current, term.state.live_replicas(partition)
+            return lambda p, current: leader_selectors.reassigned_partition_leader(
+                assignment(p).target, current, live(p)
             )
         case Election.PREFERRED:
-            return leader_selectors.preferred_replica_leader(
-                assignment.replicas, current, term.state.live_replicas(partition)
+            return lambda p, current: leader_selectors.preferred_replica_leader(
+                assignment(p).replicas, current, live(p)
             )
         case Election.CONTROLLED_SHUTDOWN:
-            return leader_selectors.controlled_shutdown_leader(
-                assignment.replicas, current, term.state.reachable_replicas(partition), term.state.shutting_down
+            return lambda p, current: leader_selectors.controlled_shutdown_leader(
+                assignment(p).replicas, current, reachable(p), shutting_down
             )
 
 
 async def _topics_allowing_unclean(term: Term, states: Mapping[TopicPartition, PartitionState]) -> set[TopicName]:
     """The topics, among those with a partition that has no live in-sync replica, that allow unclean elections."""
+    live_replicas = Liveness(term.state, term.state.live)
     in_question = {
         partition.topic
         for partition, state in states.items()
-        if term.state.live_replicas(partition).isdisjoint(state.leader_and_isr.isr)
+        if live_replicas(partition).isdisjoint(state.leader_and_isr.isr)
     }
     return await topic_configs.allowing_unclean_election(term, in_question)
 
@@ -195,7 +206,9 @@ def _legal(term: Term, partitions: Iterable[TopicPartition], wanted: PartitionSt
 
 
 def _mark(term: Term, partitions: Iterable[TopicPartition], status: PartitionStatus) -> None:
+    statuses, note = term.state.partition_status, term.changes.partition
     for partition in partitions:
-        before = term.state.partition_status.get(partition, PartitionStatus.NON_EXISTENT)
-        term.state.partition_status[partition] = status
-        term.changes.partition(partition, before, status)
+        before = statuses.get(partition, PartitionStatus.NON_EXISTENT)
+        if before is not status:
+            statuses[partition] = status
+            note(partition, before, status)

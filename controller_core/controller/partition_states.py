@@ -5,7 +5,6 @@ race for one partition is reported for that partition; it never aborts the other
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import structlog
 
@@ -19,17 +18,11 @@ from controller_core.zk.session import Create, NodeExists, SetData, TransactionF
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateWrite:
-    """A decided leadership, and the version of the state that it was decided from."""
-
-    leader_and_isr: LeaderAndIsr
-    expected: PartitionEpoch
-
-
 async def read_states(zk: ZkSession, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """The states that ZooKeeper has now; partitions without a state znode, or with an unreadable one, are left out."""
     wanted = list(partitions)
+    if not wanted:
+        return {}
     nodes = await zk.read_many([paths.partition_state(partition) for partition in wanted])
     states: dict[TopicPartition, PartitionState] = {}
     for partition, node in zip(wanted, nodes, strict=True):
@@ -42,25 +35,44 @@ async def read_states(zk: ZkSession, partitions: Iterable[TopicPartition]) -> di
     return states
 
 
+async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """The states as this term knows them, read only where it knows none.
+
+    Nobody else writes states while the term lasts, but former controllers and people may have: a decision made from these
+    is written on the condition of their version, and made anew from what ZooKeeper has where that fails."""
+    wanted = list(partitions)
+    states = {p: state for p in wanted if (state := term.state.states.get(p)) is not None}
+    return states if len(states) == len(wanted) else states | await reread(term, (p for p in wanted if p not in states))
+
+
+async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """The states that ZooKeeper has now, taken into the cluster state."""
+    states = await read_states(term.zk, partitions)
+    term.state.states.update(states)
+    return states
+
+
 async def write_states(
-    term: Term, writes: Mapping[TopicPartition, StateWrite]
+    term: Term, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, TransactionFailed]:
-    """Writes decided leaderships and takes those that were written into the cluster state; returns the others."""
+    """Writes leaderships where the states are still those that they were decided from; returns what was not written.
+
+    Those that were written are in the cluster state afterwards; a failed one is to be read and decided again."""
+    epoch = term.identity.epoch
     outcome = await term.writer.write(
         {
-            partition: [
+            partition: (
                 SetData(
                     path=paths.partition_state(partition),
-                    data=codecs.encode_partition_state(write.leader_and_isr, term.identity.epoch),
-                    version=ZkVersion(write.expected),
-                )
-            ]
-            for partition, write in writes.items()
+                    data=codecs.encode_partition_state(leader_and_isr, epoch),
+                    version=ZkVersion(before[partition].partition_epoch),
+                ),
+            )
+            for partition, leader_and_isr in decided.items()
         }
     )
     for partition in outcome.written:
-        write = writes[partition]
-        _remember(term, partition, write.leader_and_isr, PartitionEpoch(write.expected + 1))
+        _remember(term, partition, decided[partition], PartitionEpoch(before[partition].partition_epoch + 1))
     return outcome.failed
 
 

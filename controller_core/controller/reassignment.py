@@ -11,7 +11,7 @@ Who asks for a reassignment is no matter here: see `controller_core.controller.r
 `controller_core.admin.alter_reassignments`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from controller_core.controller import (
     partition_machine,
@@ -22,15 +22,15 @@ from controller_core.controller import (
     topic_znodes,
 )
 from controller_core.controller.cluster_state import RunningReassignment
+from controller_core.controller.groups import in_groups
 from controller_core.controller.partition_machine import Election
-from controller_core.controller.partition_states import StateWrite, read_states, write_states
+from controller_core.controller.partition_states import reread, states_of, write_states
 from controller_core.controller.reassignment_znode import Targets
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.leader_selectors import raised
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
 from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
-from controller_core.zk.session import BadVersion
 
 
 async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
@@ -60,7 +60,7 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
 
 async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """Steps 2 and 3 for partitions whose RAR is not in sync: all replicas learn of AR, the new ones start."""
-    states = await read_states(term.zk, partitions)
+    states = await states_of(term, partitions)
     waiting = [
         partition
         for partition, state in states.items()
@@ -85,10 +85,9 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
     candidates = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion is None]
     if not candidates:
         return
-    states = await read_states(term.zk, candidates)
+    states = await states_of(term, candidates)
     # 4. wait until replicas in RAR join isr
     in_sync = [p for p in candidates if _is_caught_up(term.state.reassignments[p], states.get(p))]
-    term.state.states.update({partition: states[partition] for partition in in_sync if partition in states})
     # 5. replicas in RAR -> OnlineReplica
     replica_machine.to_online(
         term,
@@ -136,26 +135,23 @@ async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[Top
 
     Returns the states from before of the partitions that were announced."""
     announced: dict[TopicPartition, PartitionState] = {}
-    remaining = list(partitions)
-    while remaining:
-        states = await read_states(term.zk, remaining)
-        failed = await write_states(
-            term,
-            {
-                partition: StateWrite(leader_and_isr=raised(state.leader_and_isr), expected=state.partition_epoch)
-                for partition, state in states.items()
-            },
-        )
-        for partition in states.keys() - failed.keys():
-            announced[partition] = states[partition]
-            assignment = term.state.assignment(partition)
-            term.changes.leadership(
-                partition, states[partition].leader_and_isr, term.state.states[partition].leader_and_isr
-            )
-            existing = [broker for broker in assignment.replicas if broker not in assignment.adding]
-            term.batch.leader_and_isr(partition, existing)
-            term.batch.leader_and_isr(partition, assignment.adding, is_new=True)
-        remaining = [partition for partition, error in failed.items() if isinstance(error, BadVersion)]
+
+    async def announce_group(group: Sequence[TopicPartition]) -> None:
+        states = await states_of(term, group)
+        while states:
+            written = {partition: raised(state.leader_and_isr) for partition, state in states.items()}
+            failed = await write_states(term, written, states)
+            for partition, leadership in written.items():
+                if partition not in failed:
+                    announced[partition] = states[partition]
+                    assignment = term.state.assignment(partition)
+                    term.changes.leadership(partition, states[partition].leader_and_isr, leadership)
+                    existing = [broker for broker in assignment.replicas if broker not in assignment.adding]
+                    term.batch.leader_and_isr(partition, existing)
+                    term.batch.leader_and_isr(partition, assignment.adding, is_new=True)
+            states = await reread(term, failed)
+
+    await in_groups(term, list(partitions), announce_group)
     return announced
 
 

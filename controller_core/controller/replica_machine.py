@@ -5,15 +5,14 @@ replicas know.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
-from controller_core.controller.partition_states import StateWrite, read_states, write_states
+from controller_core.controller.groups import in_groups
+from controller_core.controller.partition_states import reread, states_of, write_states
 from controller_core.controller.term import Term
 from controller_core.model import leader_selectors
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
-from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.model.transitions import ReplicaStatus, sort_replicas
-from controller_core.zk.session import BadVersion
 
 
 def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
@@ -34,14 +33,23 @@ def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
         _mark(term, replica, ReplicaStatus.ONLINE)
 
 
-async def to_offline(term: Term, replicas: Iterable[PartitionReplica]) -> None:
-    """NewReplica, OnlineReplica -> OfflineReplica: it is stopped, and leaves the ISR."""
-    legal = _legal(term, replicas, ReplicaStatus.OFFLINE)
-    for replica in legal:
-        term.batch.stop_replica(replica.topic_partition, replica.broker, delete=False)
-    await leave_isr(term, legal)
-    for replica in legal:
-        _mark(term, replica, ReplicaStatus.OFFLINE)
+async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
+    """NewReplica, OnlineReplica -> OfflineReplica: it is stopped, and leaves the ISR.
+
+    Whoever tells the brokers of the partitions whose ISR does not change by himself, says so."""
+    leaving = by_partition(_legal(term, replicas, ReplicaStatus.OFFLINE))
+
+    async def take_offline(partitions: Sequence[TopicPartition]) -> None:
+        group = {partition: leaving[partition] for partition in partitions}
+        for partition, brokers in group.items():
+            for broker in brokers:
+                term.batch.stop_replica(partition, broker, delete=False)
+        await _leave_isr(term, group, tells_unchanged=tells_unchanged)
+        for partition, brokers in group.items():
+            for broker in brokers:
+                _mark(term, PartitionReplica(partition, broker), ReplicaStatus.OFFLINE)
+
+    await in_groups(term, list(leaving), take_offline)
 
 
 def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
@@ -63,43 +71,44 @@ def not_offline(term: Term, replicas: Iterable[PartitionReplica]) -> list[Partit
     return [replica for replica in replicas if term.state.replica_status.get(replica) is not ReplicaStatus.OFFLINE]
 
 
+def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, set[BrokerId]]:
+    """The brokers of the replicas of each partition: one write serves all that leave it."""
+    brokers: defaultdict[TopicPartition, set[BrokerId]] = defaultdict(set)
+    for partition, broker in replicas:
+        brokers[partition].add(broker)
+    return dict(brokers)
+
+
 async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """Takes replicas out of the ISRs of their partitions with one write each, and tells the replicas that stay.
 
-    An ISR that would be empty stays as it is, without a leader.
-    """
-    leaving: defaultdict[TopicPartition, set[BrokerId]] = defaultdict(set)
-    for replica in replicas:
-        leaving[replica.topic_partition].add(replica.broker)
-    remaining = list(leaving)
-    while remaining:
-        states = await read_states(term.zk, remaining)
-        failed = await write_states(term, _shrunk(term, states, leaving))
-        for partition, state in states.items():
-            _tell_of_shrunk(term, partition, state.leader_and_isr, leaving[partition])
-        remaining = [partition for partition, error in failed.items() if isinstance(error, BadVersion)]
+    An ISR that would be empty stays as it is, without a leader."""
+    leaving = by_partition(replicas)
+
+    async def leave(partitions: Sequence[TopicPartition]) -> None:
+        await _leave_isr(term, {partition: leaving[partition] for partition in partitions}, tells_unchanged=True)
+
+    await in_groups(term, list(leaving), leave)
 
 
-def _shrunk(
-    term: Term, states: Mapping[TopicPartition, PartitionState], leaving: Mapping[TopicPartition, Set[BrokerId]]
-) -> dict[TopicPartition, StateWrite]:
-    writes: dict[TopicPartition, StateWrite] = {}
-    for partition, state in states.items():
-        term.state.states[partition] = state
-        shrunk = leader_selectors.without_replicas(state.leader_and_isr, leaving[partition])
-        if shrunk is not None:
-            writes[partition] = StateWrite(leader_and_isr=shrunk, expected=state.partition_epoch)
-    return writes
-
-
-def _tell_of_shrunk(term: Term, partition: TopicPartition, before: LeaderAndIsr, leaving: Set[BrokerId]) -> None:
-    after = term.state.states[partition].leader_and_isr
-    if after == before:
-        term.batch.update_metadata((partition,))
-        return
-    term.changes.leadership(partition, before, after)
-    staying = [broker for broker in term.state.assignment(partition).replicas if broker not in leaving]
-    term.batch.leader_and_isr(partition, staying)
+async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]], *, tells_unchanged: bool) -> None:
+    """Shrinks the ISRs that this term knows; those that someone else has written since are read and shrunk again."""
+    states = await states_of(term, leaving)
+    while states:
+        shrunk = {
+            partition: leadership
+            for partition, state in states.items()
+            if (leadership := leader_selectors.without_replicas(state.leader_and_isr, leaving[partition])) is not None
+        }
+        failed = await write_states(term, shrunk, states)
+        for partition, leadership in shrunk.items():
+            if partition not in failed:
+                term.changes.leadership(partition, states[partition].leader_and_isr, leadership)
+                staying = [b for b in term.state.assignment(partition).replicas if b not in leaving[partition]]
+                term.batch.leader_and_isr(partition, staying)
+        if tells_unchanged:
+            term.batch.update_metadata([partition for partition in states if partition not in shrunk])
+        states = await reread(term, failed)
 
 
 def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:
@@ -110,9 +119,12 @@ def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStat
 
 
 def _mark(term: Term, replica: PartitionReplica, status: ReplicaStatus) -> None:
-    before = term.state.replica_status.get(replica, ReplicaStatus.NON_EXISTENT)
+    statuses = term.state.replica_status
+    before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)
+    if before is status:
+        return
     term.changes.replica(replica, before, status)
     if status is ReplicaStatus.NON_EXISTENT:
-        term.state.replica_status.pop(replica, None)
+        statuses.pop(replica, None)
     else:
-        term.state.replica_status[replica] = status
+        statuses[replica] = status

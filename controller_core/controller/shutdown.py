@@ -3,10 +3,13 @@
 The broker asks with ControlledShutdown until nothing remains that it leads, and only then stops (KIP-380 for its epoch).
 """
 
+from collections.abc import Sequence
+
 import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.controller import partition_machine, replica_machine
+from controller_core.controller.groups import in_groups
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -47,13 +50,20 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
         and partition in term.state.states
         and not term.state.is_being_deleted(partition.topic)
     ]
-    # 1. each partition whose leader is on shutdown broker -> OnlinePartition
-    await partition_machine.to_online(term, term.state.led_by(replicated, {broker}), Election.CONTROLLED_SHUTDOWN)
-    # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica
-    led = set(term.state.led_by(replicated, {broker}))
-    followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
-    await replica_machine.to_offline(term, replica_machine.not_offline(term, followers))
-    return sorted(led)
+
+    async def hand_over(partitions: Sequence[TopicPartition]) -> None:
+        # 1. each partition whose leader is on shutdown broker -> OnlinePartition
+        leading = term.state.led_by(partitions, {broker})
+        not_elected = await partition_machine.to_online(term, leading, Election.CONTROLLED_SHUTDOWN)
+        elected = set(leading).difference(not_elected)
+        # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica
+        led = set(term.state.led_by(partitions, {broker}))
+        followers = [PartitionReplica(partition, broker) for partition in partitions if partition not in led]
+        await replica_machine.to_offline(term, replica_machine.not_offline(term, followers), tells_unchanged=False)
+        term.batch.update_metadata([p for p in partitions if p not in elected and p not in led])
+
+    await in_groups(term, replicated, hand_over)
+    return sorted(term.state.led_by(replicated, {broker}))
 
 
 def refusal(error_code: ErrorCode) -> ControlledShutdownResponse:

@@ -1,10 +1,14 @@
 """The structured log of every state change: which partition or replica, from what, to what, why, under which epochs.
 
-It is what a person reads after an incident, the counterpart of Kafka's `state-change.log`; one line for each committed
-change, and none for what was only tried.
+It is what a person reads after an incident, the counterpart of Kafka's `state-change.log`: every committed change is in it,
+and nothing that was only tried. What an event changes is gathered and written when the event is done, after the brokers
+were told. Partitions that changed alike share a line, because a broker's death is a hundred thousand changes.
 """
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 import structlog
 
@@ -14,42 +18,36 @@ from controller_core.model.transitions import IllegalTransition, PartitionStatus
 
 log = structlog.get_logger("state_change")
 
+MOST_IN_A_LINE: Final = 100
+"""How many partitions a line names: collectors of logs cut lines that are too long."""
+
+_Alike: TypeAlias = tuple[str, Any, Any, Any]
+"""What the partitions of a line have in common: the kind of change, from what, to what, and one thing more."""
+
 
 @dataclass(slots=True, kw_only=True)
 class StateChangeLog:
-    """Writes the state changes of one term; `cause` is the event that is being handled."""
+    """Gathers the state changes of one term until `write`; `cause` is the event that is being handled."""
 
     controller_epoch: ControllerEpoch
     cause: str = "startup"
+    _gathered: defaultdict[_Alike, list[TopicPartition]] = field(default_factory=lambda: defaultdict(list))
 
     def partition(self, partition: TopicPartition, before: PartitionStatus, after: PartitionStatus) -> None:
         if before is not after:
-            self._write("partition", partition, before.value, after.value)
+            self._gathered["partition", before, after, None].append(partition)
 
     def replica(self, replica: PartitionReplica, before: ReplicaStatus, after: ReplicaStatus) -> None:
         if before is not after:
-            self._write("replica", replica.topic_partition, before.value, after.value, broker=replica.broker)
+            self._gathered["replica", before, after, replica.broker].append(replica.topic_partition)
 
     def leadership(
         self, partition: TopicPartition, before: LeaderAndIsr | None, after: LeaderAndIsr, *, unclean: bool = False
     ) -> None:
-        write = log.warning if unclean else log.info
-        write(
-            "leadership",
-            partition=str(partition),
-            before=_leadership(before),
-            after=_leadership(after),
-            leader_epoch=after.leader_epoch,
-            controller_epoch=self.controller_epoch,
-            cause=self.cause,
-            **({"unclean": True} if unclean else {}),
-        )
+        self._gathered["leadership", before, after, unclean].append(partition)
 
     def assignment(self, partition: TopicPartition, before: ReplicaAssignment | None, after: ReplicaAssignment) -> None:
-        self._write(
-            "assignment", partition, list(before.replicas) if before else None, list(after.replicas),
-            adding=list(after.adding), removing=list(after.removing),
-        )  # fmt: skip
+        self._gathered["assignment", before, after, None].append(partition)
 
     def refused(
         self,
@@ -74,16 +72,36 @@ class StateChangeLog:
             cause=self.cause,
         )
 
-    def _write(self, event: str, partition: TopicPartition, before: object, after: object, **more: object) -> None:
-        log.info(
-            event,
-            partition=str(partition),
-            before=before,
-            after=after,
-            controller_epoch=self.controller_epoch,
-            cause=self.cause,
-            **more,
-        )
+    def write(self) -> None:
+        """Writes what was gathered since the last time."""
+        gathered, self._gathered = self._gathered, defaultdict(list)
+        for alike, partitions in gathered.items():
+            write = log.warning if alike[0] == "leadership" and alike[3] else log.info
+            for start in range(0, len(partitions), MOST_IN_A_LINE):
+                write(
+                    alike[0],
+                    partitions=list(map(str, partitions[start : start + MOST_IN_A_LINE])),
+                    **dict(_described(*alike)),
+                    controller_epoch=self.controller_epoch,
+                    cause=self.cause,
+                )
+
+
+def _described(kind: str, before: Any, after: Any, more: Any) -> Iterator[tuple[str, object]]:
+    """The fields of a line, for what its partitions have in common."""
+    match kind:
+        case "leadership":
+            yield from (("before", _leadership(before)), ("after", _leadership(after)))
+            yield "leader_epoch", after.leader_epoch
+            if more:
+                yield "unclean", True
+        case "assignment":
+            yield from (("before", list(before.replicas) if before else None), ("after", list(after.replicas)))
+            yield from (("adding", list(after.adding)), ("removing", list(after.removing)))
+        case _:
+            yield from (("before", before.value), ("after", after.value))
+            if more is not None:
+                yield "broker", more
 
 
 def _leadership(state: LeaderAndIsr | None) -> str | None:

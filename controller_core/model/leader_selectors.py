@@ -9,7 +9,7 @@ directory of the replica online.
 """
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controller_core.model.ids import (
     INITIAL_LEADER_EPOCH,
@@ -58,21 +58,21 @@ def offline_partition_leader(
     Where no replica of the ISR is live: the first live assigned replica alone, if the topic allows unclean elections.
     Such a leader may miss acknowledged messages; it starts as RECOVERING (KIP-704).
     """
-    receivers = tuple(replica for replica in assigned if replica in live)
-    live_isr = tuple(replica for replica in current.isr if replica in live)
+    receivers = tuple([replica for replica in assigned if replica in live])
+    live_isr = tuple([replica for replica in current.isr if replica in live])
     in_sync = [replica for replica in receivers if replica in live_isr]
     if in_sync:
-        chosen = replace(_elect(current, in_sync[0]), isr=live_isr)
-        return Selection(leader_and_isr=chosen, receivers=receivers)
+        return Selection(leader_and_isr=_elect(current, in_sync[0], live_isr), receivers=receivers)
     if not receivers:
         return NoLeader(reason=f"none of the assigned replicas {list(assigned)} is live")
     if not unclean_allowed:
         return NoLeader(
             reason=f"none of the in-sync replicas {list(current.isr)} is live, and unclean leader election is off"
         )
-    chosen = replace(
-        _elect(current, receivers[0]),
+    chosen = LeaderAndIsr(
+        leader=receivers[0],
         isr=(receivers[0],),
+        leader_epoch=next_epoch(current.leader_epoch),
         leader_recovery_state=LeaderRecoveryState.RECOVERING,
     )
     return Selection(leader_and_isr=chosen, receivers=receivers, unclean=True)
@@ -84,7 +84,7 @@ def reassigned_partition_leader(
     """ReassignedPartitionLeaderSelector: a live reassigned replica of the ISR; the ISR stays as it is."""
     for replica in target:
         if replica in live and replica in current.isr:
-            return Selection(leader_and_isr=_elect(current, replica), receivers=tuple(target))
+            return Selection(leader_and_isr=_elect(current, replica, current.isr), receivers=tuple(target))
     return NoLeader(reason=f"none of the reassigned replicas {list(target)} is live and in sync")
 
 
@@ -96,7 +96,7 @@ def preferred_replica_leader(
         return NoLeader(reason="no replica is assigned")
     preferred = assigned[0]
     if preferred in live and preferred in current.isr:
-        return Selection(leader_and_isr=_elect(current, preferred), receivers=tuple(assigned))
+        return Selection(leader_and_isr=_elect(current, preferred, current.isr), receivers=tuple(assigned))
     state = "not in sync" if preferred in live else "not live"
     return NoLeader(reason=f"the preferred replica {preferred} is {state}")
 
@@ -115,7 +115,7 @@ def controlled_shutdown_leader(
     isr = tuple(replica for replica in current.isr if replica not in shutting_down)
     for replica in receivers:
         if replica in isr:
-            return Selection(leader_and_isr=replace(_elect(current, replica), isr=isr), receivers=receivers)
+            return Selection(leader_and_isr=_elect(current, replica, isr), receivers=receivers)
     return NoLeader(reason=f"no in-sync replica of {list(current.isr)} stays when {sorted(shutting_down)} shut down")
 
 
@@ -125,17 +125,22 @@ def without_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAnd
     An ISR never becomes empty: where all its members leave it stays as it is, without a leader, because they alone have
     every acknowledged message (KAFKA-3096).
     """
-    remaining = tuple(member for member in current.isr if member not in leaving)
+    remaining = tuple([member for member in current.isr if member not in leaving])
     leader = NO_LEADER if current.leader in leaving else current.leader
     if (leader, remaining or current.isr) == (current.leader, current.isr):
         return None
-    return replace(current, leader=leader, isr=remaining or current.isr, leader_epoch=next_epoch(current.leader_epoch))
-
-
-def _elect(current: LeaderAndIsr, leader: BrokerId) -> LeaderAndIsr:
-    return replace(current, leader=leader, leader_epoch=next_epoch(current.leader_epoch))
+    return _elect(current, leader, remaining or current.isr)
 
 
 def raised(current: LeaderAndIsr) -> LeaderAndIsr:
     """The same leadership under the next leader epoch: what replicas need in order to apply a changed assignment."""
-    return replace(current, leader_epoch=next_epoch(current.leader_epoch))
+    return _elect(current, current.leader, current.isr)
+
+
+def _elect(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
+    return LeaderAndIsr(
+        leader=leader,
+        isr=isr,
+        leader_epoch=next_epoch(current.leader_epoch),
+        leader_recovery_state=current.leader_recovery_state,
+    )

@@ -12,7 +12,13 @@ from typing import Final, Generic, TypeVar
 from controller_core.model.ids import PartitionReplica, TopicPartition
 
 
-class PartitionStatus(Enum):
+class _Status(Enum):
+    """Members are looked up by the hundred thousand: by their identity, as there is only one of each."""
+
+    __hash__ = object.__hash__
+
+
+class PartitionStatus(_Status):
     NON_EXISTENT = "NonExistentPartition"
     """Never created, or created and then deleted."""
     NEW = "NewPartition"
@@ -23,7 +29,7 @@ class PartitionStatus(Enum):
     """The leader died after a successful election."""
 
 
-class ReplicaStatus(Enum):
+class ReplicaStatus(_Status):
     NON_EXISTENT = "NonExistentReplica"
     """Never created, or deleted."""
     NEW = "NewReplica"
@@ -91,11 +97,12 @@ def _sort(
     unknown: Status,
     transitions: Mapping[Status, frozenset[Status]],
 ) -> tuple[list[Subject], list[IllegalTransition[Subject, Status]]]:
+    origins = {status for status, following in transitions.items() if wanted in following}
     legal: list[Subject] = []
     illegal: list[IllegalTransition[Subject, Status]] = []
     for subject in subjects:
         status = current.get(subject, unknown)
-        if wanted in transitions[status]:
+        if status in origins:
             legal.append(subject)
         else:
             illegal.append(IllegalTransition(subject=subject, current=status, wanted=wanted))

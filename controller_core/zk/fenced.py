@@ -107,7 +107,6 @@ class FencedWriter:
         is larger than a transaction, before anything is written.
         """
         progress = _Progress(dict(groups))
-        self._limits.require_fitting(groups, [self._fence])
         fruitless_reconnects = 0
         while progress.pending:
             pending_before = len(progress.pending)
@@ -124,14 +123,14 @@ class FencedWriter:
                     ) from error
                 await self._reconnect()
         return WriteOutcome(
-            written=tuple(key for key in groups if key not in progress.failed),
+            written=tuple(key for key in groups if key not in progress.failed) if progress.failed else tuple(groups),
             failed={key: progress.failed[key] for key in groups if key in progress.failed},
         )
 
     async def _send(self, progress: _Progress[K]) -> None:
         """Sends all pending groups, pipelined. Raises `ConnectionLost` after it has noted which are unknown."""
         self._require_session()
-        batches = list(self._limits.pack(progress.pending, [self._fence]))
+        batches = self._limits.pack(progress.pending, [self._fence])
         transactions = [[self._fence, *_ops(progress.pending, batch)] for batch in batches]
         lost: ConnectionLost | None = None
         for batch, result in zip(batches, await self._session.transact_many(transactions), strict=True):

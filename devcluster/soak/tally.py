@@ -59,7 +59,8 @@ def read_controller_logs(paths: Iterable[Path]) -> ControllerRecord:
                 record.unexpected.append(f"{path}: {line[:400]}")
         for entry in _entries(path):
             record.terms += entry.get("event") == "became the controller"
-            record.elections += entry.get("event") == "leadership" and _is_election(entry)
+            if entry.get("event") == "leadership" and _is_election(entry):
+                record.elections += len(entry["partitions"])
     return record
 
 

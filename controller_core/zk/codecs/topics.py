@@ -34,6 +34,7 @@ from controller_core.zk.session import ZkNode
 
 _TOPIC_VERSION: Final = 3
 _STATE_VERSION: Final = 1
+_RECOVERING: Final = f',"leader_recovery_state":{int(LeaderRecoveryState.RECOVERING)}'
 _ORIGINS: Final = "kontroller_origin_replicas"
 _TOPIC_ID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
 
@@ -98,17 +99,16 @@ def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> Par
 
 
 def encode_partition_state(leader_and_isr: LeaderAndIsr, controller_epoch: ControllerEpoch) -> bytes:
-    """What Kafka 3.9 writes; the recovery state stands there only while the leader is recovering."""
-    json: dict[str, object] = {
-        "version": _STATE_VERSION,
-        "leader": leader_and_isr.leader,
-        "leader_epoch": leader_and_isr.leader_epoch,
-        "controller_epoch": controller_epoch,
-        "isr": leader_and_isr.isr,
-    }
-    if leader_and_isr.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
-        json["leader_recovery_state"] = int(leader_and_isr.leader_recovery_state)
-    return orjson.dumps(json)
+    """What Kafka 3.9 writes; the recovery state stands there only while the leader is recovering.
+
+    A broker's death writes tens of thousands of these: one format, and not a writer of any JSON."""
+    isr = ",".join(map(str, leader_and_isr.isr))
+    recovery = leader_and_isr.leader_recovery_state
+    return (
+        f'{{"version":{_STATE_VERSION},"leader":{leader_and_isr.leader},"leader_epoch":{leader_and_isr.leader_epoch},'
+        f'"controller_epoch":{controller_epoch},"isr":[{isr}]'
+        f"{_RECOVERING if recovery is not LeaderRecoveryState.RECOVERED else ''}}}"
+    ).encode()
 
 
 def _require_integers(*values: object) -> None:

@@ -18,13 +18,13 @@ def test_the_logs_tell_of_elections_of_terms_and_of_what_was_not_understood(tmp_
     log = tmp_path / "controller.log"
     log.write_text(
         '{"event":"became the controller","controller_epoch":1}\n'
-        '{"event":"leadership","before":null,"after":"1/[1, 2]"}\n'
-        '{"event":"leadership","before":"1/[1, 2]","after":"1/[1]"}\n'
-        '{"event":"leadership","before":"1/[1]","after":"2/[2]"}\n'
-        '{"event":"leadership","before":"2/[2]","after":"-1/[2]"}\n'
+        '{"event":"leadership","partitions":["orders-0"],"before":null,"after":"1/[1, 2]"}\n'
+        '{"event":"leadership","partitions":["orders-0"],"before":"1/[1, 2]","after":"1/[1]"}\n'
+        '{"event":"leadership","partitions":["orders-0","orders-1"],"before":"1/[1]","after":"2/[2]"}\n'
+        '{"event":"leadership","partitions":["orders-0"],"before":"2/[2]","after":"-1/[2]"}\n'
         '{"event":"unexpected error, resigning","handling":"BrokersChanged()"}\n'
         '{"event":"leaders'
     )
     record = read_controller_logs([log])
-    assert (record.terms, record.elections) == (1, 2)
+    assert (record.terms, record.elections) == (1, 3)
     assert record.unexpected == [f'{log}: {{"event":"unexpected error, resigning","handling":"BrokersChanged()"}}']

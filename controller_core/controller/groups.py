@@ -1,0 +1,55 @@
+"""Work on very many partitions, done a group at a time.
+
+A broker's death concerns half of all partitions. A group of them is decided, written and told to the brokers while the
+next one is being decided: ZooKeeper, the brokers and this process work at the same time, leaders hear early that they
+lead, and between two groups the event loop has time for sockets. The groups are independent of each other, and so is
+what becomes of them.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from controller_core.controller.term import Term
+
+MOST_IN_A_GROUP: Final = 1000
+"""As many as one transaction takes: each partition is one write of its state."""
+GROUPS_AT_ONCE: Final = 4
+"""So many groups may wait for ZooKeeper."""
+
+T = TypeVar("T")
+
+
+async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+    """Does the work for all items; where there is more than one group, the brokers are told after each.
+
+    An error of one group is raised when those that had begun have ended; no further group begins then."""
+    if len(items) <= MOST_IN_A_GROUP:
+        await work(items)
+        return
+    running: set[asyncio.Task[None]] = set()
+    try:
+        for start in range(0, len(items), MOST_IN_A_GROUP):
+            if len(running) == GROUPS_AT_ONCE:
+                running = await _one_of(running)
+                term.send_requests()
+            running.add(asyncio.ensure_future(_done(work, items[start : start + MOST_IN_A_GROUP])))
+        while running:
+            running = await _one_of(running)
+            term.send_requests()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _done(work: Callable[[Sequence[T]], Awaitable[None]], items: Sequence[T]) -> None:
+    await work(items)
+
+
+async def _one_of(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+    """Waits for the first to end, and returns the others; raises what it raised."""
+    done, others = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+    return others
