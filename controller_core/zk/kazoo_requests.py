@@ -1,4 +1,4 @@
-"""ZooKeeper requests that kazoo does not have, and the translation of those that it has.
+"""ZooKeeper requests that kazoo does not have.
 
 `MultiRead` (opcode 22, since ZooKeeper 3.6) reads hundreds of znodes in one request; with one request each, kazoo reads
 about 8,000 a second. `SetWatches` (opcode 101) is what ZooKeeper's own client sends after a reconnect: it arms any number
@@ -10,21 +10,10 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from kazoo.exceptions import EXCEPTIONS, NoNodeError, RolledBackError, RuntimeInconsistency, ZookeeperError
+from kazoo.exceptions import EXCEPTIONS, NoNodeError, ZookeeperError
 from kazoo.protocol import serialization as kazoo
-from kazoo.security import OPEN_ACL_UNSAFE
 
-from controller_core.zk.session import (
-    Check,
-    Create,
-    CreateMode,
-    Delete,
-    SessionId,
-    SetData,
-    WriteOp,
-    ZkNode,
-    ZkVersion,
-)
+from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
 MAX_PATHS: Final = 1000
 MAX_REQUEST_BYTES: Final = 500_000
@@ -37,7 +26,6 @@ _STAT: Final = struct.Struct("!qqqqiiiqiiq")
 _ERROR: Final = -1
 _LAST: Final = _HEADER.pack(-1, 1, -1)
 _NO_WATCH: Final = b"\0"
-_FLAGS: Final = {CreateMode.PERSISTENT: 0, CreateMode.EPHEMERAL: 1, CreateMode.PERSISTENT_SEQUENTIAL: 2}
 
 
 class GetNode:
@@ -131,19 +119,6 @@ class SetWatches:
         return None
 
 
-def transaction(ops: Sequence[WriteOp], chroot: str) -> Any:
-    """kazoo's request for a transaction."""
-    return kazoo.Transaction([_operation(op, chroot) for op in ops])
-
-
-def first_error(results: Sequence[object]) -> tuple[int, ZookeeperError] | None:
-    """The operation that made a transaction fail: those before it were rolled back, those after it not tried."""
-    for index, result in enumerate(results):
-        if isinstance(result, ZookeeperError) and not isinstance(result, RolledBackError | RuntimeInconsistency):
-            return index, result
-    return None
-
-
 def request_sized(paths: Sequence[str]) -> Iterator[slice]:
     """Divides the paths into runs that fit one request."""
     start, size = 0, 0
@@ -160,19 +135,6 @@ def request_sized(paths: Sequence[str]) -> Iterator[slice]:
 def absolute(path: str, chroot: str) -> str:
     """The path as the server knows it."""
     return (chroot if path == "/" else chroot + path) or "/"
-
-
-def _operation(op: WriteOp, chroot: str) -> Any:
-    path = absolute(op.path, chroot)
-    match op:
-        case Create(data=data, mode=mode):
-            return kazoo.Create(path, data, OPEN_ACL_UNSAFE, _FLAGS[mode])
-        case SetData(data=data, version=version):
-            return kazoo.SetData(path, data, version)
-        case Delete(version=version):
-            return kazoo.Delete(path, version)
-        case Check(version=version):
-            return kazoo.CheckVersion(path, version)
 
 
 def _string(text: str) -> bytes:

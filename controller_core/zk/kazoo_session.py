@@ -25,14 +25,14 @@ from controller_core.zk.kazoo_requests import (
     SeenZxid,
     SetWatches,
     absolute,
-    first_error,
     request_sized,
-    transaction,
 )
+from controller_core.zk.kazoo_transaction import FailedAt, Transaction
 from controller_core.zk.session import (
     AccessRefused,
     ConnectionLost,
     Create,
+    CreateMode,
     FailedOp,
     SessionExpired,
     SessionId,
@@ -150,7 +150,7 @@ class KazooSession:
         return result
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
-        answers = await self._answers([transaction(ops, self._chroot) for ops in transactions])
+        answers = await self._answers([Transaction(ops, self._chroot) for ops in transactions])
         return [_outcome(ops, answer) for ops, answer in zip(transactions, answers, strict=True)]
 
     def add_listener(self, listener: SessionListener) -> Callable[[], None]:
@@ -214,10 +214,10 @@ class KazooSession:
     async def _make_chroot(self) -> None:
         names = self._chroot.split("/")
         paths = ["/".join(names[: length + 1]) for length in range(1, len(names))]
-        for answer in await self._answers([transaction([Create(path=path)], "") for path in paths]):
-            error = first_error(answer) if isinstance(answer, list) else (0, answer)
-            if error is not None and not isinstance(error[1], NodeExistsError):
-                raise translated(error[1])
+        for answer in await self._answers([Transaction([Create(path=path)], "") for path in paths]):
+            error = _error(answer)
+            if error is not None and not isinstance(error, NodeExistsError):
+                raise translated(error)
 
     def _set_watches(
         self, zxid: int, paths: Sequence[str], nodes: Sequence[ZkNode | None], watch: Callable[[str], Watch]
@@ -259,11 +259,23 @@ def _outcome(ops: Sequence[WriteOp], answer: Any) -> tuple[str, ...] | ZkError:
     """What `transact_many` returns for one transaction."""
     if isinstance(answer, Exception):
         return translated(answer)
-    failure = first_error(answer)
-    if failure is not None:
-        index, error = failure
-        return refused(error, FailedOp(index=index, op=ops[index]))
-    return tuple(result if isinstance(result, str) else op.path for op, result in zip(ops, answer, strict=True))
+    if answer and isinstance(answer[0], FailedAt):
+        return refused(answer[0].error, FailedOp(index=answer[0].index, op=ops[answer[0].index]))
+    if not answer:
+        return tuple([op.path for op in ops])
+    numbered = iter(answer)
+    return tuple(next(numbered) if _is_sequential(op) else op.path for op in ops)
+
+
+def _is_sequential(op: WriteOp) -> bool:
+    return isinstance(op, Create) and op.mode is CreateMode.PERSISTENT_SEQUENTIAL
+
+
+def _error(answer: Any) -> Exception | None:
+    """Why a transaction of one operation failed, if it did."""
+    if isinstance(answer, Exception):
+        return answer
+    return answer[0].error if answer else None
 
 
 def _fire(watch: Watch, event: WatchedEvent) -> None:

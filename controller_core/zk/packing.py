@@ -31,7 +31,7 @@ class TransactionLimits:
         Raises `ValueError` where a group is larger than a transaction."""
         header_ops, header_bytes = len(header), size_bytes(header)
         batches: list[list[K]] = []
-        ops, size = self.max_ops, self.max_bytes
+        ops, size = self.max_ops + 1, self.max_bytes  # no batch yet: the first group begins one
         for key, group in groups.items():
             group_bytes = size_bytes(group)
             ops += len(group)

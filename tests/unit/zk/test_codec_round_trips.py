@@ -183,3 +183,19 @@ _documents = st.dictionaries(_keys, _values, max_size=8).map(orjson.dumps) | _va
 def test_any_bytes_are_decoded_or_refused_as_malformed(decode: Callable[[bytes], object], data: bytes) -> None:
     with suppress(MalformedZnode):
         assert decode(data) is not None
+
+
+@given(leadership=_leaderships, epoch=_int32.map(ControllerEpoch))
+def test_a_partition_state_is_what_a_writer_of_json_makes_of_its_fields(
+    leadership: LeaderAndIsr, epoch: ControllerEpoch
+) -> None:
+    json: dict[str, object] = {
+        "version": 1,
+        "leader": leadership.leader,
+        "leader_epoch": leadership.leader_epoch,
+        "controller_epoch": epoch,
+        "isr": leadership.isr,
+    }
+    if leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING:
+        json["leader_recovery_state"] = 1
+    assert codecs.encode_partition_state(leadership, epoch) == orjson.dumps(json)

@@ -1,0 +1,130 @@
+"""What is done for very many partitions is done a group at a time, and comes to the same."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from controller_core.controller import groups
+from controller_core.controller.liveness import Liveness
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.model.metadata import LeaderAndIsr
+from controller_core.wire.messages import ErrorCode, LeaderAndIsrRequest
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import SetData, WriteOp
+from tests.unit.controller.harness import Cluster, ids, tp
+
+PARTITIONS = 23
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups that a test's few partitions fill."""
+    monkeypatch.setattr(groups, "MOST_IN_A_GROUP", 3)
+    monkeypatch.setattr(groups, "GROUPS_AT_ONCE", 2)
+
+
+async def populated(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2, 3, 4)
+    await cluster.serve()
+    cluster.create_topic("orders", *([(number + step) % 4 + 1 for step in range(3)] for number in range(PARTITIONS)))
+    await cluster.settle()
+
+
+def expected_without_broker_1(number: int) -> tuple[int, list[int]]:
+    staying = [broker for step in range(3) if (broker := (number + step) % 4 + 1) != 1]
+    return staying[0], staying
+
+
+async def test_a_dead_broker_leads_nothing_and_is_in_no_isr_however_many_groups_that_takes(cluster: Cluster) -> None:
+    await populated(cluster)
+    cluster.kill_broker(1)
+    await cluster.settle()
+    found = [cluster.leadership(tp("orders", number)) for number in range(PARTITIONS)]
+    assert found == [expected_without_broker_1(number) for number in range(PARTITIONS)]
+    for number in range(PARTITIONS):
+        leader = cluster.leader_of(tp("orders", number))
+        assert leader is not None
+        assert leader.id == found[number][0]
+        state = cluster.state(tp("orders", number))
+        assert leader.replicas[tp("orders", number)].leader_epoch == state.leader_and_isr.leader_epoch
+        for broker in (2, 3, 4):
+            told = cluster.broker(broker).metadata.partitions[tp("orders", number)]
+            assert (told.leader, list(told.isr)) == found[number]
+            assert list(told.offline_replicas) == [1] * (1 in told.replicas)
+
+
+async def test_leaders_are_told_of_a_group_before_the_last_one_is_decided(cluster: Cluster) -> None:
+    await populated(cluster)
+    before = {number: len(cluster.broker(number).requests_of(LeaderAndIsrRequest)) for number in (2, 3, 4)}
+    cluster.kill_broker(1)
+    await cluster.settle()
+    assert all(len(cluster.broker(n).requests_of(LeaderAndIsrRequest)) > before[n] + 1 for n in (2, 3, 4))
+
+
+async def test_each_partition_is_written_once_for_a_dead_broker(cluster: Cluster) -> None:
+    await populated(cluster)
+    before = {number: cluster.state(tp("orders", number)) for number in range(PARTITIONS)}
+    cluster.kill_broker(1)
+    await cluster.settle()
+    for number, state in before.items():
+        written = cluster.state(tp("orders", number)).partition_epoch - state.partition_epoch
+        assert written == (1 in state.leader_and_isr.isr)
+
+
+async def test_a_partition_that_someone_else_wrote_is_decided_again_and_the_others_of_its_group_are_written(
+    cluster: Cluster,
+) -> None:
+    await populated(cluster)
+    foreign = tp("orders", 4)
+    state = cluster.state(foreign)
+    wider = LeaderAndIsr(leader=BrokerId(1), isr=ids([1, 3]), leader_epoch=state.leader_and_isr.leader_epoch)
+    data = codecs.encode_partition_state(wider, state.controller_epoch)
+    cluster.write(SetData(path=paths.partition_state(foreign), data=data))
+    cluster.kill_broker(1)
+    await cluster.settle()
+    assert cluster.leadership(foreign) == (3, [3])
+    assert cluster.leadership(tp("orders", 8)) == expected_without_broker_1(8)
+
+
+async def test_a_controlled_shutdown_hands_over_all_groups(cluster: Cluster) -> None:
+    await populated(cluster)
+    response = await cluster.shut_down(1)
+    assert response is not None
+    assert (response.error_code, response.remaining_partitions) == (ErrorCode.none, ())
+    found = [cluster.leadership(tp("orders", number)) for number in range(PARTITIONS)]
+    assert found == [expected_without_broker_1(number) for number in range(PARTITIONS)]
+    assert not any(
+        cluster.broker(1).leads(tp("orders", n)) or cluster.broker(1).follows(tp("orders", n)) for n in range(23)
+    )
+
+
+async def test_a_controller_that_is_fenced_in_the_middle_resigns_and_the_next_term_finishes(cluster: Cluster) -> None:
+    await populated(cluster)
+    states = {paths.partition_state(tp("orders", number)) for number in range(PARTITIONS)}
+    writes = 0
+
+    def fence(ops: Sequence[WriteOp]) -> None:
+        nonlocal writes
+        writes += any(op.path in states for op in ops)
+        if writes == 3:
+            cluster.zk.interventions.clear()
+            cluster.put(paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(ControllerEpoch(7)))
+
+    cluster.zk.interventions.append(fence)
+    cluster.kill_broker(1)
+    await cluster.settle()
+    assert (cluster.active.terms, cluster.active.unexpected_errors) == (2, 0)
+    found = [cluster.leadership(tp("orders", number)) for number in range(PARTITIONS)]
+    assert found == [expected_without_broker_1(number) for number in range(PARTITIONS)]
+
+
+async def test_who_is_alive_is_the_same_for_one_partition_and_for_many(cluster: Cluster) -> None:
+    await populated(cluster)
+    cluster.fail_log_dir(2, tp("orders", 0), tp("orders", 5))
+    cluster.kill_broker(3)
+    await cluster.settle()
+    state = cluster.active.term.state
+    alive = Liveness(state, state.live)
+    for partition in state.all_partitions():
+        assert alive(partition) == state.live_replicas(partition)
+    assert alive(tp("orders", 5)) == set(ids([4]))
