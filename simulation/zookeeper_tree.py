@@ -6,7 +6,7 @@ number of a sequential znode counts the children that were ever made under its p
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from controller_core.zk.session import (
@@ -94,7 +94,7 @@ class ZnodeTree:
                 entry = self._expected(at, path, version)
                 before = entry.node
                 running.undo.append(lambda: setattr(entry, "node", before))
-                entry.node = replace(before, data=data, version=ZkVersion(before.version + 1), mzxid=self.zxid)
+                entry.node = before._replace(data=data, version=ZkVersion(before.version + 1), mzxid=self.zxid)
                 running.changes.append(Change(path=path, children=False, event=WatchEvent.DATA_CHANGED))
                 return path
             case Delete(path=path, version=version):

@@ -4,7 +4,9 @@ Every write is conditional on the version that the decision was made from and fe
 race for one partition is reported for that partition; it never aborts the others (`FencedWriter`).
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import structlog
 
@@ -13,26 +15,42 @@ from controller_core.model.ids import PartitionEpoch, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Create, NodeExists, SetData, TransactionFailed, ZkSession, ZkVersion
+from controller_core.zk.session import Create, NodeExists, SetData, TransactionFailed, ZkNode, ZkSession, ZkVersion
 
 log = structlog.get_logger()
 
+DECODED_AT_ONCE: Final = 5000
+"""States that are decoded before others on the event loop have their turn: about ten milliseconds."""
+
 
 async def read_states(zk: ZkSession, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """The states that ZooKeeper has now; partitions without a state znode, or with an unreadable one, are left out."""
+    """The states that ZooKeeper has now; partitions without a state znode, or with an unreadable one, are left out.
+
+    Other tasks get their turn every few milliseconds, however many partitions there are."""
     wanted = list(partitions)
     if not wanted:
         return {}
-    nodes = await zk.read_many([paths.partition_state(partition) for partition in wanted])
+    nodes = await zk.read_many(paths.partition_states(wanted))
     states: dict[TopicPartition, PartitionState] = {}
-    for partition, node in zip(wanted, nodes, strict=True):
+    for start in range(0, len(wanted), DECODED_AT_ONCE):
+        part = slice(start, start + DECODED_AT_ONCE)
+        _decode(wanted[part], nodes[part], states)
+        if len(wanted) > DECODED_AT_ONCE:
+            await asyncio.sleep(0)
+    return states
+
+
+def _decode(
+    partitions: list[TopicPartition], nodes: list[ZkNode | None], states: dict[TopicPartition, PartitionState]
+) -> None:
+    decode = codecs.decode_partition_state
+    for partition, node in zip(partitions, nodes, strict=True):
         if node is None:
             continue
         try:
-            states[partition] = codecs.decode_partition_state(partition, node)
+            states[partition] = decode(partition, node)
         except MalformedZnode as error:
             log.error("unreadable partition state, left alone", partition=str(partition), error=str(error))
-    return states
 
 
 async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:

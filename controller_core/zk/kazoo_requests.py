@@ -8,12 +8,12 @@ between a read and the arming of its watches.
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kazoo.exceptions import EXCEPTIONS, NoNodeError, ZookeeperError
 from kazoo.protocol import serialization as kazoo
 
-from controller_core.zk.session import SessionId, ZkNode, ZkVersion
+from controller_core.zk.session import ZkNode
 
 MAX_PATHS: Final = 1000
 MAX_REQUEST_BYTES: Final = 500_000
@@ -22,7 +22,10 @@ MAX_REQUEST_BYTES: Final = 500_000
 _INT: Final = struct.Struct("!i")
 _REPLY_HEADER: Final = struct.Struct("!iqi")
 _HEADER: Final = struct.Struct("!iBi")
-_STAT: Final = struct.Struct("!qqqqiiiqiiq")
+_HEADED: Final = struct.Struct("!iBii")
+"""A header and the number that follows it: a length, a count or an error."""
+_STAT: Final = struct.Struct("!qq16xi8xq16x")
+"""What `ZkNode` holds of a stat: czxid, mzxid, version, ephemeral owner."""
 _ERROR: Final = -1
 _LAST: Final = _HEADER.pack(-1, 1, -1)
 _NO_WATCH: Final = b"\0"
@@ -58,30 +61,39 @@ class GetChildren:
         return _read_children(buffer, offset)[0]
 
 
+_Read: TypeAlias = type[GetNode] | type[GetChildren]
+
+
 class MultiRead:
     """Many reads in one request: the values in their order, None where there is no znode, or the error met."""
 
     type = 22
 
-    def __init__(self, reads: Sequence[GetNode | GetChildren]) -> None:
-        self._reads = reads
+    def __init__(self, read: _Read, paths: Sequence[str]) -> None:
+        self._read = read
+        self._paths = paths
 
     def serialize(self) -> bytes:
-        parts = bytearray()
-        for read in self._reads:
-            parts += _HEADER.pack(read.type, 0, -1)
-            parts += read.serialize()
-        return bytes(parts + _LAST)
+        parts: list[bytes] = []
+        for path in self._paths:
+            encoded = path.encode()
+            parts += _HEADED.pack(self._read.type, 0, -1, len(encoded)), encoded, _NO_WATCH
+        return b"".join((*parts, _LAST))
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Any]:
         values: list[Any] = []
-        while True:
-            kind, is_last, _ = _HEADER.unpack_from(buffer, offset)
-            offset += _HEADER.size
-            if is_last:
-                return values
-            value, offset = _READERS[kind](buffer, offset)
-            values.append(value)
+        for _ in self._paths:
+            kind, _, _, number = _HEADED.unpack_from(buffer, offset)
+            if kind == GetNode.type:
+                # As `_read_node`, without a call: there may be hundreds of thousands.
+                start = offset + _HEADED.size
+                end = start + max(0, number)
+                values.append(ZkNode(buffer[start:end], *_STAT.unpack_from(buffer, end)))
+                offset = end + _STAT.size
+            else:
+                value, offset = _READERS[kind](buffer, offset + _HEADER.size)
+                values.append(value)
+        return values
 
 
 class SeenZxid:
@@ -123,13 +135,18 @@ def request_sized(paths: Sequence[str]) -> Iterator[slice]:
     """Divides the paths into runs that fit one request."""
     start, size = 0, 0
     for index, path in enumerate(paths):
-        path_bytes = _HEADER.size + _INT.size + len(path.encode()) + len(_NO_WATCH)
+        path_bytes = _HEADED.size + len(path if path.isascii() else path.encode()) + len(_NO_WATCH)
         if index - start == MAX_PATHS or (index > start and size + path_bytes > MAX_REQUEST_BYTES):
             yield slice(start, index)
             start, size = index, 0
         size += path_bytes
     if paths:
         yield slice(start, len(paths))
+
+
+def absolute_all(paths: Sequence[str], chroot: str) -> Sequence[str]:
+    """The paths as the server knows them."""
+    return [absolute(path, chroot) for path in paths] if chroot else paths
 
 
 def absolute(path: str, chroot: str) -> str:
@@ -151,15 +168,7 @@ def _read_node(buffer: bytes, offset: int) -> tuple[ZkNode, int]:
     (length,) = _INT.unpack_from(buffer, offset)
     start = offset + _INT.size
     end = start + max(length, 0)
-    czxid, mzxid, _, _, version, _, _, owner, _, _, _ = _STAT.unpack_from(buffer, end)
-    node = ZkNode(
-        data=buffer[start:end],
-        version=ZkVersion(version),
-        czxid=czxid,
-        mzxid=mzxid,
-        ephemeral_owner=SessionId(owner),
-    )
-    return node, end + _STAT.size
+    return ZkNode(buffer[start:end], *_STAT.unpack_from(buffer, end)), end + _STAT.size
 
 
 def _read_children(buffer: bytes, offset: int) -> tuple[tuple[str, ...], int]:

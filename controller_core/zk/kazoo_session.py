@@ -9,6 +9,7 @@ for that time is not used, because a write that waits there would be applied lon
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final, Self
 
 import structlog
@@ -25,6 +26,7 @@ from controller_core.zk.kazoo_requests import (
     SeenZxid,
     SetWatches,
     absolute,
+    absolute_all,
     request_sized,
 )
 from controller_core.zk.kazoo_transaction import FailedAt, Transaction
@@ -232,13 +234,13 @@ class KazooSession:
         )
 
     async def _read_all(self, read: type[GetNode] | type[GetChildren], paths: Sequence[str]) -> list[Any]:
-        reads = [read(absolute(path, self._chroot)) for path in paths]
+        paths = absolute_all(paths, self._chroot)
         if self._has_multi_read:
-            answers = await self._answers([MultiRead(reads[part]) for part in request_sized(paths)])
+            answers = await self._answers([MultiRead(read, paths[part]) for part in request_sized(paths)])
             self._has_multi_read = not any(isinstance(answer, UnimplementedError) for answer in answers)
         if not self._has_multi_read:
-            return _values(await self._answers(reads))
-        return _values([value for values in _values(answers) for value in values])
+            return _values(await self._answers([read(path) for path in paths]))
+        return _values(list(chain.from_iterable(_values(answers))))
 
     async def _answers(self, requests: Sequence[Request]) -> list[Any]:
         """The answer to each request, or the exception that kazoo has for it."""

@@ -4,6 +4,7 @@ All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.z
 `/kontroller`, which brokers never look at; and no other module of Kontroller spells one out.
 """
 
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -71,6 +72,11 @@ def partition(topic_partition: TopicPartition) -> str:
 def partition_state(topic_partition: TopicPartition) -> str:
     """The leadership of a partition."""
     return f"{TOPICS}/{topic_partition.topic}/partitions/{topic_partition.partition}/state"
+
+
+def partition_states(topic_partitions: Iterable[TopicPartition]) -> list[str]:
+    """The leaderships of many partitions, by the paths of `partition_state`."""
+    return [f"{TOPICS}/{topic}/partitions/{number}/state" for topic, number in topic_partitions]
 
 
 def delete_topic(name: TopicName) -> str:

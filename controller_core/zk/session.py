@@ -19,7 +19,7 @@ implementation makes a new session by itself after an expiry, and tells `CONNECT
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NewType, Protocol
+from typing import NamedTuple, NewType, Protocol
 
 ZkVersion = NewType("ZkVersion", int)
 """The version of a znode's data: 0 when created, one more with every write."""
@@ -28,14 +28,13 @@ SessionId = NewType("SessionId", int)
 ANY_VERSION = ZkVersion(-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZkNode:
-    """A znode as read: its data and the part of its stat that controllers use."""
+class ZkNode(NamedTuple):
+    """A znode as read: its data and the part of its stat that controllers use. A tuple, because takeovers make so many."""
 
     data: bytes
-    version: ZkVersion
     czxid: int
     mzxid: int
+    version: ZkVersion
     ephemeral_owner: SessionId
     """The session that owns an ephemeral znode, 0 for a persistent one."""
 

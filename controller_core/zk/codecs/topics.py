@@ -1,13 +1,15 @@
 """Topics and the leadership of their partitions: `/brokers/topics/T` and the state znodes below it.
 
 There is one state znode per partition, up to hundreds of thousands, and a takeover reads them all. So
-`decode_partition_state` is written for speed, and looks for what is wrong only after something was.
+`decode_partition_state` is written for speed, and looks for what is wrong only after something was; and what says the same
+is one object, because a cluster has many partitions and few different ISRs and assignments.
 """
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, cast
 from uuid import UUID
 
 import orjson
@@ -36,6 +38,10 @@ _TOPIC_VERSION: Final = 3
 _STATE_VERSION: Final = 1
 _RECOVERING: Final = f',"leader_recovery_state":{int(LeaderRecoveryState.RECOVERING)}'
 _ORIGINS: Final = "kontroller_origin_replicas"
+_RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
+_SHARED: Final = 1 << 14
+"""How many different values are kept to be shared: enough for the orders of three replicas on 25 brokers."""
+_Json: TypeAlias = dict[str, Any]
 _TOPIC_ID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
 
 
@@ -47,18 +53,31 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
     adding = field(path, json, "adding_replicas", dict, {})
     removing = field(path, json, "removing_replicas", dict, {})
     origins = field(path, json, _ORIGINS, dict, {})
+    keys = {_partition_id(path, key): key for key in partitions}
     return TopicAssignment(
         topic_id=decode_topic_id(path, field(path, json, "topic_id", str, None)),
         partitions={
-            _partition_id(path, key): ReplicaAssignment(
-                replicas=_replicas(path, f"partitions.{key}", replicas),
+            number: _at_rest(partitions, adding, removing, origins, key)
+            or ReplicaAssignment(
+                replicas=_replicas(path, f"partitions.{key}", partitions[key]),
                 adding=_replicas(path, f"adding_replicas.{key}", adding.get(key, [])),
                 removing=_replicas(path, f"removing_replicas.{key}", removing.get(key, [])),
                 origin_order=_replicas(path, f"{_ORIGINS}.{key}", origins.get(key, [])),
             )
-            for key, replicas in sorted(partitions.items(), key=lambda item: (len(item[0]), item[0]))
+            for number, key in sorted(keys.items())
         },
     )
+
+
+def _at_rest(partitions: _Json, adding: _Json, removing: _Json, origins: _Json, key: str) -> ReplicaAssignment | None:
+    """The assignment of a partition that is not being reassigned; None where it is, or makes no sense."""
+    replicas = partitions[key]
+    if key in adding or key in removing or key in origins or type(replicas) is not list:
+        return None
+    try:
+        return _shared_assignment(*replicas)
+    except (TypeError, ValueError):
+        return None
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:
@@ -83,16 +102,18 @@ def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> Par
     """Raises `MalformedZnode`."""
     try:
         json = orjson.loads(node.data)
-        leader, isr = json["leader"], json["isr"]
-        leader_epoch, controller_epoch = json["leader_epoch"], json["controller_epoch"]
-        recovery = LeaderRecoveryState(json.get("leader_recovery_state", 0))
-        _require_integers(leader, leader_epoch, controller_epoch, *isr)
+        leader, leader_epoch, controller_epoch = json["leader"], json["leader_epoch"], json["controller_epoch"]
+        _require_integers(leader, leader_epoch, controller_epoch)
+        leader_and_isr = LeaderAndIsr(
+            leader=leader,
+            isr=_shared_brokers(*json["isr"]),
+            leader_epoch=leader_epoch,
+            leader_recovery_state=_RECOVERY_STATES[json.get("leader_recovery_state", 0)],
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _state_error(paths.partition_state(topic_partition), node.data) from error
     return PartitionState(
-        leader_and_isr=LeaderAndIsr(
-            leader=leader, isr=tuple(isr), leader_epoch=leader_epoch, leader_recovery_state=recovery
-        ),
+        leader_and_isr=leader_and_isr,
         controller_epoch=controller_epoch,
         partition_epoch=PartitionEpoch(node.version),
     )
@@ -115,6 +136,22 @@ def _require_integers(*values: object) -> None:
     for value in values:
         if type(value) is not int:
             raise TypeError
+
+
+@lru_cache(maxsize=_SHARED, typed=True)
+def _shared_brokers(*brokers: object) -> tuple[BrokerId, ...]:
+    """The brokers as one tuple for all partitions that have the same. Raises `TypeError` where one is no whole number."""
+    _require_integers(*brokers)
+    return cast("tuple[BrokerId, ...]", brokers)
+
+
+@lru_cache(maxsize=_SHARED, typed=True)
+def _shared_assignment(*replicas: object) -> ReplicaAssignment:
+    """An assignment at rest, one for all partitions that have the same. Raises `TypeError` and `ValueError`."""
+    brokers = _shared_brokers(*replicas)
+    if len(set(brokers)) != len(brokers):
+        raise ValueError
+    return ReplicaAssignment(replicas=brokers)
 
 
 def _state_error(path: str, data: bytes) -> MalformedZnode:
@@ -145,9 +182,15 @@ def decode_topic_id(path: str, text: str | None) -> TopicId | None:
 
 
 def _partition_id(path: str, key: str) -> PartitionId:
-    if not (key.isascii() and key.isdecimal()):
+    number = _number(key)
+    if number is None:
         raise MalformedZnode(path, f'"partitions" must have partition numbers as its keys, found {key!r}')
-    return PartitionId(int(key))
+    return number
+
+
+@lru_cache(maxsize=_SHARED)
+def _number(key: str) -> PartitionId | None:
+    return PartitionId(int(key)) if key.isascii() and key.isdecimal() else None
 
 
 def _replicas(path: str, name: str, value: Any) -> tuple[BrokerId, ...]:
