@@ -8,6 +8,7 @@ when the term ends. Lookups that would otherwise walk all partitions have an ind
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from controller_core.controller.replica_statuses import ReplicaStatuses
@@ -26,6 +27,8 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
+
+_NONE: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType({})
 
 NO_CONFIG_CHANGE: Final = -1
 """Before the first of all configuration notifications, whose number is 0."""
@@ -171,10 +174,25 @@ class ClusterState:
 
     # Topics and partitions
 
-    def add_topic(self, name: TopicName, topic_id: TopicId | None, czxid: int) -> None:
-        self.topics[name] = Topic(topic_id=topic_id, czxid=czxid)
+    def add_topic(
+        self,
+        name: TopicName,
+        topic_id: TopicId | None,
+        czxid: int,
+        partitions: Mapping[PartitionId, ReplicaAssignment] = _NONE,
+    ) -> None:
+        """A topic that is not known yet, with its assignments."""
+        known = {number: TopicPartition(name, number) for number in partitions}
+        self.topics[name] = Topic(topic_id=topic_id, czxid=czxid, partitions=dict(partitions), known=known)
         if topic_id is not None:
             self._names[topic_id] = name
+        partitions_on = self._partitions_on
+        for topic_partition, assignment in zip(known.values(), partitions.values(), strict=True):
+            for broker in assignment.replicas:
+                partitions_on[broker][topic_partition] = None
+        if self.changes.is_open:
+            for topic_partition, assignment in zip(known.values(), partitions.values(), strict=True):
+                self.changes.note(Kind.ASSIGNMENT, topic_partition, None, assignment)
 
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
         """Forgets a topic with everything about its partitions; returns what they were."""

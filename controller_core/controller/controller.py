@@ -192,7 +192,7 @@ class Controller:
         term.history.begin_event(event, queued.since_ms)
         try:
             await operation(term)
-            term.send_requests()
+            await term.send_remaining_requests()
             self._requests.settle(term)
             await term.history.end_event()
         except (Fenced, SessionExpired) as error:

@@ -45,6 +45,7 @@ from controller_core.controller.events import (
 )
 from controller_core.controller.term import Term
 from controller_core.model.ids import PartitionId, TopicPartition
+from controller_core.wire.answers import is_all_well
 from controller_core.wire.messages import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
@@ -112,7 +113,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
         )
     match answered.response:
         case LeaderAndIsrResponse() as applied:
-            for topic in applied.topics:
+            for topic in () if is_all_well(applied) else applied.topics:
                 for partition in topic.partition_errors:
                     _report(answered, str(topic.topic_id), partition.partition_index, partition.error_code)
             await log_dirs.on_leader_and_isr_answered(term, answered, applied)

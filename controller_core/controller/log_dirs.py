@@ -16,6 +16,7 @@ from controller_core.controller.events import BrokerAnswered, LogDirsFailed
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.transitions import PartitionStatus
+from controller_core.wire.answers import is_all_well
 from controller_core.wire.messages import LeaderAndIsrResponse
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -59,6 +60,8 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
     if broker is None or broker.epoch != answered.broker_epoch:
         return
     known = term.state.failed_replicas.get(broker.id, frozenset())
+    if not known and is_all_well(response):
+        return
     failed: list[TopicPartition] = []
     repaired: list[TopicPartition] = []
     for partition, error_code in _answers(term, broker.id, response):

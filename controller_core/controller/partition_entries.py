@@ -5,7 +5,7 @@ Made for one batch of requests and dropped with it; the state does not change me
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
@@ -36,30 +36,42 @@ class PartitionEntries:
         self._metadata_ends = _Written(self._metadata_end)
         self._leaving = {name for name, deletion in state.deletions.items() if deletion.started}
 
-    def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> tuple[list[bytes], set[BrokerId]]:
-        """The topics of LeaderAndIsr for partitions, by whether they are new, and the leaders that they name.
+    def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
+        """The topics of LeaderAndIsr for partitions, by whether they are new, one after the other.
 
         Partitions that are gone since, or have no leadership yet, are left out."""
-        by_topic: defaultdict[TopicName, list[bytes]] = defaultdict(list)
-        states, leaders = self._state.states, set()
-        for partition, is_new in partitions.items():
-            if entry := self._new[partition] if is_new else self._known[partition]:
-                by_topic[partition.topic].append(entry)
-                leaders.add(states[partition].leader_and_isr.leader)
-        ids = self._state.topics
-        return [entries.topic(name, ids[name].topic_id, written) for name, written in by_topic.items()], leaders
+        has_new = any(partitions.values())
+        known, new, topics = self._known, self._new, self._state.topics
+        for name, listed in _by_topic(partitions).items():
+            if has_new:
+                written = [new[partition] if partitions[partition] else known[partition] for partition in listed]
+            else:
+                written = [known[partition] for partition in listed]
+            if told := list(filter(None, written)):
+                yield entries.topic(name, topics[name].topic_id, told)
 
-    def update_metadata(self, partitions: Iterable[TopicPartition]) -> list[bytes]:
-        """The topics of UpdateMetadata for partitions; those that are gone or on their way out are left out."""
-        by_topic: defaultdict[tuple[TopicName, TopicId | None], list[bytes]] = defaultdict(list)
-        ids = {name: (name, topic.topic_id) for name, topic in self._state.topics.items()}
-        for partition in partitions:
-            if partition in self._deleted:
-                key = partition.topic, self._deleted[partition]
-                by_topic[key].append(entries.deleted_partition(partition.partition))
-            elif partition.topic not in self._leaving and (start := self._starts[partition]):
-                by_topic[ids[partition.topic]].append(start + self._offline(partition))
-        return [entries.topic(name, topic_id, written) for (name, topic_id), written in by_topic.items()]
+    def leaders(self, partitions: Iterable[TopicPartition]) -> set[BrokerId]:
+        """The leaders of those of the partitions that LeaderAndIsr tells of."""
+        states = self._state.states
+        return {states[partition].leader_and_isr.leader for partition in partitions if self._starts[partition]}
+
+    def update_metadata(self, partitions: Iterable[TopicPartition]) -> Iterator[bytes]:
+        """The topics of UpdateMetadata for partitions, one after the other.
+
+        Those that are gone or on their way out are left out; those to be forgotten may be of a former topic of the name."""
+        starts, offline = self._starts, self._offline
+        for name, listed in _by_topic(partitions).items():
+            by_id: defaultdict[TopicId | None, list[bytes]] = defaultdict(list)
+            if self._deleted and (gone := self._deleted.keys() & listed):
+                for partition in gone:
+                    by_id[self._deleted[partition]].append(entries.deleted_partition(partition.partition))
+                listed = [partition for partition in listed if partition not in gone]
+            if name not in self._leaving and (told := [p for p in listed if starts[p]]):
+                by_id[self._state.topics[name].topic_id] += [
+                    starts[partition] + offline(partition) for partition in told
+                ]
+            for topic_id, written in by_id.items():
+                yield entries.topic(name, topic_id, written)
 
     def _start(self, partition: TopicPartition) -> bytes:
         state = self._state.states.get(partition)
@@ -95,6 +107,13 @@ class PartitionEntries:
 
     def _metadata_end(self, replicas: tuple[BrokerId, ...]) -> bytes:
         return entries.update_metadata_end(tuple(broker for broker in replicas if broker not in self._state.brokers))
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, list[TopicPartition]]:
+    by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
+    for partition in partitions:
+        by_topic[partition[0]].append(partition)
+    return by_topic
 
 
 class _Written(dict[K, bytes]):

@@ -27,9 +27,9 @@ from controller_core.controller.partition_machine import Election
 from controller_core.controller.partition_states import reread, states_of, write_states
 from controller_core.controller.reassignment_znode import Targets
 from controller_core.controller.term import Term
-from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.leader_selectors import raised
-from controller_core.model.metadata import PartitionState, ReplicaAssignment
+from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
 
 
@@ -124,10 +124,11 @@ async def resume(term: Term, started: Collection[BrokerId] | None = None) -> Non
     await advance(term, outstanding)
 
 
-def note_running(term: Term, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-    """Remembers a reassignment that a topic's znode says is running."""
-    if assignment.is_being_reassigned:
-        term.state.reassignments[partition] = RunningReassignment(full=assignment)
+def note_running(term: Term, topic: TopicName, content: TopicAssignment) -> None:
+    """Remembers the reassignments that a topic's znode says are running."""
+    for number, assignment in content.partitions.items():
+        if assignment.adding or assignment.removing:
+            term.state.reassignments[TopicPartition(topic, number)] = RunningReassignment(full=assignment)
 
 
 async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:

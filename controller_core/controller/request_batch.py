@@ -7,54 +7,24 @@ UpdateMetadata alone: every one carries all live brokers, and among them the con
 others without ever being registered as one.
 """
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
+from controller_core.controller.broker_requests import (
+    SECURITY_PROTOCOL_IDS,
+    BrokerRequests,
+    ControllerIdentity,
+    ForBroker,
+    Partitions,
+    Told,
+)
 from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.partition_entries import PartitionEntries
-from controller_core.model.ids import (
-    EPOCH_DURING_DELETE,
-    NO_EPOCH,
-    BrokerEpoch,
-    BrokerId,
-    ControllerEpoch,
-    LeaderEpoch,
-    TopicId,
-    TopicName,
-    TopicPartition,
-)
-from controller_core.model.metadata import Endpoint
-from controller_core.wire import entries
-from controller_core.wire.messages import (
-    ControlRequest,
-    LeaderAndIsrLiveLeader,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
+from controller_core.model.ids import BrokerId, TopicId, TopicPartition
+from controller_core.wire.messages import ControlRequest
 
-SECURITY_PROTOCOL_IDS: Mapping[str, int] = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-
-REQUEST_BYTES: Final = 32 << 20
-"""How large the topics of one request become, before another is made of the rest: a broker reads it into memory whole, and
-takes no more than its `socket.request.max.bytes` (100 MiB unless configured)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerIdentity:
-    """Who the controller is to the brokers during one term, and where they reach it."""
-
-    id: BrokerId
-    epoch: ControllerEpoch
-    endpoint: Endpoint
+__all__ = ["SECURITY_PROTOCOL_IDS", "ControllerIdentity", "RequestBatch", "RequestSink"]
 
 
 class RequestSink(Protocol):
@@ -63,29 +33,14 @@ class RequestSink(Protocol):
     def send(self, broker: BrokerId, request: ControlRequest) -> None: ...
 
 
-Partitions = dict[TopicPartition, None]
-"""A set that keeps its order, and is copied and merged as fast as one."""
-
-
-@dataclass(slots=True)
-class _ForBroker:
-    leader_and_isr: dict[TopicPartition, bool] = field(default_factory=dict)
-    """Partition -> whether the replica is new."""
-    metadata: Partitions | None = None
-    """What the broker is told beside what all are told."""
-    stop: dict[TopicPartition, bool] = field(default_factory=dict)
-    """Partition -> whether the replica is deleted."""
-    strays: set[TopicPartition] = field(default_factory=set)
-    """Those to stop whose log may be of a topic that had the same name: the present leader epoch says nothing of them."""
-
-
 class RequestBatch:
     """Gathers requests during an event; `flush` sends them."""
 
     def __init__(self, state: ClusterState, identity: ControllerIdentity) -> None:
         self._state = state
         self._identity = identity
-        self._brokers: defaultdict[BrokerId, _ForBroker] = defaultdict(_ForBroker)
+        self._brokers: defaultdict[BrokerId, ForBroker] = defaultdict(ForBroker)
+        """What each broker is told; in UpdateMetadata, beside what all are told."""
         self._metadata_of_all: Partitions = {}
         """What each of `_told_all` is told: the same partitions, and so the same bytes."""
         self._told_all: frozenset[BrokerId] = frozenset()
@@ -138,7 +93,10 @@ class RequestBatch:
 
     def _add_metadata(self, broker: BrokerId, partitions: Partitions) -> None:
         requests = self._brokers[broker]
-        requests.metadata = partitions if requests.metadata is None else requests.metadata | partitions
+        if requests.metadata is None:
+            requests.metadata = partitions.copy()
+        else:
+            requests.metadata.update(partitions)
 
     def forget_metadata(
         self,
@@ -165,157 +123,31 @@ class RequestBatch:
 
     def flush(self, sink: RequestSink) -> None:
         """Builds the requests from the present state, hands them on, and starts afresh."""
-        if not self._brokers and not self._told_all:
-            return
-        built = PartitionEntries(self._state, self._deleted)
-        metadata = _Shared(lambda partitions: self._metadata_requests(built, partitions))
-        live_brokers = tuple(self._live_brokers())
-        for broker in {**dict.fromkeys(self._told_all), **dict.fromkeys(self._brokers)}:
-            registered = self._state.brokers.get(broker)
-            if registered is not None:
-                requests = self._brokers[broker]
-                for leader_and_isr in self._leader_and_isr_requests(registered.epoch, built, requests.leader_and_isr):
-                    sink.send(broker, leader_and_isr)
-                told = self._metadata_of(broker, requests)
-                for topics in () if told is None else metadata.of(told):
-                    sink.send(broker, self._update_metadata(registered.epoch, topics, live_brokers))
-                if requests.stop:
-                    sink.send(broker, self._stop_replica(registered.epoch, requests))
-        self.discard()
+        for told in self._requests():
+            if told is not None:
+                sink.send(*told)
+
+    async def flush_gently(self, sink: RequestSink) -> None:
+        """As `flush`, and whoever else is on the event loop has a turn every few milliseconds.
+
+        Only where nobody changes the state meanwhile: at the end of an event, before the next one begins."""
+        for told in self._requests():
+            if told is None:
+                await asyncio.sleep(0)
+            else:
+                sink.send(*told)
 
     def discard(self) -> None:
         """Drops what was gathered: whoever is no longer the controller must not tell anybody anything."""
-        self._brokers.clear()
+        self._brokers = defaultdict(ForBroker)
         self._metadata_of_all, self._told_all = {}, frozenset()
         self._deleted = {}
 
-    # LeaderAndIsr
-
-    def _leader_and_isr_requests(
-        self, epoch: BrokerEpoch, built: PartitionEntries, partitions: Mapping[TopicPartition, bool]
-    ) -> Iterable[LeaderAndIsrRequest]:
-        topics, leaders = built.leader_and_isr(partitions)
-        for part in _request_sized(topics):
-            yield LeaderAndIsrRequest(
-                controller_id=self._identity.id,
-                controller_epoch=self._identity.epoch,
-                broker_epoch=epoch,
-                topic_states=entries.encoded_topics(LeaderAndIsrTopicState, part),
-                live_leaders=self._live_leaders(leaders),
-            )
-
-    def _live_leaders(self, leaders: Iterable[BrokerId]) -> tuple[LeaderAndIsrLiveLeader, ...]:
-        listener = self._identity.endpoint.listener
-        return tuple(
-            LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
-            for leader in sorted(leaders)
-            if (broker := self._state.brokers.get(leader)) and (endpoint := broker.endpoint(listener))
-        )
-
-    # UpdateMetadata
-
-    def _metadata_of(self, broker: BrokerId, requests: _ForBroker) -> Partitions | None:
-        if broker not in self._told_all:
-            return requests.metadata
-        return self._metadata_of_all if not requests.metadata else self._metadata_of_all | requests.metadata
-
-    def _metadata_requests(
-        self, built: PartitionEntries, partitions: Partitions
-    ) -> list[tuple[UpdateMetadataTopicState, ...]]:
-        """The topics of one request or several; of one without topics where there is nothing but the list of brokers."""
-        parts = list(_request_sized(built.update_metadata(partitions))) or [[]]
-        return [entries.encoded_topics(UpdateMetadataTopicState, part) for part in parts]
-
-    def _update_metadata(
-        self,
-        epoch: BrokerEpoch,
-        topics: tuple[UpdateMetadataTopicState, ...],
-        live_brokers: tuple[UpdateMetadataBroker, ...],
-    ) -> UpdateMetadataRequest:
-        return UpdateMetadataRequest(
-            controller_id=self._identity.id,
-            controller_epoch=self._identity.epoch,
-            broker_epoch=epoch,
-            topic_states=topics,
-            live_brokers=live_brokers,
-        )
-
-    def _live_brokers(self) -> Iterable[UpdateMetadataBroker]:
-        for broker in self._state.brokers.values():
-            endpoints = tuple(_endpoint(endpoint) for endpoint in broker.endpoints)
-            yield UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
-        yield UpdateMetadataBroker(
-            id=self._identity.id,
-            endpoints=(_endpoint(self._identity.endpoint),),
-            rack=self._state.rack_of_controller(),
-        )
-
-    # StopReplica
-
-    def _stop_replica(self, epoch: BrokerEpoch, requests: _ForBroker) -> StopReplicaRequest:
-        return StopReplicaRequest(
-            controller_id=self._identity.id,
-            controller_epoch=self._identity.epoch,
-            broker_epoch=epoch,
-            topic_states=self._stop_topics(requests),
-        )
-
-    def _stop_topics(self, requests: _ForBroker) -> tuple[StopReplicaTopicState, ...]:
-        by_topic: defaultdict[TopicName, list[StopReplicaPartitionState]] = defaultdict(list)
-        for partition, delete in requests.stop.items():
-            by_topic[partition.topic].append(
-                StopReplicaPartitionState(
-                    partition_index=partition.partition,
-                    leader_epoch=NO_EPOCH if partition in requests.strays else self._stop_epoch(partition),
-                    delete_partition=delete,
-                )
-            )
-        return tuple(
-            StopReplicaTopicState(topic_name=topic, partition_states=tuple(entries))
-            for topic, entries in by_topic.items()
-        )
-
-    def _stop_epoch(self, partition: TopicPartition) -> LeaderEpoch:
-        """The fence of KIP-570: a delayed StopReplica must not stop a replica that was added again since."""
-        if partition.topic in self._state.deletions:
-            return EPOCH_DURING_DELETE
-        state = self._state.states.get(partition)
-        return state.leader_and_isr.leader_epoch if state else NO_EPOCH
-
-
-class _Shared:
-    """What was made of partitions, made once for all who are told the same ones."""
-
-    def __init__(self, make: Callable[[Partitions], list[tuple[UpdateMetadataTopicState, ...]]]) -> None:
-        self._make = make
-        self._made: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
-
-    def of(self, partitions: Partitions) -> list[tuple[UpdateMetadataTopicState, ...]]:
-        for known, made in self._made:
-            if known is partitions or known == partitions:
-                return made
-        self._made.append((partitions, self._make(partitions)))
-        return self._made[-1][1]
-
-
-def _request_sized(topics: Iterable[bytes]) -> Iterable[list[bytes]]:
-    """Divides topics into runs that fit one request."""
-    part: list[bytes] = []
-    size = 0
-    for topic in topics:
-        if part and size + len(topic) > REQUEST_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(topic)
-        size += len(topic)
-    if part:
-        yield part
-
-
-def _endpoint(endpoint: Endpoint) -> UpdateMetadataEndpoint:
-    return UpdateMetadataEndpoint(
-        port=endpoint.port,
-        host=endpoint.host,
-        listener=endpoint.listener,
-        security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol],
-    )
+    def _requests(self) -> Iterator[Told | None]:
+        """Takes what was gathered and builds the requests."""
+        gathered, of_all, deleted = self._brokers, self._metadata_of_all, self._deleted
+        for broker in self._told_all:
+            requests = gathered[broker]
+            requests.metadata = {**of_all, **requests.metadata} if requests.metadata else of_all
+        self.discard()
+        return BrokerRequests(self._state, self._identity, deleted).build(gathered) if gathered else iter(())

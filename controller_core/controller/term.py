@@ -112,3 +112,7 @@ class Term:
     def send_requests(self) -> None:
         """Sends what the operation has gathered so far, before it goes on; the rest is sent at the event's end."""
         self.batch.flush(self.channels)
+
+    async def send_remaining_requests(self) -> None:
+        """Sends what is left when an operation is done: the state does not change before the next event."""
+        await self.batch.flush_gently(self.channels)

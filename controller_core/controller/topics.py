@@ -157,26 +157,27 @@ async def load_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName
     znodes = await read_topics(term, topics, watched=True)
     contents = await _make_sound(term, znodes)
     for name, content in contents.items():
-        term.state.add_topic(name, content.topic_id, znodes[name].czxid)
-        for partition, assignment in content.partitions.items():
-            term.state.set_assignment(TopicPartition(name, partition), assignment)
-            reassignment.note_running(term, TopicPartition(name, partition), assignment)
+        term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions)
+        reassignment.note_running(term, name, content)
     await recorded_configs.load_of_topics(term, contents)
     return {name: znodes[name] for name in contents}
 
 
 async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicAssignment]:
     """The contents of the topics after what must be mended in them was written back."""
+    has_phantom = any(_names(term.identity.id, znode.content) for znode in znodes.values())
     replicas = Counter(
         broker
-        for topic in term.state.topics.values()
+        for topic in (term.state.topics.values() if has_phantom else ())
         for assignment in topic.partitions.values()
         for broker in assignment.replicas
-    ) if any(_names(term.identity.id, znode.content) for znode in znodes.values()) else Counter()  # fmt: skip
+    )
 
     def sound(name: TopicName, content: TopicAssignment) -> TopicAssignment:
         topic_id = known_id(term, name) or content.topic_id or term.clock.new_topic_id()
-        partitions = without_phantom(content.partitions, term.identity.id, term.state.live, replicas)
+        partitions = content.partitions
+        if _names(term.identity.id, content):
+            partitions = without_phantom(partitions, term.identity.id, term.state.live, replicas)
         if topic_id == content.topic_id and partitions == content.partitions:
             return content
         if partitions != content.partitions:

@@ -9,9 +9,9 @@ The bytes are those of kio's writer; a property test holds the two together.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Generic, TypeVar, cast, overload
+from typing import Final, TypeVar, cast
 
 from controller_core.model.ids import (
     LEADER_DURING_DELETE,
@@ -24,6 +24,7 @@ from controller_core.model.metadata import PartitionState
 from controller_core.wire.decoding import decode_array
 from controller_core.wire.messages.leader_and_isr import LeaderAndIsrTopicState
 from controller_core.wire.messages.update_metadata import UpdateMetadataTopicState
+from controller_core.wire.undecoded import Undecoded
 
 NO_TAGGED_FIELDS: Final = b"\0"
 _START: Final = struct.Struct(">4i")
@@ -33,42 +34,21 @@ _END_OF_LEADER_AND_ISR: Final = struct.Struct(">?bB")
 T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState)
 
 
-class EncodedTopics(Generic[T]):
+class EncodedTopics(Undecoded[T]):
     """An array of topics as it lies on the wire, that may be read as the tuple it stands for."""
 
-    __slots__ = ("_decoded", "_kind", "content")
+    __slots__ = ("_kind", "content")
 
     def __init__(self, kind: type[T], topics: Sequence[bytes]) -> None:
+        super().__init__()
         self._kind: type[T] = kind
-        self._decoded: tuple[T, ...] | None = None
         self.content = b"".join((unsigned_varint(len(topics) + 1), *topics))
-
-    def __len__(self) -> int:
-        return len(self._topics())
-
-    def __iter__(self) -> Iterator[T]:
-        return iter(self._topics())
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        return self._topics()[index]
-
-    def __eq__(self, other: object) -> bool:
-        return self._topics() == (other._topics() if isinstance(other, EncodedTopics) else other)
-
-    def __hash__(self) -> int:
-        return hash(self._topics())
 
     def __repr__(self) -> str:
         return f"EncodedTopics({len(self.content)} bytes)"
 
-    def _topics(self) -> tuple[T, ...]:
-        if self._decoded is None:
-            self._decoded = decode_array(self._kind, self.content)
-        return self._decoded
+    def decode(self) -> tuple[T, ...]:
+        return decode_array(self._kind, self.content)
 
 
 def encoded_topics(kind: type[T], topics: Sequence[bytes]) -> tuple[T, ...]:

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.model.metadata import Broker
+from controller_core.wire.answers import decode_control_response
 from controller_core.wire.decoding import Undecodable
 from controller_core.wire.encoding import control_request_pieces
 from controller_core.wire.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameCut,
     FrameError,
-    decode_response,
     read_correlation_id,
     read_frame,
 )
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, UnreadableAnswer
-from controller_core.wire.messages import RESPONSE_TYPES, ControlRequest, ControlResponse
+from controller_core.wire.messages import ControlRequest, ControlResponse
 
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
@@ -217,4 +217,4 @@ def _read_response(request: ControlRequest, content: bytes, correlation_id: int)
     answered = read_correlation_id(content)
     if answered != correlation_id:
         raise Undecodable(f"correlation id {answered} instead of {correlation_id}")
-    return decode_response(RESPONSE_TYPES[type(request)], content)
+    return decode_control_response(request, content)

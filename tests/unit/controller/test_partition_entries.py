@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller_core.controller import request_batch
+from controller_core.controller import broker_requests
 from controller_core.controller.cluster_state import ClusterState, TopicDeletion
 from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
 from controller_core.model.ids import (
@@ -241,7 +241,7 @@ def state_of(*names: TopicName, partition_epoch: int = 0) -> ClusterState:
 
 
 def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_batch, "REQUEST_BYTES", 150)
+    monkeypatch.setattr(broker_requests, "REQUEST_BYTES", 150)
     state = state_of(*TOPICS[:2], *(TopicName(f"topic-{number}") for number in range(5)))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
