@@ -24,8 +24,10 @@ from bench.result import (
     by_partitions,
     compared_size,
     median,
+    scaled,
     scenario_of,
     times,
+    waits,
 )
 
 GRAY: Final = "#767b82"
@@ -74,12 +76,12 @@ def ratios(result: Result) -> Figure | None:
 
 def scaling(result: Result) -> Figure | None:
     """Seconds over partitions, a panel for each scenario."""
-    panels = result.scenarios()
+    panels = scaled(result)
     if not panels:
         return None
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
-    figure, all_axes = _figure(2.6 * columns + 0.5, 2.5 * rows + 0.6, rows, columns, sharey=True)
+    figure, all_axes = _figure(2.6 * columns + 0.5, 2.6 * rows + 0.6, rows, columns, sharey=True)
     sizes = {run.partitions for run in result.runs}
     for axes, scenario in zip(all_axes, panels, strict=False):
         for name in TITLES:
@@ -95,7 +97,7 @@ def scaling(result: Result) -> Figure | None:
     for axes in all_axes[len(panels) :]:
         axes.set_visible(False)
     figure.supxlabel("partitions (log)", color=GRAY, fontsize=10)
-    figure.supylabel("seconds (log); median, and least to most", color=GRAY, fontsize=10)
+    figure.supylabel("seconds (log)", color=GRAY, fontsize=10)
     _legend_above(figure, all_axes[0])
     return figure
 
@@ -119,7 +121,7 @@ def memory(result: Result) -> Figure | None:
 
 def latencies(result: Result) -> Figure | None:
     """From the 50th percentile over the 99th to the longest wait."""
-    rows = result.latency
+    rows = waits(result)
     if not rows:
         return None
     figure, (axes,) = _figure(8, 1.3 + 0.34 * len(rows))
@@ -136,9 +138,9 @@ def latencies(result: Result) -> Figure | None:
         axes.plot([], [], marker, color=GRAY, label=label)
     axes.axvline(LATENCY_GOAL_MS, color=GRAY, linestyle="--", linewidth=1, label=f"goal for p99: {LATENCY_GOAL_MS} ms")
     axes.set(xscale="log", xlabel="milliseconds until the answer (log)")
-    axes.set_yticks(
-        range(len(rows)), [f"{scenario_of(row.scenario, row.variant).title}: {row.request}" for row in rows]
-    )
+    titles = [scenario_of(row.scenario, row.variant).title for row in rows]
+    labels = [f"{title}: {REQUESTS.get(row.request, row.request)}" for title, row in zip(titles, rows, strict=True)]
+    axes.set_yticks(range(len(rows)), labels)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(_PLAIN)

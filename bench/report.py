@@ -1,16 +1,19 @@
-"""Writes what a benchmark has measured as a page with tables and plots: `bench/results/report.md`, or docs/performance.md.
+"""Writes what was measured as a page with tables and plots: `bench/results/report.md`, or docs/performance.md.
 
-    python -m bench.report RESULT.json [--docs]
+    python -m bench.report RESULT.json... [--docs]
 
-An ordinary run leaves the documents alone. With --docs the run becomes the one that docs/performance.md tells of: its
-result file is kept beside it, the tables between its markers are replaced, and so are the plots in docs/images.
+Several result files become one: their rows stand one after the other. An ordinary run leaves the documents alone. With
+--docs what was measured becomes what docs/performance.md tells of: it is kept beside it, the tables between its markers are
+replaced, and so are the plots in docs/images.
 """
 
-import shutil
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 
 from bench.plots import draw
@@ -26,35 +29,64 @@ RESULTS: Final = ROOT / "bench" / "results"
 console = Console(highlight=False, soft_wrap=True)
 
 
-def write_docs(source: Path) -> list[Path]:
-    """Makes this result the documented one. Raises `ValueError` for a file that is no result, or one without our runs."""
-    result = Result.load(source)
-    if source.resolve() != KEPT_RESULT:
-        shutil.copyfile(source, KEPT_RESULT)
+def merged(sources: Iterable[Path]) -> dict[str, Any]:
+    """The contents of result files as one: rows one after the other, and of all else what the first file says.
+
+    Raises `ValueError` for a file that is no result."""
+    content: dict[str, Any] = {}
+    for source in sources:
+        try:
+            found = json.loads(source.read_text())
+            Result.model_validate(found)
+        except (json.JSONDecodeError, ValidationError) as error:
+            raise ValueError(f"{source} is no result of a benchmark: {error}") from error
+        for name, value in found.items():
+            if isinstance(value, list):
+                content[name] = content.get(name, []) + value
+            else:
+                content.setdefault(name, value)
+    return content
+
+
+def write_docs(sources: Sequence[Path]) -> list[Path]:
+    """Makes these results the documented ones. Raises `ValueError` for a file that is no result."""
+    content = merged(sources)
+    result = Result.model_validate(content)
+    KEPT_RESULT.write_text(_one_row_a_line(content))
     DOCUMENT.write_text(filled(DOCUMENT.read_text(), result))
     return [KEPT_RESULT, DOCUMENT, *draw(result, IMAGES)]
 
 
-def write_report(source: Path, folder: Path = RESULTS) -> list[Path]:
+def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
     """All tables and plots on one page in a folder of their own. Raises `ValueError` for a file that is no result."""
-    result = Result.load(source)
+    result = Result.model_validate(merged(sources))
     plots = draw(result, folder)
     page = folder / "report.md"
-    page.write_text(_page(result))
+    sections = (f"## {name.capitalize()}\n\n{with_plot(name, result, 'performance-')}\n" for name in TABLES)
+    page.write_text("\n".join(["# Performance\n", *sections]))
     return [page, *plots]
 
 
-def _page(result: Result) -> str:
-    sections = (f"## {name.capitalize()}\n\n{with_plot(name, result, 'performance-')}\n" for name in TABLES)
-    return "\n".join(["# Performance\n", *sections])
+def _one_row_a_line(content: dict[str, Any]) -> str:
+    """JSON that shows by its lines which rows changed."""
+    parts = []
+    for name, value in content.items():
+        rows = ",\n  ".join(json.dumps(row) for row in value) if isinstance(value, list) else ""
+        parts.append(f" {json.dumps(name)}: " + (f"[\n  {rows}\n ]" if rows else json.dumps(value)))
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def main(
-    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What was measured, as JSON")],
+    sources: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="What was measured, as JSON")],
     docs: Annotated[bool, typer.Option("--docs", help="Write docs/performance.md and its plots instead")] = False,
 ) -> None:
-    """Write the tables and plots of a result file."""
-    for path in write_docs(source) if docs else write_report(source):
+    """Write the tables and plots of result files."""
+    try:
+        written = write_docs(sources) if docs else write_report(sources)
+    except ValueError as error:
+        console.print(str(error))
+        raise typer.Exit(1) from error
+    for path in written:
         console.print(f"wrote {path.relative_to(ROOT)}")
 
 

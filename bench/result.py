@@ -14,11 +14,13 @@ from pydantic import BaseModel, ConfigDict
 
 Controller = Literal["kafka", "kontroller"]
 TITLES: Final[dict[Controller, str]] = {"kontroller": "Kontroller", "kafka": "Kafka"}
+REQUESTS: Final = {"alter_partition": "AlterPartition", "metadata": "Metadata"}
 MEMORY_GOAL_MB: Final = 300
 LATENCY_GOAL_MS: Final = 100
 SEEDS_WRITE_MS: Final = 4
 """What seed 004 takes a write to ZooKeeper to last."""
 Fact = str | int | float | bool | None
+Facts = dict[str, Fact | list[Fact] | dict[str, Fact]]
 
 
 class _Row(BaseModel):
@@ -26,7 +28,9 @@ class _Row(BaseModel):
 
 
 class Run(_Row):
-    """One run of a scenario: seconds by the clock, and of all processors, in the controller's process alone."""
+    """One run of a scenario. Processor time and memory are of the controller's process alone.
+
+    The longest event is how long the queue stood still at most, `load_before` how many others wanted the processors."""
 
     controller: Controller
     scenario: str
@@ -35,20 +39,32 @@ class Run(_Row):
     seconds: float
     cpu_s: float | None = None
     rss_mb: float | None = None
-    worst_stall_ms: float | None = None
+    peak_rss_mb: float | None = None
+    worst_event_s: float | None = None
+    load_before: float | None = None
 
 
 class Latency(_Row):
-    """How long requests waited that arrived while a scenario ran."""
+    """How long requests waited that arrived while a scenario ran, in one run."""
 
     controller: Controller
     scenario: str
     variant: str = ""
+    partitions: int
     request: str
     p50_ms: float
     p99_ms: float
     max_ms: float
     count: int
+
+
+class Failure(_Row):
+    """A run that did not bring about what it should."""
+
+    controller: Controller
+    scenario: str
+    partitions: int
+    error: str
 
 
 class Transfer(_Row):
@@ -70,11 +86,13 @@ class Transfer(_Row):
 class Result(_Row):
     """All of a result file. Facts about machine and settings are shown as they are written."""
 
-    machine: dict[str, Fact | dict[str, Fact]] = {}
-    settings: dict[str, Fact | dict[str, Fact]] = {}
-    zookeeper_writes: dict[str, Fact | dict[str, Fact]] = {}
+    began: str | None = None
+    machine: Facts = {}
+    settings: Facts = {}
+    zookeeper_writes: Facts = {}
     runs: tuple[Run, ...] = ()
     latency: tuple[Latency, ...] = ()
+    failures: tuple[Failure, ...] = ()
     writes: tuple[Transfer, ...] = ()
 
     @classmethod
@@ -114,12 +132,15 @@ class Scenario:
 
 SCENARIOS: Final = (
     Scenario(name="failover", variant="cold", title="failover, cold", ratio=10),
-    Scenario(name="failover", variant="hot", title="failover, hot standby", ratio=10, seconds=0.5),
+    Scenario(name="failover", variant="standby", title="failover, standby", ratio=10, seconds=0.5),
+    Scenario(name="failover", variant="again", title="failover, same process again"),
     Scenario(name="broker_death", title="a broker's death", ratio=10),
+    Scenario(name="broker_return", variant="after death", title="its return"),
     Scenario(name="controlled_shutdown", title="controlled shutdown", ratio=5),
-    Scenario(name="create", title="creation", ratio=5),
-    Scenario(name="reassign", title="reassignment", ratio=5),
-    Scenario(name="delete", title="deletion", ratio=5),
+    Scenario(name="broker_return", variant="after shutdown", title="return after the shutdown"),
+    Scenario(name="creation", title="creation", ratio=5),
+    Scenario(name="reassignment", title="reassignment", ratio=5),
+    Scenario(name="deletion", title="deletion", ratio=5),
 )
 
 
@@ -146,6 +167,40 @@ def by_partitions(runs: Iterable[Run], value: Callable[[Run], float | None]) -> 
 
 def times(runs: Iterable[Run]) -> dict[int, list[float]]:
     return by_partitions(runs, lambda run: run.seconds)
+
+
+def scaled(result: Result) -> list[Scenario]:
+    """What we were measured in at several sizes."""
+    return [scenario for scenario in result.scenarios() if len(times(result.of("kontroller", scenario))) > 1]
+
+
+def waits(result: Result) -> list[Latency]:
+    """One row for each kind of request and scenario, of all runs at the largest size.
+
+    Its p50 is the middle one, its p99 and maximum are the worst."""
+    found: dict[tuple[str, ...], list[Latency]] = {}
+    largest = max((row.partitions for row in result.latency), default=0)
+    for row in result.latency:
+        if row.partitions == largest:
+            found.setdefault((row.scenario, row.variant, row.request, row.controller), []).append(row)
+    return [
+        rows[0].model_copy(
+            update={
+                "p50_ms": median(row.p50_ms for row in rows),
+                "p99_ms": max(row.p99_ms for row in rows),
+                "max_ms": max(row.max_ms for row in rows),
+                "count": sum(row.count for row in rows),
+            }
+        )
+        for _, rows in sorted(found.items(), key=lambda item: _place(*item[0]))
+    ]
+
+
+def _place(scenario: str, variant: str, request: str, controller: str) -> tuple[object, ...]:
+    """Sorts by scenario, and shows the controllers one below the other."""
+    known = [(one.name, one.variant) for one in SCENARIOS]
+    place = known.index((scenario, variant)) if (scenario, variant) in known else len(known)
+    return place, scenario, variant, request, controller
 
 
 def compared_size(result: Result) -> int | None:

@@ -9,16 +9,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from bench.result import (
+    REQUESTS,
     SEEDS_WRITE_MS,
     TITLES,
     Fact,
+    Facts,
     Result,
     Transfer,
     by_partitions,
     compared_size,
     median,
+    scaled,
     scenario_of,
     times,
+    waits,
 )
 
 NOT_MEASURED: Final = "Not measured in this run."
@@ -29,7 +33,11 @@ class MissingTable(ValueError):
 
 
 def machine(result: Result) -> str:
-    facts = {**_facts(result.machine), **_facts(result.settings)}
+    facts = {"began": result.began} if result.began else {}
+    facts |= {**_facts(result.machine), **_facts(result.settings)}
+    loads = [run.load_before for run in result.runs if run.load_before is not None]
+    if loads:
+        facts["load before the runs"] = f"{min(loads):.1f} to {max(loads):.1f}"
     facts |= {f"writes: {name}": fact for name, fact in _facts(result.zookeeper_writes).items()}
     return _table(["what", "value"], [[name, fact] for name, fact in facts.items()])
 
@@ -48,11 +56,17 @@ def ratios(result: Result) -> str:
     return f"{size:,} partitions. Ratios are of the medians.\n\n{_table(header, rows)}" if rows else NOT_MEASURED
 
 
+def failures(result: Result) -> str:
+    """Runs that did not come to their end, which no other table has."""
+    rows = [[TITLES[row.controller], row.scenario, f"{row.partitions:,}", row.error] for row in result.failures]
+    return _table(["", "scenario", "partitions", "what was wrong"], rows) if rows else "No run failed."
+
+
 def scaling(result: Result) -> str:
-    """Medians over the number of partitions."""
+    """Medians over the number of partitions, of what was measured at several."""
     rows = []
     sizes = sorted({run.partitions for run in result.runs})
-    for scenario in result.scenarios():
+    for scenario in scaled(result):
         for name, title in TITLES.items():
             found = times(result.of(name, scenario))
             if found:
@@ -62,44 +76,47 @@ def scaling(result: Result) -> str:
 
 
 def processor(result: Result) -> str:
-    """Processor time beside the time by the clock: what would be left on a machine with more cores."""
+    """Processor time beside the time by the clock, and how long the queue stood still, at the largest size of both."""
     rows = []
+    size = compared_size(result)
     for scenario in result.scenarios():
         for name, title in TITLES.items():
-            runs = result.of(name, scenario)
-            found = by_partitions(runs, lambda run: run.cpu_s)
-            stalls = by_partitions(runs, lambda run: run.worst_stall_ms)
-            for size, values in found.items():
-                stall = f"{max(stalls[size]):,.0f}" if size in stalls else ""
-                rows.append([scenario.title, title, f"{size:,}", _seconds(median(values)), stall])
-    header = ["scenario", "", "partitions", "processor time (s), median", "the queue's worst stall (ms)"]
+            runs = [run for run in result.of(name, scenario) if run.partitions == size]
+            spent = [run.cpu_s for run in runs if run.cpu_s is not None]
+            events = [run.worst_event_s for run in runs if run.worst_event_s is not None]
+            if spent:
+                seconds = [median(run.seconds for run in runs), median(spent), *([max(events)] if events else [])]
+                rows.append([scenario.title, title, *map(_seconds, seconds), *([] if events else [""])])
+    header = ["scenario", "", "seconds, median", "processor time (s), median", "longest event (s), worst"]
     return _table(header, rows)
 
 
 def memory(result: Result) -> str:
-    """Resident memory after the last run of each size, at its worst."""
-    found = {
-        title: by_partitions([run for run in result.runs if run.controller == name], lambda run: run.rss_mb)
-        for name, title in TITLES.items()
-    }
-    sizes = sorted({size for values in found.values() for size in values})
+    """Resident memory at the end of a scenario, and the most that a process ever had, at the worst of all runs."""
+    columns: dict[str, dict[int, list[float]]] = {}
+    for name, title in TITLES.items():
+        runs = [run for run in result.runs if run.controller == name]
+        columns[f"{title}, resident (MB)"] = by_partitions(runs, lambda run: run.rss_mb)
+        columns[f"{title}, peak (MB)"] = by_partitions(runs, lambda run: run.peak_rss_mb)
+    sizes = sorted({size for values in columns.values() for size in values})
     rows = [
-        [f"{size:,}", *(f"{max(values[size]):,.0f}" if size in values else "" for values in found.values())]
+        [f"{size:,}", *(f"{max(values[size]):,.0f}" if size in values else "" for values in columns.values())]
         for size in sizes
     ]
-    return _table(["partitions", *(f"{title}, resident (MB)" for title in found)], rows)
+    return _table(["partitions", *columns], rows)
 
 
 def latencies(result: Result) -> str:
+    """How long requests waited; of several runs the middle p50, and the worst p99 and maximum."""
     rows = [
         [
             TITLES[row.controller],
             scenario_of(row.scenario, row.variant).title,
-            row.request,
+            REQUESTS.get(row.request, row.request),
             *(f"{value:,.1f}" for value in (row.p50_ms, row.p99_ms, row.max_ms)),
             f"{row.count:,}",
         ]
-        for row in result.latency
+        for row in waits(result)
     ]
     return _table(["", "while", "request", "p50 (ms)", "p99 (ms)", "max (ms)", "requests"], rows)
 
@@ -141,6 +158,7 @@ def reads(result: Result) -> str:
 TABLES: Final[dict[str, Callable[[Result], str]]] = {
     "machine": machine,
     "ratios": ratios,
+    "failures": failures,
     "scaling": scaling,
     "processor": processor,
     "memory": memory,
@@ -214,13 +232,18 @@ def _sessions(count: int) -> str:
     return f"{count} session{'s' if count > 1 else ''} (s)"
 
 
-def _facts(facts: dict[str, Fact | dict[str, Fact]]) -> dict[str, str]:
+def _facts(facts: Facts | dict[str, Fact]) -> dict[str, str]:
     flat: dict[str, str] = {}
     for name, fact in facts.items():
-        if isinstance(fact, dict):
-            flat |= {f"{_words(name)}: {inner}": value for inner, value in _facts(dict(fact)).items()}
-        else:
-            flat[_words(name)] = f"{fact:,}" if isinstance(fact, int | float) else str(fact)
+        match fact:
+            case dict():
+                flat |= {f"{_words(name)}: {inner}": value for inner, value in _facts(fact).items()}
+            case list():
+                flat[_words(name)] = ", ".join(map(str, fact))
+            case bool() | str() | None:
+                flat[_words(name)] = str(fact)
+            case number:
+                flat[_words(name)] = f"{number:,}"
     return flat
 
 

@@ -12,7 +12,7 @@ from tests.unit.bench.rows import run, transfer
 pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: scripts/make-venv .venv")
 
 from bench.plots import PLOTS, draw
-from bench.report import write_report
+from bench.report import merged, write_report
 
 
 def test_the_same_result_makes_the_same_plots(result: Result, tmp_path: Path) -> None:
@@ -24,13 +24,28 @@ def test_the_same_result_makes_the_same_plots(result: Result, tmp_path: Path) ->
 def test_a_report_has_every_table_and_plot(result: Result, tmp_path: Path) -> None:
     source = tmp_path / "result.json"
     source.write_text(result.model_dump_json())
-    page, *plots = write_report(source, tmp_path / "report")
+    page, *plots = write_report([source], tmp_path / "report")
     text = page.read_text()
     assert all(table(result) in text for table in TABLES.values())
-    assert set(re.findall(r"\((performance-\w+\.svg)\)", text)) == {
-        path.name for path in plots if path.suffix == ".svg"
-    }
+    shown = set(re.findall(r"\((performance-\w+\.svg)\)", text))
+    assert shown == {path.name for path in plots if path.suffix == ".svg"}
     assert list(PLOTS) == list(CAPTIONS)
+
+
+def test_the_rows_of_several_result_files_become_those_of_one(result: Result, tmp_path: Path) -> None:
+    controllers, writes = tmp_path / "controllers.json", tmp_path / "writes.json"
+    controllers.write_text(result.model_dump_json(exclude={"writes"}))
+    writes.write_text(result.model_dump_json(include={"writes"}))
+    assert Result.model_validate(merged([controllers, writes])) == result
+    assert len(merged([controllers, controllers])["runs"]) == 2 * len(result.runs)
+
+
+@pytest.mark.parametrize("content", ["no JSON", '{"runs": [{"controller": "kafka"}]}'])
+def test_a_file_that_is_no_result_is_named(content: str, tmp_path: Path) -> None:
+    source = tmp_path / "result.json"
+    source.write_text(content)
+    with pytest.raises(ValueError, match=r"result\.json is no result of a benchmark"):
+        merged([source])
 
 
 @pytest.mark.parametrize(
