@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from bench.result import (
     LATENCY_GOAL_MS,
     MEMORY_GOAL_MB,
+    REQUESTS,
     SEEDS_WRITE_MS,
     TITLES,
     Controller,
