@@ -10,7 +10,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history soak test lint unit spark real e2e node crds bench-pipeline build images clean
+.PHONY: help demo demo-history soak test lint unit spark real e2e node crds bench bench-pipeline build images clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,13 @@ node: build ## Run one node of Kubernetes with our images on it until Ctrl-C, to
 
 crds: $(READY) ## Write the custom resource definitions from the models into crds/
 	$(BIN)/python -m controller_operator.crds crds
+
+QUICK ?=
+FLAGS ?=
+
+# QUICK=1: once, 10,000 partitions. FLAGS: what `python -m bench --help` shows, such as --scaling or --scenario.
+bench: $(READY) ## Measure our controller and Kafka's own on the same data (QUICK=1: 10,000 partitions; FLAGS=--scaling)
+	$(BIN)/python -m bench $(if $(QUICK),--partitions 10000 --runs 1) $(FLAGS)
 
 EVENTS ?= 10000000
 CORES ?= 1 2

@@ -56,7 +56,6 @@ final class CatchUp {
     /** A broker was told of a partition: it may fetch from the leader, or be the leader that others fetch from. */
     void told(StubBroker broker, String topic, int number, Told told) {
         Partition partition = new Partition(topic, number);
-        leaders.computeIfAbsent(broker.id, id -> new Leader(broker));
         if (!told.isInSync(broker.id)) {
             fetching.computeIfAbsent(partition, any -> new HashMap<>()).put(broker.id, told.leaderEpoch());
         }
@@ -72,8 +71,12 @@ final class CatchUp {
     }
 
     private void consider(Partition partition, int leaderId) {
-        Leader leader = leaders.get(leaderId);
-        if (leader != null && newIsr(leader, partition) != null) {
+        StubBroker broker = clerk.brokers.get(leaderId);
+        if (broker == null) {
+            return;
+        }
+        Leader leader = leaders.computeIfAbsent(leaderId, id -> new Leader(broker));
+        if (newIsr(leader, partition) != null) {
             leader.pending.add(partition);
             send(leader);
         }

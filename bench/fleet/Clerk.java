@@ -1,12 +1,14 @@
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
@@ -26,10 +28,13 @@ import org.apache.kafka.common.requests.RequestHeader;
 final class Clerk {
     static final String PROBED_TOPIC = "probed";
     private static final int LEADER_DURING_DELETE = -2;
+    private static final int NO_LEADER = -1;
 
+    final Map<Integer, StubBroker> brokers = new TreeMap<>();
     final Map<Integer, Book> known = new HashMap<>();
     final Map<Integer, Book> hosted = new HashMap<>();
     final Map<String, Uuid> topicIds = new HashMap<>();
+    private final Map<List<Integer>, int[]> arrays = new HashMap<>();
     private final Map<Integer, Set<Integer>> listed = new HashMap<>();
     private final ConcurrentLinkedQueue<Runnable> waiting = new ConcurrentLinkedQueue<>();
     private final Semaphore wake = new Semaphore(0);
@@ -126,7 +131,7 @@ final class Clerk {
     }
 
     private void examine(Received received) {
-        RequestHeader header = RequestHeader.parse(java.nio.ByteBuffer.wrap(received.frame()));
+        RequestHeader header = RequestHeader.parse(ByteBuffer.wrap(received.frame()));
         var body = StubBroker.body(received.frame());
         ObjectNode request = Fleet.JSON.createObjectNode();
         request.put("at_us", received.receivedUs());
@@ -150,7 +155,12 @@ final class Clerk {
             topicIds.put(name, topic.topicId());
             for (var state : topic.partitionStates()) {
                 Told told = new Told(
-                        generation, state.leader(), state.leaderEpoch(), state.partitionEpoch(), ints(state.isr()));
+                        generation,
+                        state.leader(),
+                        state.leaderEpoch(),
+                        state.partitionEpoch(),
+                        ints(state.isr()),
+                        ints(state.replicas()));
                 boolean isNews = book.note(name, state.partitionIndex(), told);
                 news += isNews && !name.equals(PROBED_TOPIC) ? 1 : 0;
                 partitions++;
@@ -183,7 +193,13 @@ final class Clerk {
                         : book.note(
                                 name,
                                 state.partitionIndex(),
-                                new Told(generation, state.leader(), state.leaderEpoch(), state.zkVersion(), ints(state.isr())));
+                                new Told(
+                                        generation,
+                                        state.leader(),
+                                        state.leaderEpoch(),
+                                        state.zkVersion(),
+                                        ints(state.isr()),
+                                        ints(state.replicas())));
                 news += isNews && !name.equals(PROBED_TOPIC) ? 1 : 0;
                 partitions++;
             }
@@ -207,7 +223,13 @@ final class Clerk {
                                 && book.note(
                                         topic.topicName(),
                                         state.partitionIndex(),
-                                        new Told(generation, -1, before.leaderEpoch(), before.version(), before.isr()));
+                                        new Told(
+                                                generation,
+                                                NO_LEADER,
+                                                before.leaderEpoch(),
+                                                before.version(),
+                                                before.isr(),
+                                                before.replicas()));
                 news += isNews && !topic.topicName().equals(PROBED_TOPIC) ? 1 : 0;
             }
         }
@@ -248,7 +270,12 @@ final class Clerk {
         return summary;
     }
 
-    private static int[] ints(List<Integer> values) {
+    /** The same array for the same brokers: there are few of them, and millions of partitions. */
+    private int[] ints(List<Integer> values) {
+        return arrays.computeIfAbsent(values, Clerk::array);
+    }
+
+    private static int[] array(List<Integer> values) {
         int[] ints = new int[values.size()];
         for (int index = 0; index < ints.length; index++) {
             ints[index] = values.get(index);

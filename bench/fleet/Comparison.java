@@ -119,7 +119,7 @@ final class Comparison {
                 continue;
             }
             Told actual = new Told(
-                    0, state.get("leader").asInt(), state.get("leader_epoch").asInt(), versions.get(state), ints(state.get("isr")));
+                    0, state.get("leader").asInt(), state.get("leader_epoch").asInt(), versions.get(state), ints(state.get("isr")), partition.replicas());
             leaders.merge(actual.leader(), 1, Integer::sum);
             for (int member : actual.isr()) {
                 inSync.merge(member, 1, Integer::sum);

@@ -36,7 +36,7 @@ public final class Fleet {
     private static final int WARM_UP_ROUNDS = 300;
 
     private final Clerk clerk = new Clerk();
-    private final Map<Integer, StubBroker> brokers = new TreeMap<>();
+    private final Map<Integer, StubBroker> brokers = clerk.brokers;
     private final ZooKeeper zookeeper;
     private Probe probe;
 
@@ -95,7 +95,7 @@ public final class Fleet {
             case "write" -> answer.put("at_us", new Znodes(zookeeper).create(command.get("file").asText(), command.get("at_once").asInt()));
             case "watch_gone" -> answer.put("at_us", new Znodes(zookeeper).childrenGone(command.get("path").asText()));
             case "look" -> answer = clerk.look();
-            case "compare" -> answer = new Comparison(zookeeper, clerk, live()).result();
+            case "compare" -> answer = new Comparison(zookeeper, clerk, live(command.get("leaving"))).result();
             case "probe" -> probe = new Probe(
                     zookeeper, brokers.get(command.get("leader").asInt()), controller(), command.get("interval_ms").asInt());
             case "probe_stop" -> answer = probe.stop();
@@ -108,8 +108,12 @@ public final class Fleet {
         return brokers.get(command.get("broker").asInt());
     }
 
-    private List<Integer> live() {
-        return brokers.values().stream().filter(broker -> broker.epoch() != -1).map(broker -> broker.id).toList();
+    /** The registered brokers but for one that is shut down: its replicas are stopped, not told. */
+    private List<Integer> live(JsonNode leaving) {
+        return brokers.values().stream()
+                .filter(broker -> broker.epoch() != -1 && (leaving.isNull() || broker.id != leaving.asInt()))
+                .map(broker -> broker.id)
+                .toList();
     }
 
     private InetSocketAddress controller() {

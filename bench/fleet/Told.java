@@ -1,12 +1,13 @@
 import java.util.Arrays;
 
 /** What a broker was last told of one partition. `generation`: which `forget` it came after. */
-record Told(int generation, int leader, int leaderEpoch, int version, int[] isr) {
+record Told(int generation, int leader, int leaderEpoch, int version, int[] isr, int[] replicas) {
     boolean says(Told other) {
         return leader == other.leader
                 && leaderEpoch == other.leaderEpoch
                 && version == other.version
-                && Arrays.equals(isr, other.isr);
+                && Arrays.equals(isr, other.isr)
+                && Arrays.equals(replicas, other.replicas);
     }
 
     boolean isInSync(int broker) {
@@ -19,6 +20,6 @@ record Told(int generation, int leader, int leaderEpoch, int version, int[] isr)
     }
 
     Told altered(int newVersion, int[] newIsr) {
-        return new Told(generation, leader, leaderEpoch, newVersion, newIsr);
+        return new Told(generation, leader, leaderEpoch, newVersion, newIsr, replicas);
     }
 }

@@ -1,4 +1,4 @@
-"""The fleet of stub brokers as Python sees it: commands to `fleet/Fleet.java`, and what it answers, as values.
+"""The fleet of stub brokers as Python sees it: commands to `Fleet.java`, and what it answers, as values.
 
 The brokers acknowledge every request at once. What the requests say is examined only when `look` asks for it, so that it
 costs nothing while a controller is measured.
@@ -202,9 +202,11 @@ class Fleet:
         """Examines what came in, which costs processor time."""
         return Look.model_validate(self._do("look"))
 
-    def compare(self) -> Comparison:
-        """Holds what the live brokers were told against ZooKeeper's content, which costs both processor time."""
-        return Comparison.model_validate(self._do("compare"))
+    def compare(self, *, leaving: int | None = None) -> Comparison:
+        """Holds what the live brokers were told against ZooKeeper's content, which costs both processor time.
+
+        `leaving`: a broker that is shut down, whose replicas are stopped."""
+        return Comparison.model_validate(self._do("compare", leaving=leaving))
 
     def start_probe(self, *, interval_ms: int) -> None:
         """Begins to ask the controller for an ISR change, and for metadata, once in the interval."""

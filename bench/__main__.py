@@ -1,0 +1,140 @@
+"""`make bench`: our controller and Kafka's own, one after the other, on the same data and against the same fleet.
+
+A run is one life of each controller: a fresh ZooKeeper with the data, six stub brokers, and all scenarios in their order.
+What was measured is kept after every life, so that nothing is lost when the rest is interrupted.
+"""
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+
+from bench.controllers import CONTROLLERS
+from bench.fleet import FleetError
+from bench.machine import machine
+from bench.scenarios import SCENARIOS
+from bench.stage import OutcomeError, Settings, on_stage
+from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
+from devcluster.run_folder import run_folder
+
+RESULTS: Final = Path(__file__).parent / "results"
+_SCALES: Final = (10_000, 30_000, 100_000, 300_000)
+_SCALED: Final = ("failover", "broker_death")
+_MILLION: Final = 1_000_000
+_TAKEOVER: Final = ("failover",)
+
+_FAILURES: Final = (OutcomeError, FleetError, StartError, ConditionTimeoutError, OSError)
+
+console = Console(highlight=False, stderr=True)
+
+
+def settings_for(partitions: int) -> Settings:
+    """What fits a number of partitions: the larger it is the more memory those beside the controller get."""
+    return Settings(
+        partitions=partitions,
+        changed=10_000 if partitions >= 50_000 else max(50, partitions // 500 * 50),
+        deadline_s=max(120.0, partitions / 300),
+        zookeeper_heap_mb=1024 if partitions <= 100_000 else 1024 + partitions // 250,
+        fleet_heap_mb=1536 if partitions <= 100_000 else 1536 + partitions // 200,
+    )
+
+
+class Results:
+    """What was measured so far, and the file that it is kept in."""
+
+    def __init__(self, file: Path, settings: dict[str, Any]) -> None:
+        self.file = file
+        self.content: dict[str, Any] = {
+            "began": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": machine(),
+            "settings": settings,
+            "runs": [],
+            "latency": [],
+            "failures": [],
+        }
+
+    def keep(self) -> None:
+        """Writes the file."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps(self.content, indent=1) + "\n")
+
+
+def play(results: Results, kind: str, partitions: int, scenarios: Iterable[str], run: int) -> None:
+    """One life of one controller; a scenario that fails ends it, and is noted."""
+    settings = settings_for(partitions)
+    load = round(os.getloadavg()[0], 2)
+    with run_folder("bench") as folder, on_stage(folder, kind, settings) as stage:
+        for name in scenarios:
+            known = len(stage.records), len(stage.latencies)
+            console.print(f"  {kind} {partitions} run {run}: {name} ...", end="", soft_wrap=True)
+            try:
+                SCENARIOS[name](stage)
+            except _FAILURES as error:
+                results.content["failures"].append(
+                    {"controller": kind, "partitions": partitions, "scenario": name, "run": run, "error": str(error)}
+                )
+                results.keep()
+                folder.keep_logs()
+                console.print(f" failed, logs in {folder.path}: {error}", soft_wrap=True)
+                return
+            for record in stage.records[known[0] :]:
+                record |= {"run": run, "load_before": load}
+            results.content["runs"] += stage.records[known[0] :]
+            results.content["latency"] += stage.latencies[known[1] :]
+            results.keep()
+            for record in stage.records[known[0] :]:
+                console.print(f" {record['seconds']:.2f} s ({record['cpu_s']:.2f} CPU)", end="", soft_wrap=True)
+            console.print("")
+
+
+def print_summary(results: Results) -> None:
+    """The shortest and the median time of each scenario, and how many times faster we are."""
+    found: dict[tuple[str, str, int], dict[str, list[float]]] = {}
+    for record in results.content["runs"]:
+        key = record["scenario"], record["variant"], record["partitions"]
+        found.setdefault(key, {}).setdefault(record["controller"], []).append(record["seconds"])
+    for (scenario, variant, partitions), times in found.items():
+        parts = [f"{kind} {min(each):.2f} / {statistics.median(each):.2f} s" for kind, each in times.items()]
+        if len(times) == len(CONTROLLERS):
+            kafka, ours = (statistics.median(times[kind]) for kind in ("kafka", "kontroller"))
+            parts.append(f"{kafka / ours:.1f} times")
+        console.print(f"{partitions:>8} {scenario} {variant}: {', '.join(parts)}", soft_wrap=True)
+
+
+def main(
+    partitions: Annotated[int, typer.Option(help="How many, in topics of 50.")] = 100_000,
+    runs: Annotated[int, typer.Option(help="How often each is measured.")] = 3,
+    scenario: Annotated[list[str] | None, typer.Option(help="Only these; the first failover is always played.")] = None,
+    controller: Annotated[list[str] | None, typer.Option(help="Only these: kafka, kontroller.")] = None,
+    scaling: Annotated[bool, typer.Option(help="Takeover and a broker's death at other sizes as well.")] = False,
+    million: Annotated[bool, typer.Option(help="Takeover of a million partitions by ours as well.")] = False,
+    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS / "controllers.json",
+) -> None:
+    """Measures controllers, and keeps what it finds in a file after each life of one."""
+    chosen = [name for name in SCENARIOS if scenario is None or name in (*scenario, "failover")]
+    kinds = [kind for kind in CONTROLLERS if controller is None or kind in controller]
+    results = Results(output, {"partitions": partitions, "runs": runs, "scenarios": chosen, "controllers": kinds})
+    began = time.monotonic()
+    plan = [(partitions, chosen, run, kind) for run in range(1, runs + 1) for kind in kinds]
+    if scaling:
+        plan += [(size, list(_SCALED), 1, kind) for size in _SCALES if size != partitions for kind in kinds]
+    if million:
+        plan += [(_MILLION, list(_TAKEOVER), 1, "kontroller")]
+    with ending_on_sigterm():
+        for size, names, run, kind in plan:
+            play(results, kind, size, names, run)
+    print_summary(results)
+    console.print(f"{output} is written ({time.monotonic() - began:.0f} s)", soft_wrap=True)
+    if results.content["failures"]:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

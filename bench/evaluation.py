@@ -1,0 +1,110 @@
+"""From what a fleet received to what is reported: pure functions, without a clock or a process."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.fleet import Latencies, Look, Request
+
+_US: int = 1_000_000
+
+
+def last_news_us(requests: Iterable[Request]) -> int | None:
+    """When the last request came that told a broker something new of a partition; None where none did.
+
+    What is told again does not count: a controller that repeats itself is not slower for it."""
+    return max((request.at_us for request in requests if request.news), default=None)
+
+
+def seconds(began_us: int, requests: Iterable[Request], *others_us: int) -> float:
+    """From the beginning to the last news or the last of what else must happen. Raises `ValueError` where there is none."""
+    ends = [*others_us, *([last] if (last := last_news_us(requests)) is not None else [])]
+    if not ends:
+        raise ValueError("nothing happened that a time could end with")
+    return (max(ends) - began_us) / _US
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a controller sent: requests, bytes, and entries of partitions, by API."""
+
+    requests: Mapping[str, int]
+    partitions: Mapping[str, int]
+    megabytes: float
+
+
+def traffic(requests: Iterable[Request]) -> Traffic:
+    """Adds requests up."""
+    counted: dict[str, int] = {}
+    partitions: dict[str, int] = {}
+    total = 0
+    for request in requests:
+        counted[request.api] = counted.get(request.api, 0) + 1
+        partitions[request.api] = partitions.get(request.api, 0) + request.partitions
+        total += request.bytes
+    return Traffic(requests=counted, partitions=partitions, megabytes=total / 1e6)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that so many percent of the values do not exceed. Raises `ValueError` without values."""
+    if not values:
+        raise ValueError("no values: nothing was measured")
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+def latency(sample: Latencies) -> dict[str, float | int]:
+    """The figures of one kind of probed request, in milliseconds."""
+    milliseconds = [value / 1000 for value in sample.latencies_us]
+    return {
+        "count": len(milliseconds),
+        "refused": sample.refused,
+        "p50_ms": percentile(milliseconds, 50),
+        "p99_ms": percentile(milliseconds, 99),
+        "max_ms": max(milliseconds),
+    }
+
+
+def full_state_is_told(look: Look, brokers: Iterable[int], partitions: int, hosted: Mapping[int, int]) -> bool:
+    """Every broker was told of every partition, and of each of its replicas."""
+    return all(
+        broker in look.brokers
+        and look.brokers[broker].known.partitions == partitions
+        and look.brokers[broker].hosted.partitions == hosted.get(broker, 0)
+        for broker in brokers
+    )
+
+
+def nobody_counts_on(look: Look, broker: int, live: Iterable[int]) -> bool:
+    """Every live broker knows that a broker leads nothing and is in no ISR."""
+    return all(
+        one in look.brokers
+        and not look.brokers[one].known.leaders.get(broker)
+        and not look.brokers[one].known.in_sync.get(broker)
+        and not look.brokers[one].hosted.leaders.get(broker)
+        for one in live
+    )
+
+
+def everybody_knows(look: Look, brokers: Iterable[int], in_sync: Mapping[int, int]) -> bool:
+    """Every broker knows ISRs that name each broker so many times."""
+    return all(one in look.brokers and look.brokers[one].known.in_sync == in_sync for one in brokers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """A Prometheus histogram without its time: observations, their sum, and how many were at most so large."""
+
+    count: float = 0
+    total: float = 0
+    at_most: tuple[tuple[float, float], ...] = ()
+    """Upper bounds in ascending order with cumulated counts."""
+
+
+def worst(before: Distribution, after: Distribution) -> float:
+    """The largest value observed in between, as well as a histogram tells: of one value exactly, of many an upper bound."""
+    count, total = after.count - before.count, after.total - before.total
+    if count <= 0:
+        return 0.0
+    earlier = dict(before.at_most)
+    bounds = [bound for bound, up_to in after.at_most if up_to - earlier.get(bound, 0) >= count]
+    return min([total, *bounds])

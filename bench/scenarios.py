@@ -1,0 +1,211 @@
+"""What happens to a cluster while its controller is measured: one function each, in the order in which they are played.
+
+Each ends by a look at what came of it, in ZooKeeper and at every broker, so that a controller that does nothing cannot win.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from bench import dataset
+from bench.evaluation import (
+    everybody_knows,
+    full_state_is_told,
+    nobody_counts_on,
+    seconds,
+)
+from bench.fleet import Comparison
+from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller
+from devcluster.processes import wait_until
+
+KILLED: Final = 1
+"""The broker that dies: it leads a third of all partitions."""
+SHUT_DOWN: Final = 2
+"""The broker that is shut down: after the death of the other it leads a third of all."""
+
+
+def failover_cold(stage: Stage) -> None:
+    """A process that was just started takes over."""
+    hosted = stage.fleet.compare().replicas
+    stage.fleet.forget()
+    began_us = now_us()
+    stage.controller.spawn()
+    with costing(stage.controller, from_its_start=True) as cost:
+        settled = _settle_full_state(stage, hosted)
+    since_us = wait_for_controller(stage, after_us=began_us - 1000)
+    stage.add("failover", "cold", seconds(since_us, settled.requests), settled, cost)
+
+
+def failover_standby(stage: Stage) -> None:
+    """A process that stood by takes over when the controller was killed."""
+    standby = stage.another_controller()
+    standby.spawn()
+    wait_until(standby.is_standing_by, "the second controller stands by", deadline_s=90)
+    hosted = stage.fleet.compare().replicas
+    stage.fleet.forget()
+    before, stage.controller = stage.controller, standby
+    began_us = now_us()
+    with costing(standby) as cost:
+        before.close()
+        settled = _settle_full_state(stage, hosted)
+    since_us = wait_for_controller(stage, after_us=began_us)
+    stage.add("failover", "standby", seconds(since_us, settled.requests), settled, cost)
+
+
+def failover_again(stage: Stage) -> None:
+    """The role is taken from a process, and it takes over once more: what it runs is warm."""
+    hosted = stage.fleet.compare().replicas
+    stage.fleet.forget()
+    began_us = now_us()
+    with costing(stage.controller) as cost:
+        with stage.zookeeper.client() as client:
+            client.delete("/controller")
+        settled = _settle_full_state(stage, hosted)
+    since_us = wait_for_controller(stage, after_us=began_us - 1000)
+    stage.add("failover", "again", seconds(since_us, settled.requests), settled, cost)
+
+
+def broker_death(stage: Stage) -> None:
+    """A broker that leads a third of all partitions dies, and comes back."""
+    with probing(stage, "broker_death"), costing(stage.controller) as cost:
+        began_us = stage.fleet.kill(KILLED)
+        stage.live.discard(KILLED)
+        settled = stage.settle(
+            lambda look: nobody_counts_on(look, KILLED, stage.live),
+            lambda found: _is_led_without(found, KILLED, stage.partitions),
+        )
+    stage.add("broker_death", "", seconds(began_us, settled.requests), settled, cost)
+    _come_back(stage, KILLED, "after death")
+
+
+def controlled_shutdown(stage: Stage) -> None:
+    """A broker that leads a third of all partitions asks to be relieved, ends, and comes back."""
+    others = stage.live - {SHUT_DOWN}
+    with probing(stage, "controlled_shutdown"), costing(stage.controller) as cost:
+        asked = stage.fleet.shut_down(SHUT_DOWN)
+        settled = stage.settle(
+            lambda look: nobody_counts_on(look, SHUT_DOWN, others),
+            lambda found: _is_led_without(found, SHUT_DOWN, stage.partitions),
+            since_us=asked.at_us,
+            leaving=SHUT_DOWN,
+        )
+    took_s = seconds(asked.at_us, settled.requests, asked.answered_us)
+    stage.add("controlled_shutdown", "", took_s, settled, cost)
+    stage.fleet.kill(SHUT_DOWN)
+    stage.live.discard(SHUT_DOWN)
+    stage.settle(lambda look: True, lambda found: True)
+    _come_back(stage, SHUT_DOWN, "after shutdown")
+
+
+def creation(stage: Stage) -> None:
+    """Topics are created, all by one transaction."""
+    first = dataset.topics_of(stage.settings.partitions)
+    topics = [dataset.topic_name(first + number) for number in range(dataset.topics_of(stage.settings.changed))]
+    znodes = [next(dataset.topic_znodes(topic, dataset.assignment(topic))) for topic in topics]
+    stage.partitions += stage.settings.changed
+    with probing(stage, "creation"), costing(stage.controller) as cost:
+        began_us = stage.fleet.write(znodes, at_once=len(znodes))
+        settled = stage.settle(
+            lambda look: all(look.brokers[one].known.partitions == stage.partitions for one in stage.live),
+            lambda found: _is_whole(found, stage.partitions),
+        )
+    stage.add("creation", "", seconds(began_us, settled.requests), settled, cost)
+
+
+def reassignment(stage: Stage) -> None:
+    """Partitions move to the three other brokers. There is no data to move: new replicas catch up at once."""
+    before = stage.fleet.compare()
+    targets = [
+        (
+            dataset.topic_name(number // dataset.PARTITIONS_OF_A_TOPIC),
+            number % dataset.PARTITIONS_OF_A_TOPIC,
+            dataset.replicas_of(number + 3),
+        )
+        for number in range(stage.settings.changed)
+    ]
+    expected = dict(before.replicas)
+    for number in range(stage.settings.changed):
+        for origin, target in zip(dataset.replicas_of(number), dataset.replicas_of(number + 3), strict=True):
+            expected[origin] -= 1
+            expected[target] += 1
+    stage.fleet.catch_up(on=True)
+    with probing(stage, "reassignment"), costing(stage.controller) as cost:
+        began_us = stage.fleet.reassign(targets)
+        settled = stage.settle(
+            lambda look: everybody_knows(look, stage.live, expected),
+            lambda found: _is_whole(found, stage.partitions) and found.replicas == expected,
+        )
+    stage.fleet.catch_up(on=False)
+    stage.add("reassignment", "", seconds(began_us, settled.requests), settled, cost)
+
+
+def deletion(stage: Stage) -> None:
+    """The topics that were created are deleted, all asked for by one transaction."""
+    first = dataset.topics_of(stage.settings.partitions)
+    topics = dataset.topics_of(stage.settings.changed)
+    znodes = [(f"/admin/delete_topics/{dataset.topic_name(first + number)}", None) for number in range(topics)]
+    stage.partitions -= stage.settings.changed
+    with probing(stage, "deletion"), costing(stage.controller) as cost:
+        began_us = stage.fleet.write(znodes, at_once=len(znodes))
+        gone = stage.fleet.watch_gone("/admin/delete_topics")
+        settled = stage.settle(
+            lambda look: (
+                gone.done() and all(look.brokers[one].known.partitions == stage.partitions for one in stage.live)
+            ),
+            lambda found: _is_whole(found, stage.partitions) and found.topics == first,
+        )
+    stage.add("deletion", "", seconds(began_us, settled.requests, gone.result()["at_us"]), settled, cost)
+
+
+SCENARIOS: Final[dict[str, Callable[[Stage], None]]] = {
+    "failover": failover_cold,
+    "broker_death": broker_death,
+    "controlled_shutdown": controlled_shutdown,
+    "creation": creation,
+    "reassignment": reassignment,
+    "deletion": deletion,
+    "standby": failover_standby,
+    "again": failover_again,
+}
+"""In the order in which they are played. The first is always played: without it nobody is in charge."""
+
+
+def _settle_full_state(stage: Stage, hosted: Mapping[int, int]) -> Settled:
+    return stage.settle(
+        lambda look: full_state_is_told(look, stage.live, stage.partitions, hosted),
+        lambda found: _is_whole(found, stage.partitions),
+    )
+
+
+def _come_back(stage: Stage, broker: int, variant: str) -> None:
+    """A broker registers again, its replicas catch up, and it is in all its ISRs."""
+    before = stage.fleet.compare()
+    stage.fleet.catch_up(on=True)
+    with costing(stage.controller) as cost:
+        began_us = stage.fleet.come_back(broker)
+        stage.live.add(broker)
+        settled = stage.settle(
+            lambda look: everybody_knows(look, stage.live, before.replicas),
+            lambda found: _is_whole(found, stage.partitions),
+        )
+    stage.fleet.catch_up(on=False)
+    stage.add("broker_return", variant, seconds(began_us, settled.requests), settled, cost)
+
+
+def _is_whole(found: Comparison, partitions: int) -> bool:
+    """Every partition has a leader and all its replicas in sync, and nothing is under way."""
+    return (
+        found.partitions == partitions
+        and found.stateless == found.under_replicated == found.reassigning == 0
+        and not found.leaders.get(-1)
+    )
+
+
+def _is_led_without(found: Comparison, broker: int, partitions: int) -> bool:
+    """Every partition has a leader, and that broker is neither a leader nor in an ISR."""
+    return (
+        found.partitions == partitions
+        and found.stateless == 0
+        and not found.leaders.get(-1)
+        and not found.leaders.get(broker)
+        and not found.in_sync.get(broker)
+    )
