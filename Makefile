@@ -57,11 +57,12 @@ crds: $(READY) ## Write the custom resource definitions from the models into crd
 	$(BIN)/python -m controller_operator.crds crds
 
 QUICK ?=
+DOCS ?=
 FLAGS ?=
 
-# QUICK=1: once, 10,000 partitions. FLAGS: what `python -m bench --help` shows, such as --scaling or --scenario.
-bench: $(READY) ## Measure our controller and Kafka's own on the same data (QUICK=1: 10,000 partitions; FLAGS=--scaling)
-	$(BIN)/python -m bench $(if $(QUICK),--partitions 10000 --runs 1) $(FLAGS)
+# QUICK=1: 10,000 partitions, once. DOCS=1: docs/performance.md tells of this run. FLAGS: see `python -m bench --help`.
+bench: $(READY) ## Measure our controller and Kafka's own on the same data (QUICK=1: in minutes; FLAGS="--scaling --million")
+	$(BIN)/python -m bench $(if $(QUICK),--partitions 10000 --runs 1 --no-writes) $(if $(DOCS),--docs) $(FLAGS)
 
 EVENTS ?= 10000000
 CORES ?= 1 2

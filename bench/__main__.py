@@ -16,23 +16,30 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from bench import dataset
 from bench.controllers import CONTROLLERS
 from bench.fleet import FleetError
+from bench.jvm import KAFKA_HEAP_MB
 from bench.machine import machine
+from bench.report import write_docs, write_report
 from bench.scenarios import SCENARIOS
 from bench.stage import OutcomeError, Settings, on_stage
+from bench.zookeeper_writes import measure as measure_writes
 from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 from devcluster.run_folder import run_folder
 
 RESULTS: Final = Path(__file__).parent / "results"
 _SCALES: Final = (10_000, 30_000, 100_000, 300_000)
-_SCALED: Final = ("failover", "broker_death")
+_SCALED: Final = ("cold", "broker_death", "hot")
 _MILLION: Final = 1_000_000
-_TAKEOVER: Final = ("failover",)
+_WRITTEN: Final = 10_000
+"""How many states the ways to write are tried on."""
+_TAKEOVER: Final = ("cold", "hot")
 
 _FAILURES: Final = (OutcomeError, FleetError, StartError, ConditionTimeoutError, OSError)
 
 console = Console(highlight=False, stderr=True)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def settings_for(partitions: int) -> Settings:
@@ -64,6 +71,22 @@ class Results:
         """Writes the file."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text(json.dumps(self.content, indent=1) + "\n")
+
+
+def _facts(partitions: int, runs: int, scenarios: Iterable[str]) -> dict[str, Any]:
+    settings = settings_for(partitions)
+    return {
+        "partitions": partitions,
+        "created, reassigned, deleted at once": settings.changed,
+        "replicas of each": 3,
+        "stub brokers": len(dataset.BROKERS),
+        "runs": runs,
+        "scenarios": ", ".join(scenarios),
+        "zookeeper heap (MB)": settings.zookeeper_heap_mb,
+        "zookeeper waits for the disk": False,
+        "fleet heap (MB)": settings.fleet_heap_mb,
+        "kafka heap (MB)": KAFKA_HEAP_MB,
+    }
 
 
 def play(results: Results, kind: str, partitions: int, scenarios: Iterable[str], run: int) -> None:
@@ -108,6 +131,7 @@ def print_summary(results: Results) -> None:
         console.print(f"{partitions:>8} {scenario} {variant}: {', '.join(parts)}", soft_wrap=True)
 
 
+@app.command()
 def main(
     partitions: Annotated[int, typer.Option(help="How many, in topics of 50.")] = 100_000,
     runs: Annotated[int, typer.Option(help="How often each is measured.")] = 3,
@@ -115,12 +139,14 @@ def main(
     controller: Annotated[list[str] | None, typer.Option(help="Only these: kafka, kontroller.")] = None,
     scaling: Annotated[bool, typer.Option(help="Takeover and a broker's death at other sizes as well.")] = False,
     million: Annotated[bool, typer.Option(help="Takeover of a million partitions by ours as well.")] = False,
-    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS / "controllers.json",
+    writes: Annotated[bool, typer.Option(help="What ways to write cost as well.")] = True,
+    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS / "performance.json",
+    docs: Annotated[bool, typer.Option(help="Make it the run that docs/performance.md tells of.")] = False,
 ) -> None:
     """Measures controllers, and keeps what it finds in a file after each life of one."""
-    chosen = [name for name in SCENARIOS if scenario is None or name in (*scenario, "failover")]
+    chosen = [name for name in SCENARIOS if scenario is None or name in (*scenario, "cold")]
     kinds = [kind for kind in CONTROLLERS if controller is None or kind in controller]
-    results = Results(output, {"partitions": partitions, "runs": runs, "scenarios": chosen, "controllers": kinds})
+    results = Results(output, _facts(partitions, runs, chosen))
     began = time.monotonic()
     plan = [(partitions, chosen, run, kind) for run in range(1, runs + 1) for kind in kinds]
     if scaling:
@@ -130,11 +156,16 @@ def main(
     with ending_on_sigterm():
         for size, names, run, kind in plan:
             play(results, kind, size, names, run)
+    if writes:
+        results.content |= measure_writes(partitions=min(partitions, _WRITTEN), quick=partitions < _WRITTEN)
+        results.keep()
     print_summary(results)
+    for path in write_docs(output) if docs else write_report(output, output.parent):
+        console.print(f"{path} is written", soft_wrap=True)
     console.print(f"{output} is written ({time.monotonic() - began:.0f} s)", soft_wrap=True)
     if results.content["failures"]:
         raise typer.Exit(1)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

@@ -21,10 +21,12 @@ _AS_KAFKA_LOGS: Final = "server.properties"
 
 _FLEET_SOURCES: Final = Path(__file__).parent / "fleet"
 
+KAFKA_HEAP_MB: Final = 1024
+
 _KAFKA_OPTIONS: Final = (
     "-server",
-    "-Xms1g",
-    "-Xmx1g",
+    f"-Xms{KAFKA_HEAP_MB}m",
+    f"-Xmx{KAFKA_HEAP_MB}m",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
     "-XX:InitiatingHeapOccupancyPercent=35",

@@ -35,7 +35,7 @@ def failover_cold(stage: Stage) -> None:
     stage.add("failover", "cold", seconds(since_us, settled.requests), settled, cost)
 
 
-def failover_standby(stage: Stage) -> None:
+def failover_hot(stage: Stage) -> None:
     """A process that stood by takes over when the controller was killed."""
     standby = stage.another_controller()
     standby.spawn()
@@ -48,7 +48,7 @@ def failover_standby(stage: Stage) -> None:
         before.close()
         settled = _settle_full_state(stage, hosted)
     since_us = wait_for_controller(stage, after_us=began_us)
-    stage.add("failover", "standby", seconds(since_us, settled.requests), settled, cost)
+    stage.add("failover", "hot", seconds(since_us, settled.requests), settled, cost)
 
 
 def failover_again(stage: Stage) -> None:
@@ -102,13 +102,13 @@ def creation(stage: Stage) -> None:
     topics = [dataset.topic_name(first + number) for number in range(dataset.topics_of(stage.settings.changed))]
     znodes = [next(dataset.topic_znodes(topic, dataset.assignment(topic))) for topic in topics]
     stage.partitions += stage.settings.changed
-    with probing(stage, "creation"), costing(stage.controller) as cost:
+    with probing(stage, "create"), costing(stage.controller) as cost:
         began_us = stage.fleet.write(znodes, at_once=len(znodes))
         settled = stage.settle(
             lambda look: all(look.brokers[one].known.partitions == stage.partitions for one in stage.live),
             lambda found: _is_whole(found, stage.partitions),
         )
-    stage.add("creation", "", seconds(began_us, settled.requests), settled, cost)
+    stage.add("create", "", seconds(began_us, settled.requests), settled, cost)
 
 
 def reassignment(stage: Stage) -> None:
@@ -128,14 +128,14 @@ def reassignment(stage: Stage) -> None:
             expected[origin] -= 1
             expected[target] += 1
     stage.fleet.catch_up(on=True)
-    with probing(stage, "reassignment"), costing(stage.controller) as cost:
+    with probing(stage, "reassign"), costing(stage.controller) as cost:
         began_us = stage.fleet.reassign(targets)
         settled = stage.settle(
             lambda look: everybody_knows(look, stage.live, expected),
             lambda found: _is_whole(found, stage.partitions) and found.replicas == expected,
         )
     stage.fleet.catch_up(on=False)
-    stage.add("reassignment", "", seconds(began_us, settled.requests), settled, cost)
+    stage.add("reassign", "", seconds(began_us, settled.requests), settled, cost)
 
 
 def deletion(stage: Stage) -> None:
@@ -144,7 +144,7 @@ def deletion(stage: Stage) -> None:
     topics = dataset.topics_of(stage.settings.changed)
     znodes = [(f"/admin/delete_topics/{dataset.topic_name(first + number)}", None) for number in range(topics)]
     stage.partitions -= stage.settings.changed
-    with probing(stage, "deletion"), costing(stage.controller) as cost:
+    with probing(stage, "delete"), costing(stage.controller) as cost:
         began_us = stage.fleet.write(znodes, at_once=len(znodes))
         gone = stage.fleet.watch_gone("/admin/delete_topics")
         settled = stage.settle(
@@ -153,17 +153,17 @@ def deletion(stage: Stage) -> None:
             ),
             lambda found: _is_whole(found, stage.partitions) and found.topics == first,
         )
-    stage.add("deletion", "", seconds(began_us, settled.requests, gone.result()["at_us"]), settled, cost)
+    stage.add("delete", "", seconds(began_us, settled.requests, gone.result()["at_us"]), settled, cost)
 
 
 SCENARIOS: Final[dict[str, Callable[[Stage], None]]] = {
-    "failover": failover_cold,
+    "cold": failover_cold,
     "broker_death": broker_death,
     "controlled_shutdown": controlled_shutdown,
-    "creation": creation,
-    "reassignment": reassignment,
-    "deletion": deletion,
-    "standby": failover_standby,
+    "create": creation,
+    "reassign": reassignment,
+    "delete": deletion,
+    "hot": failover_hot,
     "again": failover_again,
 }
 """In the order in which they are played. The first is always played: without it nobody is in charge."""

@@ -154,15 +154,15 @@ def costing(controller: MeasuredController, *, from_its_start: bool = False) -> 
         "cpu_s": round(controller.cpu_s() - cpu_s, 3),
         "rss_mb": round(memory.now_mb, 1),
         "peak_rss_mb": round(memory.most_mb, 1),
-        "worst_event_s": _worst_event_s(before, after),
+        "worst_stall_ms": _worst_stall_ms(before, after),
     }
 
 
-def _worst_event_s(
+def _worst_stall_ms(
     before: Mapping[str, evaluation.Distribution], after: Mapping[str, evaluation.Distribution]
 ) -> float | None:
     values = [evaluation.worst(before.get(kind, evaluation.Distribution()), one) for kind, one in after.items()]
-    return round(max(values), 3) if values else None
+    return round(max(values) * 1000, 1) if values else None
 
 
 @contextmanager

@@ -1,0 +1,39 @@
+"""The benchmark, on a cluster so small that it says nothing: both controllers play all scenarios, and each is checked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.__main__ import app
+from bench.report import write_report
+from bench.result import Result
+from bench.scenarios import SCENARIOS
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+PARTITIONS = 300
+
+
+def test_both_controllers_play_every_scenario_and_what_came_of_it_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    options = ["--partitions", str(PARTITIONS), "--runs", "1", "--no-writes", "--output", str(file)]
+    ended = CliRunner().invoke(app, options)
+    assert ended.exit_code == 0, ended.output
+    content = json.loads(file.read_text())
+    assert content["failures"] == []
+    result = Result.load(file)
+    played = {
+        kind: [(run.scenario, run.variant) for run in result.runs if run.controller == kind]
+        for kind in ("kafka", "kontroller")
+    }
+    assert played["kafka"] == played["kontroller"]
+    assert len(played["kafka"]) == len(SCENARIOS) + len(["brokers come back", "from death and from shutdown"])
+    for run in content["runs"]:
+        assert run["seconds"] > 0
+        assert run["entries"]["UPDATE_METADATA"] > 0
+        assert run["rss_mb"] > 0
+    assert {row.request for row in result.latency} == {"alter_partition", "metadata"}
+    assert all(row.count > 0 for row in result.latency)
+    assert all(path.is_file() for path in write_report(file, tmp_path))
