@@ -47,7 +47,7 @@ def settings_for(partitions: int) -> Settings:
     return Settings(
         partitions=partitions,
         changed=10_000 if partitions >= 50_000 else max(50, partitions // 500 * 50),
-        deadline_s=max(120.0, partitions / 300),
+        deadline_s=max(120.0, partitions / 100),
         zookeeper_heap_mb=1024 if partitions <= 100_000 else 1024 + partitions // 250,
         fleet_heap_mb=1536 if partitions <= 100_000 else 1536 + partitions // 200,
     )
@@ -160,7 +160,7 @@ def main(
         results.content |= measure_writes(partitions=min(partitions, _WRITTEN), quick=partitions < _WRITTEN)
         results.keep()
     print_summary(results)
-    for path in write_docs(output) if docs else write_report(output, output.parent):
+    for path in write_docs([output]) if docs else write_report([output], output.parent):
         console.print(f"{path} is written", soft_wrap=True)
     console.print(f"{output} is written ({time.monotonic() - began:.0f} s)", soft_wrap=True)
     if results.content["failures"]:

@@ -36,4 +36,4 @@ def test_both_controllers_play_every_scenario_and_what_came_of_it_is_kept(tmp_pa
         assert run["rss_mb"] > 0
     assert {row.request for row in result.latency} == {"alter_partition", "metadata"}
     assert all(row.count > 0 for row in result.latency)
-    assert all(path.is_file() for path in write_report(file, tmp_path))
+    assert all(path.is_file() for path in write_report([file], tmp_path))
