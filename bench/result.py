@@ -40,7 +40,7 @@ class Run(_Row):
     cpu_s: float | None = None
     rss_mb: float | None = None
     peak_rss_mb: float | None = None
-    worst_event_s: float | None = None
+    worst_stall_ms: float | None = None
     load_before: float | None = None
 
 
@@ -132,15 +132,15 @@ class Scenario:
 
 SCENARIOS: Final = (
     Scenario(name="failover", variant="cold", title="failover, cold", ratio=10),
-    Scenario(name="failover", variant="standby", title="failover, standby", ratio=10, seconds=0.5),
+    Scenario(name="failover", variant="hot", title="failover, hot standby", ratio=10, seconds=0.5),
     Scenario(name="failover", variant="again", title="failover, same process again"),
     Scenario(name="broker_death", title="a broker's death", ratio=10),
     Scenario(name="broker_return", variant="after death", title="its return"),
     Scenario(name="controlled_shutdown", title="controlled shutdown", ratio=5),
     Scenario(name="broker_return", variant="after shutdown", title="return after the shutdown"),
-    Scenario(name="creation", title="creation", ratio=5),
-    Scenario(name="reassignment", title="reassignment", ratio=5),
-    Scenario(name="deletion", title="deletion", ratio=5),
+    Scenario(name="create", title="creation", ratio=5),
+    Scenario(name="reassign", title="reassignment", ratio=5),
+    Scenario(name="delete", title="deletion", ratio=5),
 )
 
 

@@ -83,11 +83,11 @@ def processor(result: Result) -> str:
         for name, title in TITLES.items():
             runs = [run for run in result.of(name, scenario) if run.partitions == size]
             spent = [run.cpu_s for run in runs if run.cpu_s is not None]
-            events = [run.worst_event_s for run in runs if run.worst_event_s is not None]
+            stalls = [run.worst_stall_ms for run in runs if run.worst_stall_ms is not None]
             if spent:
-                seconds = [median(run.seconds for run in runs), median(spent), *([max(events)] if events else [])]
-                rows.append([scenario.title, title, *map(_seconds, seconds), *([] if events else [""])])
-    header = ["scenario", "", "seconds, median", "processor time (s), median", "longest event (s), worst"]
+                seconds = [median(run.seconds for run in runs), median(spent)]
+                rows.append([scenario.title, title, *map(_seconds, seconds), f"{max(stalls):,.0f}" if stalls else ""])
+    header = ["scenario", "", "seconds, median", "processor time (s), median", "longest event (ms), worst"]
     return _table(header, rows)
 
 

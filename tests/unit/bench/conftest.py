@@ -16,7 +16,7 @@ def result() -> Result:
         for size in (10_000, 100_000)
         for seconds in all_seconds
     ]
-    alone = run("kontroller", 1_000_000, 20.0, scenario="failover", variant="standby")
+    alone = run("kontroller", 1_000_000, 20.0, scenario="failover", variant="hot")
     latency = {
         "controller": "kontroller", "scenario": "broker_death", "request": "alter_partition", "partitions": 100_000,
         "p50_ms": 2.0, "p99_ms": 30.0, "max_ms": 45.25, "count": 1200,

@@ -42,11 +42,11 @@ def test_kafkas_one_way_to_fail_over_stands_against_each_of_ours() -> None:
         "runs": [
             run("kafka", 10_000, 2.0, scenario="failover", variant="cold"),
             run("kontroller", 10_000, 0.2, scenario="failover", variant="cold"),
-            run("kontroller", 10_000, 0.05, scenario="failover", variant="standby"),
+            run("kontroller", 10_000, 0.05, scenario="failover", variant="hot"),
         ]
     })  # fmt: skip
     found = [(row[0], row[3]) for row in rows(TABLES["ratios"](result))]
-    assert found == [("failover, cold", "**10.0x**"), ("failover, standby", "**40.0x**")]
+    assert found == [("failover, cold", "**10.0x**"), ("failover, hot standby", "**40.0x**")]
 
 
 def test_kafkas_standby_stands_against_ours_where_it_was_measured() -> None:
@@ -55,9 +55,9 @@ def test_kafkas_standby_stands_against_ours_where_it_was_measured() -> None:
             run(controller, 10_000, seconds, scenario="failover", variant=variant)
             for controller, variant, seconds in (
                 ("kafka", "cold", 2.0),
-                ("kafka", "standby", 1.0),
+                ("kafka", "hot", 1.0),
                 ("kontroller", "cold", 0.2),
-                ("kontroller", "standby", 0.05),
+                ("kontroller", "hot", 0.05),
             )
         ]
     })  # fmt: skip
@@ -78,9 +78,9 @@ def test_of_several_runs_the_worst_waits_are_shown(result: Result) -> None:
 
 
 def test_a_run_that_failed_is_told_of() -> None:
-    failure = {"controller": "kafka", "scenario": "creation", "partitions": 10_000, "error": "no end in 120 s"}
+    failure = {"controller": "kafka", "scenario": "create", "partitions": 10_000, "error": "no end in 120 s"}
     result = Result.model_validate({"failures": [failure]})
-    assert rows(TABLES["failures"](result)) == [["Kafka", "creation", "10,000", "no end in 120 s"]]
+    assert rows(TABLES["failures"](result)) == [["Kafka", "create", "10,000", "no end in 120 s"]]
 
 
 def test_the_seeds_estimate_stands_above_the_measured_writes(result: Result) -> None:
