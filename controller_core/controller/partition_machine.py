@@ -16,7 +16,7 @@ from controller_core.controller.liveness import Liveness
 from controller_core.controller.partition_states import create_states, reread, states_of, write_states
 from controller_core.controller.term import Term
 from controller_core.model import leader_selectors
-from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.model.transitions import PartitionStatus, sort_partitions
@@ -97,12 +97,14 @@ async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotEl
     failed = await create_states(term, chosen) if chosen else {}
     existing = await reread(term, failed)
     not_elected |= {p: NotElected(reason=str(error)) for p, error in failed.items() if p not in existing}
+    receivers: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for partition in chosen:
         if partition in not_elected:
             continue
         leader_and_isr = term.state.states[partition].leader_and_isr
         term.changes.leadership(partition, None, leader_and_isr)
-        term.batch.leader_and_isr(partition, leader_and_isr.isr, is_new=True)
+        receivers[partition] = leader_and_isr.isr
+    term.batch.leader_and_isr_of(receivers, is_new=True)
     return not_elected
 
 
@@ -156,7 +158,7 @@ async def _lead(
             partition, before[partition].leader_and_isr, selection.leader_and_isr, unclean=selection.unclean
         )
         term.counts.leader_elected(unclean=selection.unclean)
-        term.batch.leader_and_isr(partition, selection.receivers)
+    term.batch.leader_and_isr_of({partition: selection.receivers for partition, selection in selections.items()})
 
 
 _Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]

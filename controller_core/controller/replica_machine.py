@@ -17,9 +17,9 @@ from controller_core.model.transitions import ReplicaStatus, sort_replicas
 
 def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """NonExistentReplica -> NewReplica: it is told the current leader and ISR, where there is a leader already."""
-    for replica in _legal(term, replicas, ReplicaStatus.NEW):
-        term.batch.leader_and_isr(replica.topic_partition, (replica.broker,), is_new=True)
-        _mark(term, replica, ReplicaStatus.NEW)
+    legal = _legal(term, replicas, ReplicaStatus.NEW)
+    term.batch.leader_and_isr_of(by_partition(legal), is_new=True)
+    _mark(term, legal, ReplicaStatus.NEW)
 
 
 def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
@@ -27,10 +27,11 @@ def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
     A new replica was told when it became one, and is in AR already: every way to NewReplica sets AR first.
     """
-    for replica in _legal(term, replicas, ReplicaStatus.ONLINE):
-        if term.state.replica_status[replica] is not ReplicaStatus.NEW:
-            term.batch.leader_and_isr(replica.topic_partition, (replica.broker,))
-        _mark(term, replica, ReplicaStatus.ONLINE)
+    legal = _legal(term, replicas, ReplicaStatus.ONLINE)
+    status = term.state.replica_status
+    untold = [replica for replica in legal if status[replica] is not ReplicaStatus.NEW]
+    term.batch.leader_and_isr_of(by_partition(untold))
+    _mark(term, legal, ReplicaStatus.ONLINE)
 
 
 async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
@@ -45,18 +46,18 @@ async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_
             for broker in brokers:
                 term.batch.stop_replica(partition, broker, delete=False)
         await _leave_isr(term, group, tells_unchanged=tells_unchanged)
-        for partition, brokers in group.items():
-            for broker in brokers:
-                _mark(term, PartitionReplica(partition, broker), ReplicaStatus.OFFLINE)
+        replicas = [PartitionReplica(partition, broker) for partition, brokers in group.items() for broker in brokers]
+        _mark(term, replicas, ReplicaStatus.OFFLINE)
 
     await in_groups(term, list(leaving), take_offline)
 
 
 def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """OfflineReplica -> NonExistentReplica: it is deleted."""
-    for replica in _legal(term, replicas, ReplicaStatus.NON_EXISTENT):
+    legal = _legal(term, replicas, ReplicaStatus.NON_EXISTENT)
+    for replica in legal:
         term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
-        _mark(term, replica, ReplicaStatus.NON_EXISTENT)
+    _mark(term, legal, ReplicaStatus.NON_EXISTENT)
 
 
 async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
@@ -101,11 +102,13 @@ async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]]
             if (leadership := leader_selectors.without_replicas(state.leader_and_isr, leaving[partition])) is not None
         }
         failed = await write_states(term, shrunk, states)
+        staying: dict[TopicPartition, list[BrokerId]] = {}
         for partition, leadership in shrunk.items():
             if partition not in failed:
                 term.changes.leadership(partition, states[partition].leader_and_isr, leadership)
-                staying = [b for b in term.state.assignment(partition).replicas if b not in leaving[partition]]
-                term.batch.leader_and_isr(partition, staying)
+                replicas = term.state.assignment(partition).replicas
+                staying[partition] = [broker for broker in replicas if broker not in leaving[partition]]
+        term.batch.leader_and_isr_of(staying)
         if tells_unchanged:
             term.batch.update_metadata([partition for partition in states if partition not in shrunk])
         states = await reread(term, failed)
@@ -118,13 +121,14 @@ def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStat
     return legal
 
 
-def _mark(term: Term, replica: PartitionReplica, status: ReplicaStatus) -> None:
-    statuses = term.state.replica_status
-    before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)
-    if before is status:
-        return
-    term.changes.replica(replica, before, status)
-    if status is ReplicaStatus.NON_EXISTENT:
-        statuses.pop(replica, None)
-    else:
-        statuses[replica] = status
+def _mark(term: Term, replicas: Iterable[PartitionReplica], status: ReplicaStatus) -> None:
+    statuses, note = term.state.replica_status, term.changes.replica
+    for replica in replicas:
+        before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)
+        if before is status:
+            continue
+        note(replica, before, status)
+        if status is ReplicaStatus.NON_EXISTENT:
+            del statuses[replica]
+        else:
+            statuses[replica] = status

@@ -5,6 +5,7 @@ its own; and a new controller sets those of a broker in one go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any
 
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.transitions import ReplicaStatus
@@ -25,6 +26,11 @@ class ReplicaStatuses(MutableMapping[PartitionReplica, ReplicaStatus]):
     def set_all(self, broker: BrokerId, partitions: Iterable[TopicPartition], status: ReplicaStatus) -> None:
         """Sets the state of many replicas on one broker."""
         self._by_broker.setdefault(broker, {}).update(dict.fromkeys(partitions, status))
+
+    def get(self, replica: PartitionReplica, default: Any = None) -> Any:
+        partition, broker = replica
+        statuses = self._by_broker.get(broker)
+        return default if statuses is None else statuses.get(partition, default)
 
     def __getitem__(self, replica: PartitionReplica) -> ReplicaStatus:
         partition, broker = replica

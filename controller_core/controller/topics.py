@@ -5,9 +5,10 @@ choose replicas among all that UpdateMetadata lists, and so sometimes the contro
 exist, and is replaced before anything else happens to the partition.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import structlog
 
@@ -18,24 +19,30 @@ from controller_core.controller.events import (
     TopicDeletionsRequested,
     TopicsChanged,
 )
+from controller_core.controller.groups import in_groups
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, TopicAssignment
 from controller_core.model.placement_repair import without_phantom
+from controller_core.model.wording import listed
 from controller_core.zk import paths
 
 log = structlog.get_logger()
 
 
-async def on_topics_changed(term: Term) -> None:
-    """Compares the topics of ZooKeeper with the known ones; a topic deleted and created again in between is both."""
+async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) -> None:
+    """Compares the topics of ZooKeeper with the known ones; a topic deleted and created again in between is both.
+
+    Of the known topics only those are read that may not be what they were: whose watch has fired, and the suspects."""
     names = await read_topic_names(term)
-    znodes = await read_topics(term, names)
     known = term.state.topics
-    recreated = [name for name, znode in znodes.items() if name in known and known[name].czxid != znode.czxid]
-    vanished = [name for name in term.state.topics if name not in names]
+    changed = [n for n in names if n in known and (n in suspects or not term.watched.is_watched(paths.topic(n)))]
+    znodes = await read_topics(term, changed)
+    recreated = [name for name, znode in znodes.items() if known[name].czxid != znode.czxid]
+    present = set(names)
+    vanished = [name for name in known if name not in present]
     on_topics_vanished(term, [*vanished, *recreated])
     # A batch tells of a partition once: that the former one is gone must have been said before its successor is told.
     term.send_requests()
@@ -70,13 +77,23 @@ async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None
     partitions = [
         TopicPartition(name, partition) for name in znodes for partition in term.state.topics[name].partitions
     ]
-    log.info("new topics", topics=sorted(znodes), partitions=len(partitions))
-    served = await read_states(term.zk, partitions)
+    log.info("new topics", topics=listed(sorted(znodes)), partitions=len(partitions))
+    served = await _served_before(term, partitions)
     await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
     await _take_up(term, served)
     # One of them may be marked, or be asked to move, since before it was known.
     term.enqueue(TopicDeletionsRequested())
     term.enqueue(ReassignmentsRequested())
+
+
+async def _served_before(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """The states of partitions that have one already. Nobody served a topic that has no znode for its partitions."""
+    by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
+    for partition in partitions:
+        by_topic[partition.topic].append(partition)
+    nodes = await term.zk.read_many(list(map(paths.partitions, by_topic)))
+    found = [known for known, node in zip(by_topic.values(), nodes, strict=True) if node is not None]
+    return await read_states(term.zk, chain.from_iterable(found))
 
 
 async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
@@ -96,10 +113,12 @@ async def on_topic_modified(term: Term, topic: TopicName) -> None:
 
 async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     """Topics' znodes were written: partitions that are not known yet are new; all else is not taken from there."""
-    if not all(name in term.state.topics for name in topics):
-        await on_topics_changed(term)  # a znode could not be read before, and perhaps can be now
-    read = await read_topics(term, [name for name in topics if name in term.state.topics], watched=True)
-    znodes = {name: znode for name, znode in read.items() if znode.czxid == term.state.topics[name].czxid}
+    znodes = await read_topics(term, [name for name in topics if name in term.state.topics], watched=True)
+    unknown = [name for name in topics if name not in term.state.topics]
+    recreated = [name for name, znode in znodes.items() if znode.czxid != term.state.topics[name].czxid]
+    if unknown or recreated:
+        await on_topics_changed(term, recreated)  # one that could not be read before perhaps can be now
+        znodes = {name: znode for name, znode in znodes.items() if name not in recreated}
     without_id = {name: znode for name, znode in znodes.items() if _lost_its_id(term, name, znode)}
     for name in without_id:
         log.error("topic znode was rewritten without its topic id, which is restored", topic=name)
@@ -113,7 +132,7 @@ async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     for partition, content in added:
         term.state.set_assignment(partition, content.partitions[partition.partition])
     if added:
-        log.info("new partitions", topics=sorted(contents), partitions=len(added))
+        log.info("new partitions", topics=listed(sorted(contents)), partitions=len(added))
         await on_new_partition_creation(term, [partition for partition, _ in added])
         term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
 
@@ -140,16 +159,20 @@ async def _take_back(term: Term, topic: TopicName) -> None:
 
 
 async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """onNewPartitionCreation, its steps in the order of the specification."""
-    partitions = list(partitions)
-    # 1. new partitions -> NewPartition
-    partition_machine.to_new(term, partitions)
-    # 2. all replicas of new partitions -> NewReplica
-    replica_machine.to_new(term, term.state.replicas_of(partitions))
-    # 3. new partitions -> OnlinePartition
-    await partition_machine.to_online(term, partitions)
-    # 4. all replicas of new partitions -> OnlineReplica
-    replica_machine.to_online(term, term.state.replicas_of(partitions))
+    """onNewPartitionCreation, its steps in the order of the specification; for a group of partitions at a time."""
+
+    async def create(group: Sequence[TopicPartition]) -> None:
+        replicas = term.state.replicas_of(group)
+        # 1. new partitions -> NewPartition
+        partition_machine.to_new(term, group)
+        # 2. all replicas of new partitions -> NewReplica
+        replica_machine.to_new(term, replicas)
+        # 3. new partitions -> OnlinePartition
+        await partition_machine.to_online(term, group)
+        # 4. all replicas of new partitions -> OnlineReplica
+        replica_machine.to_online(term, replicas)
+
+    await in_groups(term, list(partitions), create)
 
 
 async def load_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:

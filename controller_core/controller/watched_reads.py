@@ -29,6 +29,10 @@ class WatchedReads(Generic[Event]):
         found |= dict(zip(armed, await self._zk.read_many(armed), strict=True)) if armed else {}
         return [found[path] for path in paths]
 
+    def is_watched(self, path: str) -> bool:
+        """Whether the znode that was read with a watch is still the same one: nobody wrote or removed it since."""
+        return ("node", path) in self._armed
+
     async def node(self, path: str, event: Event) -> ZkNode | None:
         """The znode at the path, watched for being created, written or deleted."""
         return (await self.nodes([path], lambda _: event))[0]
