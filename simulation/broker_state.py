@@ -4,6 +4,7 @@ Here are the rules by which Kafka 3.9 takes over or refuses one partition of a c
 ZkMetadataCache); those about the request as a whole are in `simulation.brokers`.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from controller_core.model.ids import (
@@ -62,6 +63,8 @@ class SimulatedMetadata:
     live_brokers: dict[BrokerId, UpdateMetadataBroker] = field(default_factory=dict)
     partitions: dict[TopicPartition, UpdateMetadataPartitionState] = field(default_factory=dict)
     topic_ids: dict[TopicName, TopicId] = field(default_factory=dict)
+    _known: Counter[TopicName] = field(default_factory=Counter)
+    """How many partitions of each topic are known."""
 
     def apply(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.controller_id = request.controller_id
@@ -77,10 +80,12 @@ class SimulatedMetadata:
 
     def _apply_partition(self, topic_partition: TopicPartition, state: UpdateMetadataPartitionState) -> None:
         if state.leader != LEADER_DURING_DELETE:
+            self._known[topic_partition.topic] += topic_partition not in self.partitions
             self.partitions[topic_partition] = state
             return
-        self.partitions.pop(topic_partition, None)
-        if not any(other.topic == topic_partition.topic for other in self.partitions):
+        if self.partitions.pop(topic_partition, None) is not None:
+            self._known[topic_partition.topic] -= 1
+        if not self._known[topic_partition.topic]:
             self.topic_ids.pop(topic_partition.topic, None)
 
 

@@ -104,6 +104,8 @@ class ClusterState:
         self.partition_status: dict[TopicPartition, PartitionStatus] = {}
         self.replica_status = ReplicaStatuses()
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
+        self.completable: set[TopicPartition] = set()
+        """Reassignments for which nothing is awaited any more."""
         self.deletions: dict[TopicName, TopicDeletion] = {}
         self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = collection(Kind.OFFLINE_REPLICAS, noted_by)
         """The replicas of live brokers that are in failed log directories; without brokers that have none."""

@@ -6,7 +6,8 @@ not meet the log of the old one (KAFKA-10548).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 
 import structlog
 
@@ -17,7 +18,7 @@ from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import paths
-from controller_core.zk.session import Delete, NoNode
+from controller_core.zk.session import Delete, NoNode, WriteOp
 
 log = structlog.get_logger()
 
@@ -59,16 +60,14 @@ async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
     }
     if beginning:
         await deleted_topics.note(term, {name: len(partitions) for name, partitions in beginning.items()})
-    for name, deletion in list(term.state.deletions.items()):
-        if name in beginning:
-            await _begin(term, deletion, beginning[name])
-        elif deletion.started:
+        await _begin(term, beginning)
+    for name, deletion in term.state.deletions.items():
+        if deletion.started and name not in beginning:
             for replica in deletion.awaiting_deletion:
                 if replica.broker in started:
                     deletion.refused.discard(replica)
                     term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
-        if deletion.started and not deletion.awaiting_deletion:
-            await _finish(term, name)
+    await _finish(term, list(term.state.deletions))
 
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
@@ -77,12 +76,9 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
     for partition in partitions:
         by_topic[partition.topic].add(PartitionReplica(partition, broker))
     for topic, deleted in by_topic.items():
-        deletion = term.state.deletions.get(topic)
-        if deletion is None or not deletion.started:
-            continue
-        deletion.awaiting_deletion -= deleted
-        if not deletion.awaiting_deletion:
-            await _finish(term, topic)
+        if (deletion := term.state.deletions.get(topic)) is not None and deletion.started:
+            deletion.awaiting_deletion -= deleted
+    await _finish(term, by_topic)
 
 
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
@@ -95,27 +91,62 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
             log.error("topic's deletion is held up until a broker restarts", partition=str(partition), broker=broker)
 
 
-async def _begin(term: Term, deletion: TopicDeletion, partitions: list[TopicPartition]) -> None:
-    deletion.started = True
-    deletion.awaiting_deletion = set(term.state.replicas_of(partitions))
-    topic_id = term.state.topics[partitions[0].topic].topic_id if partitions else None
-    term.batch.forget_metadata(partitions, topic_id)
+async def _begin(term: Term, topics: Mapping[TopicName, list[TopicPartition]]) -> None:
+    for name, partitions in topics.items():
+        deletion = term.state.deletions[name]
+        deletion.started = True
+        deletion.awaiting_deletion = set(term.state.replicas_of(partitions))
+        term.batch.forget_metadata(partitions, term.state.topics[name].topic_id if partitions else None)
+    doomed = list(chain.from_iterable(topics.values()))
     status = term.state.partition_status
-    partition_machine.to_offline(term, [p for p in partitions if status.get(p) is not PartitionStatus.OFFLINE])
-    partition_machine.to_non_existent(term, partitions)
-    await replica_machine.delete(term, term.state.replicas_of(partitions))
+    partition_machine.to_offline(term, [p for p in doomed if status.get(p) is not PartitionStatus.OFFLINE])
+    partition_machine.to_non_existent(term, doomed)
+    await replica_machine.delete(term, term.state.replicas_of(doomed))
 
 
-async def _finish(term: Term, topic: TopicName) -> None:
-    """Removes the topic's znodes, and its mark together with the topic: a new controller takes up all of it or nothing."""
+async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
+    """Removes the znodes of those topics whose replicas are deleted, and each one's mark together with the topic: a new
+    controller takes up all of it or nothing."""
+    deletions = term.state.deletions
+    done = [t for t in topics if (deletion := deletions.get(t)) and deletion.started and not deletion.awaiting_deletion]
+    for topic in await _delete_as_known(term, done):
+        await _delete_as_found(term, topic)
+    for topic in done:
+        partitions = term.state.remove_topic(topic)
+        log.info("topic deleted", topic=topic, partitions=len(partitions))
+
+
+async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[TopicName]:
+    """Deletes the znodes that topics are made of, of all topics together; returns the topics that are made otherwise."""
+    if not topics:
+        return set()
+    states = term.state.states
+    outcome = await term.writer.write(
+        {
+            partition: [Delete(path=paths.partition_state(partition)), Delete(path=paths.partition(partition))]
+            for topic in topics
+            for partition in term.state.partitions_of(topic)
+            if partition in states
+        }
+    )
+    unlike = {partition.topic for partition in outcome.failed}
+    alike = [topic for topic in topics if topic not in unlike]
+    configs = await term.zk.read_many(list(map(paths.topic_config, alike)))
+    groups: dict[TopicName, list[WriteOp]] = {}
+    for topic, config in zip(alike, configs, strict=True):
+        doomed = [paths.partitions(topic), paths.topic(topic), *([paths.topic_config(topic)] if config else ())]
+        groups[topic] = [Delete(path=path) for path in (*doomed, paths.delete_topic(topic))]
+    return unlike.union((await term.writer.write(groups)).failed)
+
+
+async def _delete_as_found(term: Term, topic: TopicName) -> None:
+    """Deletes whatever is there of a topic, also what other hands left there."""
     below = await _below(term, paths.partitions(topic))
     for start in range(0, len(below), ZNODES_PER_WRITE):
         await _delete_existing(term, below[start : start + ZNODES_PER_WRITE])
     await _delete_existing(
         term, [paths.partitions(topic), paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)]
     )
-    partitions = term.state.remove_topic(topic)
-    log.info("topic deleted", topic=topic, partitions=len(partitions))
 
 
 async def _below(term: Term, path: str) -> list[str]:

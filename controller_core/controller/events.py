@@ -59,6 +59,11 @@ class ReassignmentsRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignmentsCompletable:
+    """The last brokers answered whether they deleted replicas of partitions that move away from them."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReassignmentsEnded:
     """Reassignments were completed or taken back, or their topics vanished."""
 
@@ -130,6 +135,7 @@ Event: TypeAlias = (
     | TopicModified
     | TopicDeletionsRequested
     | ReassignmentsRequested
+    | ReassignmentsCompletable
     | ReassignmentsEnded
     | PreferredElectionRequested
     | IsrChangesNotified

@@ -35,6 +35,7 @@ from controller_core.controller.events import (
     JournalDue,
     LogDirsFailed,
     PreferredElectionRequested,
+    ReassignmentsCompletable,
     ReassignmentsEnded,
     ReassignmentsRequested,
     RequestReceived,
@@ -74,6 +75,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await deletion.on_topic_deletions_requested(term)
         case ReassignmentsRequested():
             await reassignment_requests.on_reassignments_requested(term)
+        case ReassignmentsCompletable():
+            await reassignment_completion.on_completable(term)
         case ReassignmentsEnded():
             await throttles.sweep(term)
         case PreferredElectionRequested():
@@ -170,8 +173,8 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     ledger.on_replicas_not_deleted(term, answered.broker, failed)
     await ledger.on_replicas_deleted(term, answered.broker, deleted)
     # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
-    await reassignment_completion.on_replicas_deleted(term, answered.broker, deleted)
-    await reassignment_completion.on_replicas_not_deleted(term, answered.broker, failed)
+    reassignment_completion.on_replicas_deleted(term, answered.broker, deleted)
+    reassignment_completion.on_replicas_not_deleted(term, answered.broker, failed)
     deletion.on_replicas_not_deleted(term, answered.broker, failed)
     await deletion.on_replicas_deleted(term, answered.broker, deleted)
 

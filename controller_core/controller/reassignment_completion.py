@@ -7,7 +7,8 @@ delete, or when another target is asked for: the ledger remembers what may still
 from collections.abc import Collection, Iterable
 
 from controller_core.controller import topic_znodes
-from controller_core.controller.events import ReassignmentsEnded, TopicDeletionsRequested
+from controller_core.controller.cluster_state import RunningReassignment
+from controller_core.controller.events import ReassignmentsCompletable, ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.reassignment_znode import Targets, remove_requests
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -53,24 +54,37 @@ async def finish_early(term: Term, targets: Targets) -> None:
     await finish(term, ending)
 
 
-async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it deleted replicas: reassignments that waited for the last of theirs are finished."""
-    affected = [partition for partition in partitions if partition in term.state.reassignments]
-    for partition in affected:
-        run = term.state.reassignments[partition]
-        if run.awaiting_deletion is not None:
+def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it deleted replicas: reassignments that waited for the last of theirs can be finished."""
+    for partition in partitions:
+        run = term.state.reassignments.get(partition)
+        if run is not None and run.awaiting_deletion is not None:
             run.awaiting_deletion.discard(broker)
             run.deleted.add(broker)
-    await finish(term, affected)
+            _note_completable(term, partition, run)
 
 
-async def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """A broker answered that it cannot delete replicas: nobody waits any longer, the ledger remembers them."""
-    affected = [partition for partition in partitions if partition in term.state.reassignments]
-    for partition in affected:
-        if (awaiting := term.state.reassignments[partition].awaiting_deletion) is not None:
-            awaiting.discard(broker)
-    await finish(term, affected)
+    for partition in partitions:
+        run = term.state.reassignments.get(partition)
+        if run is not None and run.awaiting_deletion is not None:
+            run.awaiting_deletion.discard(broker)
+            _note_completable(term, partition, run)
+
+
+def _note_completable(term: Term, partition: TopicPartition, run: RunningReassignment) -> None:
+    """A topic's partitions wait for several brokers, which answer one after the other: its znode is rewritten when the
+    answers that have come are all looked at, and not for each of them."""
+    if not run.awaiting_deletion:
+        term.state.completable.add(partition)
+        term.enqueue(ReassignmentsCompletable())
+
+
+async def on_completable(term: Term) -> None:
+    """Finishes what nothing is awaited for any more."""
+    completable, term.state.completable = term.state.completable, set()
+    await finish(term, sorted(completable))
 
 
 async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:

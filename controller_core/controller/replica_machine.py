@@ -62,9 +62,14 @@ def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
     """The way of a replica that is not needed any more: -> OfflineReplica -> NonExistentReplica."""
-    replicas = list(replicas)
-    await to_offline(term, not_offline(term, replicas))
-    to_non_existent(term, replicas)
+    unneeded = by_partition(replicas)
+
+    async def delete_of(partitions: Sequence[TopicPartition]) -> None:
+        group = [PartitionReplica(partition, broker) for partition in partitions for broker in unneeded[partition]]
+        await to_offline(term, not_offline(term, group))
+        to_non_existent(term, group)
+
+    await in_groups(term, list(unneeded), delete_of)
 
 
 def not_offline(term: Term, replicas: Iterable[PartitionReplica]) -> list[PartitionReplica]:

@@ -32,7 +32,7 @@ async def note_begun(term: Term, partitions: Collection[TopicPartition]) -> None
 async def sweep(term: Term) -> None:
     """Removes the throttles whose moves have all come to an end, and completes what somebody began to set or remove."""
     wanted = await zk_throttles.throttles(term.zk)
-    under_way = {*term.state.reassignments, *await _requested(term)}
+    under_way = {*term.state.reassignments, *await _requested(term)} if wanted else set()
     over = [owner for owner, throttle in wanted.items() if throttle.is_begun and under_way.isdisjoint(throttle.moves)]
     try:
         for owner in over:

@@ -114,7 +114,7 @@ async def on_topic_modified(term: Term, topic: TopicName) -> None:
 async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     """Topics' znodes were written: partitions that are not known yet are new; all else is not taken from there."""
     znodes = await read_topics(term, [name for name in topics if name in term.state.topics], watched=True)
-    unknown = [name for name in topics if name not in term.state.topics]
+    unknown = await read_topics(term, [name for name in topics if name not in term.state.topics])
     recreated = [name for name, znode in znodes.items() if znode.czxid != term.state.topics[name].czxid]
     if unknown or recreated:
         await on_topics_changed(term, recreated)  # one that could not be read before perhaps can be now

@@ -55,6 +55,9 @@ def decode_reassignment(data: bytes) -> ReassignmentPlan:
     partitions: dict[TopicPartition, tuple[BrokerId, ...]] = {}
 
     def accept(json: Any) -> str | None:
+        if _is_plain(json) and (topic_partition := TopicPartition(json["topic"], json["partition"])) not in partitions:
+            partitions[topic_partition] = tuple(json["replicas"])
+            return None
         entry = _ReassignmentEntry.model_validate(json)
         if len(set(entry.replicas)) != len(entry.replicas):
             return f"replicas: {entry.replicas} names a broker twice; name each broker once"
@@ -65,6 +68,24 @@ def decode_reassignment(data: bytes) -> ReassignmentPlan:
 
     rejected = _rejected(paths.REASSIGN_PARTITIONS, data, accept)
     return ReassignmentPlan(partitions=partitions, rejected=rejected)
+
+
+def _is_plain(json: Any) -> bool:
+    """Whether an entry is what it should be. A plan may have tens of thousands of them, and is read again and again; what
+    is wrong with an entry is found by its model."""
+    if type(json) is not dict:
+        return False
+    topic, partition, replicas = json.get("topic"), json.get("partition"), json.get("replicas")
+    return (
+        type(topic) is str
+        and topic != ""
+        and type(partition) is int
+        and partition >= 0
+        and type(replicas) is list
+        and set(map(type, replicas)) == {int}
+        and min(replicas) >= 0
+        and len(set(replicas)) == len(replicas)
+    )
 
 
 def encode_reassignment(partitions: Mapping[TopicPartition, Iterable[BrokerId]]) -> bytes:

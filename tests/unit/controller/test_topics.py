@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from controller_core.controller.topics import on_topic_modified
 from controller_core.model.ids import TopicName
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import SetData
+from controller_core.zk.session import SetData, ZkNode
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import CONTROLLER, Cluster, tp
 
@@ -231,3 +232,39 @@ async def test_a_controller_that_is_older_than_the_cluster_sees_the_first_broker
     await cluster.settle()
     assert not cluster.exists(paths.topic(TopicName("orders")))
     await cluster.close()
+
+
+async def test_of_all_topics_only_the_new_ones_are_read_when_some_appear(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.start_brokers(1, 2)
+    cluster.create_topic("known", [1, 2])
+    await cluster.serve()
+    read: list[str] = []
+    look = cluster.zk.tree.read
+
+    def noted(path: str) -> ZkNode | None:
+        read.append(path)
+        return look(path)
+
+    monkeypatch.setattr(cluster.zk.tree, "read", noted)
+    cluster.create_topic("new", [2, 1])
+    await cluster.settle()
+    assert cluster.broker(2).leads(tp("new"))
+    assert paths.topic(TopicName("new")) in read
+    assert not any("known" in path for path in read)
+
+
+async def test_a_topic_created_again_is_noticed_by_whichever_event_comes_first(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    cluster.create_topic("orders", [1, 2])
+    process = await cluster.serve()
+    before = cluster.broker(1).logs[tp("orders")]
+    cluster.remove_topic("orders")
+    cluster.create_topic("orders", [1, 2], [2, 1])
+    await on_topic_modified(process.term, TopicName("orders"))
+    process.term.send_requests()
+    await cluster.settle()
+    assert process.term.state.topics[TopicName("orders")].partitions.keys() == {0, 1}
+    assert cluster.broker(2).leads(tp("orders", 1))
+    assert before != process.term.state.topics[TopicName("orders")].topic_id

@@ -199,3 +199,37 @@ def test_a_partition_state_is_what_a_writer_of_json_makes_of_its_fields(
     if leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING:
         json["leader_recovery_state"] = 1
     assert codecs.encode_partition_state(leadership, epoch) == orjson.dumps(json)
+
+
+_small = st.integers(-1, 3)
+_entries: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "topic": st.sampled_from(["a", "b", "", 1, None]),
+        "partition": _small | st.sampled_from([True, "0", 1.0, None]),
+        "replicas": st.lists(_small | st.sampled_from([True, "1", 2.0, None]), max_size=3)
+        | st.sampled_from([{}, None]),
+        "log_dirs": st.just(["any"]),
+    },
+)
+
+
+@given(entries=st.lists(_entries | st.sampled_from([None, 1, "a", []]), max_size=6))
+def test_a_plan_has_the_entries_that_are_sound_each_partition_once_and_reports_all_others(
+    entries: list[object],
+) -> None:
+    expected: dict[TopicPartition, tuple[int, ...]] = {}
+    for entry in entries:
+        match entry:
+            case {"topic": str(topic), "partition": int(partition), "replicas": list(replicas)}:
+                numbers = [partition, *replicas]
+                is_sound = topic and replicas and all(map(is_number, numbers)) and len(replicas) == len(set(replicas))
+                if is_sound:
+                    expected.setdefault(TopicPartition(TopicName(topic), PartitionId(partition)), tuple(replicas))
+    plan = codecs.decode_reassignment(orjson.dumps({"version": 1, "partitions": entries}))
+    assert dict(plan.partitions) == expected
+    assert len(plan.rejected) == len(entries) - len(expected)
+
+
+def is_number(value: object) -> bool:
+    return type(value) is int and value >= 0
