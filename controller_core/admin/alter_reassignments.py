@@ -81,8 +81,8 @@ async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
     unknown = {partition.topic for partition in asked if not term.state.has(partition)}
     if not unknown <= term.state.topics.keys():
         await topics.on_topics_changed(term)
-    for topic in unknown & term.state.topics.keys():
-        await topics.on_topic_modified(term, topic)
+    if grown := unknown & term.state.topics.keys():
+        await topics.on_topics_modified(term, grown)
 
 
 def _origin(term: Term, partition: TopicPartition) -> tuple[BrokerId, ...] | None:

@@ -71,6 +71,8 @@ class Topic:
     partitions: dict[PartitionId, ReplicaAssignment] = field(default_factory=dict)
     known: dict[PartitionId, TopicPartition] = field(default_factory=dict, repr=False)
     """The same partitions by their full names: one object each for all that is kept about them."""
+    written: int | None = None
+    """The version of the znode that this controller wrote last."""
 
 
 @dataclass(slots=True, kw_only=True)

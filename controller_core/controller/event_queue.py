@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from controller_core.controller.clock import Clock
-from controller_core.controller.events import BrokerAnswered, Event, RequestReceived
+from controller_core.controller.events import BrokerAnswered, Event, RequestReceived, TopicModified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,18 @@ class EventQueue:
         queued = self._waiting.popleft()
         if not _is_unique(queued.event):
             self._pending.discard(queued.event)
+        if isinstance(queued.event, TopicModified):
+            return Queued(event=self._with_others(queued.event), since_ms=queued.since_ms)
         return queued
+
+    def _with_others(self, event: TopicModified) -> TopicModified:
+        """The same event for all topics of which one waits: they are read together, and each says only to look again."""
+        others = [queued.event for queued in self._waiting if isinstance(queued.event, TopicModified)]
+        if not others:
+            return event
+        self._waiting = deque(queued for queued in self._waiting if not isinstance(queued.event, TopicModified))
+        self._pending.difference_update(others)
+        return TopicModified(event.topic, others=tuple(other.topic for other in others))
 
     def withdraw_requests(self) -> list[RequestReceived]:
         """Takes every waiting request out of the queue: a controller that resigns answers them at once (KAFKA-10193)."""

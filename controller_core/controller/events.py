@@ -46,6 +46,8 @@ class TopicModified:
     """A topic's znode was written: partitions were added, perhaps."""
 
     topic: TopicName
+    others: tuple[TopicName, ...] = ()
+    """Other topics that were written before the first was looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await brokers.on_broker_modified(term, broker)
         case TopicsChanged():
             await topics.on_topics_changed(term)
-        case TopicModified(topic):
-            await topics.on_topic_modified(term, topic)
+        case TopicModified(topic, others):
+            await topics.on_topics_modified(term, (topic, *others))
         case TopicDeletionsRequested():
             await deletion.on_topic_deletions_requested(term)
         case ReassignmentsRequested():

@@ -5,12 +5,13 @@ its partitions (KAFKA-12835). The ledger of removed replicas is written in the s
 is in one of the two, whenever the controller dies.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import structlog
 
 from controller_core.controller import ledger
+from controller_core.controller.cluster_state import Topic
 from controller_core.controller.events import TopicModified
 from controller_core.controller.term import Term
 from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
@@ -38,13 +39,28 @@ Rewrite = Callable[[TopicName, TopicAssignment], TopicAssignment]
 async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool = False) -> dict[TopicName, TopicZnode]:
     """The znodes of the topics; a vanished or unreadable one is left out, the latter with an error in the log."""
     names = list(topics)
+    nodes = await (_read_watched(term, names) if watched else term.zk.read_many(list(map(paths.topic, names))))
+    return _decoded({name: node for name, node in zip(names, nodes, strict=True) if node is not None})
+
+
+async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
+    """As `read_topics`, watched, without the known topics that this controller itself wrote last."""
+    names = list(topics)
+    nodes = zip(names, await _read_watched(term, names), strict=True)
+    return _decoded({n: node for n, node in nodes if node is not None and not _is_own(term.state.topics[n], node)})
+
+
+async def _read_watched(term: Term, names: Sequence[TopicName]) -> list[ZkNode | None]:
     by_path = {paths.topic(name): name for name in names}
-    if watched:
-        nodes = await term.watched.nodes(list(by_path), lambda path: TopicModified(by_path[path]))
-    else:
-        nodes = await term.zk.read_many(list(by_path))
-    decoded = {name: _decode(name, node) for name, node in zip(names, nodes, strict=True) if node is not None}
-    return {name: znode for name, znode in decoded.items() if znode is not None}
+    return await term.watched.nodes(list(by_path), lambda path: TopicModified(by_path[path]))
+
+
+def _is_own(known: Topic, node: ZkNode) -> bool:
+    return (known.czxid, known.written) == (node.czxid, node.version)
+
+
+def _decoded(nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
+    return {name: znode for name, node in nodes.items() if (znode := _decode(name, node)) is not None}
 
 
 async def rewrite_topics(
@@ -90,10 +106,23 @@ async def _write(
     )
     for name in outcome.written:
         ledger.note(term, changes[name])
+        _note_written(term, name, znodes[name], changed[name][1])
     for error in outcome.failed.values():
         if not isinstance(error, BadVersion | NodeExists | NoNode):
             raise error
     return set(outcome.failed)
+
+
+def _note_written(term: Term, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
+    """Of a write of our own nothing is to be learned, unless it kept what somebody else had written before."""
+    known = term.state.topics.get(name)
+    if (
+        known is not None
+        and known.czxid == before.czxid
+        and known.topic_id == content.topic_id
+        and known.partitions.keys() == content.partitions.keys()
+    ):
+        known.written = before.version + 1
 
 
 async def write_assignments(

@@ -22,7 +22,13 @@ from controller_core.controller.events import (
 from controller_core.controller.groups import in_groups
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.term import Term
-from controller_core.controller.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
+from controller_core.controller.topic_znodes import (
+    TopicZnode,
+    known_id,
+    read_modified_topics,
+    read_topics,
+    rewrite_topics,
+)
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, TopicAssignment
 from controller_core.model.placement_repair import without_phantom
@@ -106,14 +112,9 @@ async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) 
     await reassignment.advance(term, running)
 
 
-async def on_topic_modified(term: Term, topic: TopicName) -> None:
-    """A topic's znode was written."""
-    await on_topics_modified(term, [topic])
-
-
 async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     """Topics' znodes were written: partitions that are not known yet are new; all else is not taken from there."""
-    znodes = await read_topics(term, [name for name in topics if name in term.state.topics], watched=True)
+    znodes = await read_modified_topics(term, [name for name in topics if name in term.state.topics])
     unknown = await read_topics(term, [name for name in topics if name not in term.state.topics])
     recreated = [name for name, znode in znodes.items() if znode.czxid != term.state.topics[name].czxid]
     if unknown or recreated:

@@ -11,6 +11,7 @@ from controller_core.wire.messages import (
     ListPartitionReassignmentsResponse,
 )
 from controller_core.zk import paths
+from controller_core.zk.session import WriteOp
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, ids, tp
 
@@ -465,3 +466,21 @@ async def test_running_reassignments_are_listed(served: Cluster) -> None:
     response = await served.ask(BrokerId(1), ListPartitionReassignmentsRequest(topics=None))
     assert isinstance(response, ListPartitionReassignmentsResponse)
     assert response.topics == ()
+
+
+async def test_partitions_that_are_added_while_a_reassignment_rewrites_the_topic_are_served(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2, 3)
+    cluster.create_topic("orders", [1, 2])
+    await cluster.serve()
+
+    def add_a_partition(ops: Sequence[WriteOp]) -> None:
+        if any(op.path == paths.topic(TopicName("orders")) for op in ops):
+            cluster.zk.interventions.clear()
+            cluster.add_partitions("orders", [3, 1])
+
+    cluster.zk.interventions.append(add_a_partition)
+    cluster.request_reassignment({tp("orders"): [2, 3]})
+    await cluster.settle()
+    assert cluster.broker(3).leads(tp("orders", 1))
+    await cluster.replicate()
+    assert cluster.assigned(tp("orders")) == [2, 3]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller_core.controller.topics import on_topic_modified
+from controller_core.controller.events import Event, TopicModified, TopicsChanged
 from controller_core.model.ids import TopicName
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
@@ -255,16 +255,28 @@ async def test_of_all_topics_only_the_new_ones_are_read_when_some_appear(
     assert not any("known" in path for path in read)
 
 
-async def test_a_topic_created_again_is_noticed_by_whichever_event_comes_first(cluster: Cluster) -> None:
+@pytest.mark.parametrize("first", [TopicsChanged(), TopicModified(TopicName("orders"))], ids=repr)
+async def test_a_topic_created_again_is_noticed_by_whichever_event_comes_first(cluster: Cluster, first: Event) -> None:
     cluster.start_brokers(1, 2)
     cluster.create_topic("orders", [1, 2])
     process = await cluster.serve()
-    before = cluster.broker(1).logs[tp("orders")]
+    process.term.enqueue(first)
     cluster.remove_topic("orders")
-    cluster.create_topic("orders", [1, 2], [2, 1])
-    await on_topic_modified(process.term, TopicName("orders"))
-    process.term.send_requests()
+    topic_id = cluster.create_topic("orders", [1, 2], [2, 1])
     await cluster.settle()
-    assert process.term.state.topics[TopicName("orders")].partitions.keys() == {0, 1}
+    topic = process.term.state.topics[TopicName("orders")]
+    assert (topic.topic_id, set(topic.partitions)) == (topic_id, {0, 1})
     assert cluster.broker(2).leads(tp("orders", 1))
-    assert before != process.term.state.topics[TopicName("orders")].topic_id
+
+
+async def test_topics_that_were_written_at_once_are_looked_at_together(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    for name in ("a", "b", "c"):
+        cluster.create_topic(name, [1, 2])
+    process = await cluster.serve()
+    before = process.metric("kontroller_event_time_seconds_count", event="TopicModified") or 0
+    for name in ("a", "b", "c"):
+        cluster.add_partitions(name, [2, 1])
+    await cluster.settle()
+    assert all(cluster.broker(2).leads(tp(name, 1)) for name in ("a", "b", "c"))
+    assert process.metric("kontroller_event_time_seconds_count", event="TopicModified") == before + 1
