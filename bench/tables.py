@@ -44,21 +44,22 @@ def machine(result: Result) -> str:
 
 def ratios(result: Result) -> str:
     """Each scenario at the largest size that both were measured with, with the times of every run."""
-    size = compared_size(result)
     rows = []
+    size = compared_size(result)
     for scenario in result.scenarios():
-        kafka = times(result.of("kafka", scenario)).get(size or 0)
-        ours = times(result.of("kontroller", scenario)).get(size or 0)
-        if kafka and ours:
-            ratio = f"**{median(kafka) / median(ours):.1f}x**"
-            rows.append([scenario.title, _all(kafka), _all(ours), ratio, scenario.goal])
+        kafka, ours = (times(result.of(name, scenario)).get(size or 0, []) for name in ("kafka", "kontroller"))
+        if ours:
+            rows.append([scenario.title, _all(kafka), _all(ours), _ratio(kafka, ours), scenario.goal])
     header = ["scenario", "Kafka, each run (s)", "Kontroller, each run (s)", "Kafka / Kontroller", "goal"]
     return f"{size:,} partitions. Ratios are of the medians.\n\n{_table(header, rows)}" if rows else NOT_MEASURED
 
 
 def failures(result: Result) -> str:
     """Runs that did not come to their end, which no other table has."""
-    rows = [[TITLES[row.controller], row.scenario, f"{row.partitions:,}", row.error] for row in result.failures]
+    rows = [
+        [TITLES[row.controller], scenario_of(row.scenario).title, f"{row.partitions:,}", _in_a_cell(row.error)]
+        for row in result.failures
+    ]
     return _table(["", "scenario", "partitions", "what was wrong"], rows) if rows else "No run failed."
 
 
@@ -76,19 +77,20 @@ def scaling(result: Result) -> str:
 
 
 def processor(result: Result) -> str:
-    """Processor time beside the time by the clock, and how long the queue stood still, at the largest size of both."""
+    """Processor time, and how long our queue stood still at most, at the largest size of both."""
     rows = []
     size = compared_size(result)
     for scenario in result.scenarios():
-        for name, title in TITLES.items():
-            runs = [run for run in result.of(name, scenario) if run.partitions == size]
-            spent = [run.cpu_s for run in runs if run.cpu_s is not None]
-            stalls = [run.worst_stall_ms for run in runs if run.worst_stall_ms is not None]
-            if spent:
-                seconds = [median(run.seconds for run in runs), median(spent)]
-                rows.append([scenario.title, title, *map(_seconds, seconds), f"{max(stalls):,.0f}" if stalls else ""])
-    header = ["scenario", "", "seconds, median", "processor time (s), median", "longest event (ms), worst"]
-    return _table(header, rows)
+        kafka, ours = (
+            [run for run in result.of(name, scenario) if run.partitions == size] for name in ("kafka", "kontroller")
+        )
+        spent = [[run.cpu_s for run in runs if run.cpu_s is not None] for runs in (kafka, ours)]
+        stalls = [run.worst_stall_ms for run in ours if run.worst_stall_ms is not None]
+        if spent[1]:
+            stall = f"{max(stalls):,.0f}" if stalls else ""
+            rows.append([scenario.title, *map(_all, spent), _ratio(*spent), stall])
+    header = ["scenario", "Kafka, each run (s)", "Kontroller, each run (s)", "Kafka / Kontroller"]
+    return _table([*header, "longest event of ours (ms)"], rows)
 
 
 def memory(result: Result) -> str:
@@ -259,6 +261,16 @@ _UNITS: Final = {"ms": "ms", "s": "s", "mb": "MB", "gb": "GB", "mib": "MiB", "gi
 
 def _all(seconds: Sequence[float]) -> str:
     return " ".join(_seconds(value) for value in seconds)
+
+
+def _ratio(kafka: Sequence[float], ours: Sequence[float]) -> str:
+    return f"**{median(kafka) / median(ours):.1f}x**" if kafka and ours else ""
+
+
+def _in_a_cell(text: str, limit: int = 200) -> str:
+    """Of what may be many lines the beginning."""
+    line = " ".join(text.split()).replace("|", "\\|")
+    return line if len(line) <= limit else f"{line[:limit]} ..."
 
 
 def _seconds(value: float) -> str:

@@ -80,7 +80,32 @@ def test_of_several_runs_the_worst_waits_are_shown(result: Result) -> None:
 def test_a_run_that_failed_is_told_of() -> None:
     failure = {"controller": "kafka", "scenario": "create", "partitions": 10_000, "error": "no end in 120 s"}
     result = Result.model_validate({"failures": [failure]})
-    assert rows(TABLES["failures"](result)) == [["Kafka", "create", "10,000", "no end in 120 s"]]
+    assert rows(TABLES["failures"](result)) == [["Kafka", "creation", "10,000", "no end in 120 s"]]
+
+
+def test_of_a_long_error_the_beginning_stands_in_the_table() -> None:
+    failure = {
+        "controller": "kafka",
+        "scenario": "create",
+        "partitions": 50,
+        "error": "no end:\na | b" + " and c" * 100,
+    }
+    result = Result.model_validate({"failures": [failure]})
+    text = TABLES["failures"](result).splitlines()[2]
+    assert "no end: a \\| b and c" in text
+    assert text.endswith(" ... |")
+
+
+def test_what_kafka_did_not_finish_is_shown_without_a_ratio() -> None:
+    runs = [run("kafka", 50, 2.0), run("kontroller", 50, 0.2), run("kontroller", 50, 0.5, scenario="create")]
+    result = Result.model_validate({"runs": runs})
+    assert rows(TABLES["ratios"](result))[1] == ["creation", "", "0.500", "", "5x"]
+
+
+def test_processor_time_is_compared_too() -> None:
+    runs = [run("kafka", 50, 2.0, cpu_s=3.0), run("kontroller", 50, 0.2, cpu_s=0.1, worst_stall_ms=80.4)]
+    result = Result.model_validate({"runs": runs})
+    assert rows(TABLES["processor"](result)) == [["a broker's death", "3.00", "0.100", "**30.0x**", "80"]]
 
 
 def test_the_seeds_estimate_stands_above_the_measured_writes(result: Result) -> None:
