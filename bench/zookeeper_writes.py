@@ -116,17 +116,18 @@ class States:
 
     async def prove(self, session: ZkSession) -> None:
         """Reads back that all of them are as the last write made them."""
-        data = self.data
+        expected = (self.data, self.version)
         nodes = await session.read_many(self.paths)
-        wrong = [path for path, node in zip(self.paths, nodes, strict=True) if (node and node.data) != data]
-        if wrong or any(node and node.version != self.version for node in nodes):
+        found = [(node.data, node.version) if node else None for node in nodes]
+        wrong = [path for path, state in zip(self.paths, found, strict=True) if state != expected]
+        if wrong:
             raise SystemExit(f"{len(wrong)} states are not as they were written, {wrong[:3]} among them")
 
 
 class Clients:
     """Sessions with one ZooKeeper: so many of the controller's, and as many of kazoo's own."""
 
-    def __init__(self, own: Sequence[KazooSession], plain: Sequence[KazooClient]) -> None:
+    def __init__(self, own: Sequence[ZkSession], plain: Sequence[KazooClient]) -> None:
         self.own = own
         self.plain = plain
 
