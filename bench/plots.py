@@ -20,6 +20,7 @@ from bench.result import (
     SEEDS_WRITE_MS,
     TITLES,
     Controller,
+    Latency,
     Result,
     Transfer,
     by_partitions,
@@ -121,32 +122,36 @@ def memory(result: Result) -> Figure | None:
 
 
 def latencies(result: Result) -> Figure | None:
-    """From the 50th percentile over the 99th to the longest wait."""
+    """From the 50th percentile over the 99th to the longest wait, a line for each controller."""
     rows = waits(result)
     if not rows:
         return None
-    figure, (axes,) = _figure(8, 1.3 + 0.34 * len(rows))
-    labelled: set[str] = set()
-    for place, row in enumerate(rows):
-        color = COLORS[row.controller]
+    places = {key: place for place, key in enumerate(dict.fromkeys(_asked(row) for row in rows))}
+    figure, (axes,) = _figure(8, 1.3 + 0.42 * len(places))
+    for row in rows:
+        color, place = COLORS[row.controller], places[_asked(row)] + _BESIDE[row.controller]
         axes.plot([row.p50_ms, row.max_ms], [place, place], color=color, alpha=0.45, linewidth=1.5)
-        for value, marker in (row.p50_ms, "|"), (row.p99_ms, "o"), (row.max_ms, ">"):
-            axes.plot(value, place, marker, color=color, markersize=8 if marker == "|" else 5, markeredgewidth=1.5)
-        if row.controller not in labelled:
-            axes.plot([], [], color=color, label=TITLES[row.controller])
-            labelled.add(row.controller)
-    for marker, label in ("|", "p50"), ("o", "p99"), (">", "max"):
+        for marker, value in zip(_WAITS.values(), (row.p50_ms, row.p99_ms, row.max_ms), strict=True):
+            axes.plot(value, place, marker, color=color, markersize=5, markeredgewidth=1.5)
+    for name in dict.fromkeys(row.controller for row in rows):
+        axes.plot([], [], color=COLORS[name], label=TITLES[name])
+    for label, marker in _WAITS.items():
         axes.plot([], [], marker, color=GRAY, label=label)
     axes.axvline(LATENCY_GOAL_MS, color=GRAY, linestyle="--", linewidth=1, label=f"goal for p99: {LATENCY_GOAL_MS} ms")
-    axes.set(xscale="log", xlabel="milliseconds until the answer (log)")
-    titles = [scenario_of(row.scenario, row.variant).title for row in rows]
-    labels = [f"{title}: {REQUESTS.get(row.request, row.request)}" for title, row in zip(titles, rows, strict=True)]
-    axes.set_yticks(range(len(rows)), labels)
-    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="milliseconds until the answer (log)", ylim=(len(places) - 0.5, -0.5))
+    axes.set_yticks(range(len(places)), list(places))
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(_PLAIN)
     _legend_above(figure, axes)
     return figure
+
+
+_BESIDE: Final[dict[Controller, float]] = {"kafka": -0.16, "kontroller": 0.16}
+_WAITS: Final = {"p50": "|", "p99": "o", "max": ">"}
+
+
+def _asked(row: Latency) -> str:
+    return f"{scenario_of(row.scenario, row.variant).title}: {REQUESTS.get(row.request, row.request)}"
 
 
 def writes(result: Result) -> Figure | None:

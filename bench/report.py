@@ -21,9 +21,7 @@ from bench.result import Result
 from bench.tables import TABLES, filled, with_plot
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-DOCUMENT: Final = ROOT / "docs" / "performance.md"
-KEPT_RESULT: Final = ROOT / "docs" / "performance.json"
-IMAGES: Final = ROOT / "docs" / "images"
+DOCS: Final = ROOT / "docs"
 RESULTS: Final = ROOT / "bench" / "results"
 
 console = Console(highlight=False, soft_wrap=True)
@@ -48,13 +46,17 @@ def merged(sources: Iterable[Path]) -> dict[str, Any]:
     return content
 
 
-def write_docs(sources: Sequence[Path]) -> list[Path]:
+def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:
     """Makes these results the documented ones. Raises `ValueError` for a file that is no result."""
     content = merged(sources)
     result = Result.model_validate(content)
-    KEPT_RESULT.write_text(_one_row_a_line(content))
-    DOCUMENT.write_text(filled(DOCUMENT.read_text(), result))
-    return [KEPT_RESULT, DOCUMENT, *draw(result, IMAGES)]
+    kept, document, images = docs / "performance.json", docs / "performance.md", docs / "images"
+    text = filled(document.read_text(), result)
+    kept.write_text(_one_row_a_line(content))
+    document.write_text(text)
+    for of_an_earlier_run in images.glob("performance-*"):
+        of_an_earlier_run.unlink()
+    return [kept, document, *draw(result, images)]
 
 
 def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:

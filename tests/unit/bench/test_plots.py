@@ -12,7 +12,7 @@ from tests.unit.bench.rows import run, transfer
 pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: scripts/make-venv .venv")
 
 from bench.plots import PLOTS, draw
-from bench.report import merged, write_report
+from bench.report import merged, write_docs, write_report
 
 
 def test_a_report_has_every_table_and_plot_and_the_same_result_makes_the_same_plots(
@@ -29,6 +29,17 @@ def test_a_report_has_every_table_and_plot_and_the_same_result_makes_the_same_pl
     assert list(PLOTS) == list(CAPTIONS)
     again = draw(result, tmp_path / "again")
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in plots]
+
+
+def test_the_documented_run_is_replaced_as_a_whole(result: Result, tmp_path: Path) -> None:
+    for measured in result, result.model_copy(update={"runs": (), "latency": ()}):
+        (tmp_path / "performance.md").write_text("".join(f"<!-- begin: {n} -->\n<!-- end: {n} -->\n" for n in TABLES))
+        (tmp_path / "result.json").write_text(measured.model_dump_json())
+        kept, document, *plots = write_docs([tmp_path / "result.json"], tmp_path)
+        assert Result.load(kept) == measured
+        assert TABLES["writes"](result) in document.read_text()
+        assert sorted((tmp_path / "images").iterdir()) == sorted(plots)
+    assert [path.name for path in plots] == ["performance-writes.png", "performance-writes.svg"]
 
 
 def test_the_rows_of_several_result_files_become_those_of_one(result: Result, tmp_path: Path) -> None:
