@@ -16,6 +16,7 @@ BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
         versions=Versions(AlterPartitionRequest),
         answer=isr.on_alter_partition,
         refuse=lambda _, error_code: isr.refusal(error_code),
+        may_be_let_in=isr.may_be_let_in,
     ),
     ServedApi(
         versions=Versions(ControlledShutdownRequest),

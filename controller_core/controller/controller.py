@@ -27,6 +27,7 @@ from controller_core.controller.events import (
     SessionEnded,
 )
 from controller_core.controller.history import History
+from controller_core.controller.interludes import Interludes
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import Holder, Office
 from controller_core.controller.patient_session import PatientSession
@@ -117,6 +118,7 @@ class Controller:
         self._zk = PatientSession(seams.zk, settings.zookeeper_timeout_ms)
         self._queue = EventQueue(seams.clock)
         self._requests = Requests(apis, seams.clock, self._queue.put)
+        self._interludes = Interludes(self._queue, self._requests, metrics)
         self._role_watch = WatchedReads(self._zk, self._queue.put)
         self._former_sessions: set[SessionId] = set()
         self._session = seams.zk.session_id
@@ -191,6 +193,7 @@ class Controller:
         term.changes.cause = type(event).__name__
         term.history.begin_event(event, queued.since_ms)
         try:
+            await self._interludes.serve(term)
             await operation(term)
             await term.send_remaining_requests()
             self._requests.settle(term)
@@ -281,6 +284,7 @@ class Controller:
             clock=self._seams.clock,
             settings=self._settings,
             enqueue=self._queue.put,
+            pauses=self._interludes,
         )
         await self._in_term(self._term, taken, failover.on_controller_failover)
 

@@ -6,6 +6,7 @@ next. So no handler ever sees another's half-done work, and none of the controll
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from controller_core.controller.clock import Clock
@@ -61,6 +62,19 @@ class EventQueue:
         self._waiting = deque(queued for queued in self._waiting if not isinstance(queued.event, TopicModified))
         self._pending.difference_update(others)
         return TopicModified(event.topic, others=tuple(other.topic for other in others))
+
+    def has(self, wanted: Callable[[Event], bool]) -> bool:
+        """Whether such an event waits."""
+        return any(wanted(queued.event) for queued in self._waiting)
+
+    def take(self, wanted: Callable[[Event], bool]) -> Queued | None:
+        """Takes the first such event out of its turn; None where none waits."""
+        for position, queued in enumerate(self._waiting):
+            if wanted(queued.event):
+                del self._waiting[position]
+                self._pending.discard(queued.event)
+                return queued
+        return None
 
     def withdraw_requests(self) -> list[RequestReceived]:
         """Takes every waiting request out of the queue: a controller that resigns answers them at once (KAFKA-10193)."""

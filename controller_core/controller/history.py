@@ -4,7 +4,8 @@ What changed is noticed by the cluster's state itself (`ClusterState.changes`); 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -68,6 +69,9 @@ class History:
     _since_ms: float | None = None
     """When the event that is being handled arrived; None while there is none."""
     _events: int = 0
+    """How many there were in this term."""
+    _event: int = 0
+    """The number of the one that is being handled."""
     _last_record_ms: float = field(default=0.0)
     _next_snapshot_ms: float = field(default=0.0)
 
@@ -79,7 +83,19 @@ class History:
     def begin_event(self, event: Event, since_ms: float) -> None:
         """What is recorded from now on is caused by this event, which arrived then on the clock's monotonic time."""
         self._cause, self._since_ms = cause_of(event), since_ms
-        self._events += 1
+        self._count_event()
+
+    @contextmanager
+    def interlude(self, event: Event, since_ms: float) -> Iterator[None]:
+        """Another event in the middle of this one: what changed before it is recorded first, then what it changes."""
+        if self.state.changes.is_open:
+            self._hand_over()
+        outer = self._cause, self._since_ms, self._event
+        self.begin_event(event, since_ms)
+        yield
+        if self.state.changes.is_open:
+            self._hand_over()
+        self._cause, self._since_ms, self._event = outer
 
     async def begin_term(self) -> None:
         """Records the whole state as it was found; from here on, what changes in it."""
@@ -115,10 +131,14 @@ class History:
         """Records what was changed until the end. What ZooKeeper took and nobody was told, the next snapshot shows."""
         if self.state.changes.is_open:
             if self._since_ms is None:
-                self._events += 1
+                self._count_event()
             self._hand_over()
             self.state.changes.is_open = False
             self._record(Resigned(context=self._context(), reason=reason))
+
+    def _count_event(self) -> None:
+        self._events += 1
+        self._event = self._events
 
     def _hand_over(self) -> None:
         changes = self.state.changes.take()
@@ -146,7 +166,7 @@ class History:
             event_time_us=self.clock.now_ms() * 1000,
             took_us=None if took_ms is None else int(took_ms * 1000),
             cause=self._cause,
-            correlation_id=f"{self.identity.epoch}-{self._events}",
+            correlation_id=f"{self.identity.epoch}-{self._event}",
         )
 
     async def _has_role(self) -> bool:

@@ -95,6 +95,18 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     )
 
 
+def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
+    """Whether nothing but ISRs can follow from the request: where a partition is reassigned, much more may."""
+    running = term.state.reassignments
+    return not running or not any(
+        (name := term.state.topic_named(TopicId(topic.topic_id))) is not None
+        and TopicPartition(name, PartitionId(partition.partition_index)) in running
+        for topic in request.topics
+        if topic.topic_id is not None
+        for partition in topic.partitions
+    )
+
+
 def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
     """The answer to a request that is refused as a whole."""
     return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=error_code, topics=())

@@ -46,6 +46,10 @@ class Requests:
         else:
             _give(received, answer)
 
+    def may_be_let_in(self, term: Term, received: RequestReceived) -> bool:
+        """Whether a request need not wait for the end of a long event."""
+        return self._apis[type(received.request)].may_be_let_in(term, received.request)
+
     def refuse(self, received: RequestReceived, error_code: ErrorCode = ErrorCode.not_controller) -> None:
         """Answers a request with an error, unless it is answered or waits."""
         if all(delayed.received is not received for delayed in self._delayed):

@@ -7,6 +7,7 @@ were told. Partitions that changed alike share a line, because a broker's death 
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -71,6 +72,17 @@ class StateChangeLog:
             controller_epoch=self.controller_epoch,
             cause=self.cause,
         )
+
+    @contextmanager
+    def interlude(self, cause: str) -> Iterator[None]:
+        """What changes meanwhile has another cause, and is written at its end; what was gathered before is kept."""
+        outer = self.cause, self._gathered
+        self.cause, self._gathered = cause, defaultdict(list)
+        try:
+            yield
+        finally:
+            self.write()
+            self.cause, self._gathered = outer
 
     def write(self) -> None:
         """Writes what was gathered since the last time."""

@@ -73,6 +73,18 @@ class Counts(Protocol):
         ...
 
 
+class Pauses(Protocol):
+    """What may be done in the middle of a long operation; `controller_core.controller.interludes` is the real one."""
+
+    def are_wanted(self, term: "Term") -> bool:
+        """Whether somebody waits for a pause."""
+        ...
+
+    async def serve(self, term: "Term") -> None:
+        """Does what was waited for. Nothing may be under way, and nothing be decided that is not written."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """One term as the controller."""
@@ -90,6 +102,7 @@ class Term:
     clock: Clock
     settings: Settings
     enqueue: Callable[[Event], None]
+    pauses: Pauses
     timers: set[asyncio.Task[None]] = field(default_factory=set)
     """What will queue events later; they end with the term."""
 
