@@ -198,6 +198,7 @@ class Controller:
             await term.send_remaining_requests()
             self._requests.settle(term)
             await term.history.end_event()
+            await term.changes.write_gently()
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
             self._queue.put(ControllerChanged())

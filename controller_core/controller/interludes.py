@@ -37,7 +37,9 @@ class Interludes:
             await self._answer(term, queued)
 
     def _let_in(self, term: Term) -> Callable[[Event], bool]:
-        return lambda event: isinstance(event, RequestReceived) and self.requests.may_be_let_in(term, event)
+        return lambda event: (
+            isinstance(event, RequestReceived) and term.state.is_loaded and self.requests.may_be_let_in(term, event)
+        )
 
     async def _answer(self, term: Term, queued: Queued) -> None:
         received = queued.event

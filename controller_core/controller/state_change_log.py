@@ -5,6 +5,7 @@ and nothing that was only tried. What an event changes is gathered and written w
 were told. Partitions that changed alike share a line, because a broker's death is a hundred thousand changes.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ log = structlog.get_logger("state_change")
 
 MOST_IN_A_LINE: Final = 100
 """How many partitions a line names: collectors of logs cut lines that are too long."""
+
+LINES_IN_A_TURN: Final = 50
+"""How many lines are written before others have a turn: a few milliseconds."""
 
 _Alike: TypeAlias = tuple[str, Any, Any, Any]
 """What the partitions of a line have in common: the kind of change, from what, to what, and one thing more."""
@@ -86,17 +90,24 @@ class StateChangeLog:
 
     def write(self) -> None:
         """Writes what was gathered since the last time."""
+        for _ in self._lines():
+            pass
+
+    async def write_gently(self) -> None:
+        """As `write`, and whoever else is on the event loop has a turn after some lines."""
+        for number, _ in enumerate(self._lines()):
+            if number % LINES_IN_A_TURN == LINES_IN_A_TURN - 1:
+                await asyncio.sleep(0)
+
+    def _lines(self) -> Iterator[None]:
         gathered, self._gathered = self._gathered, defaultdict(list)
         for alike, partitions in gathered.items():
             write = log.warning if alike[0] == "leadership" and alike[3] else log.info
             for start in range(0, len(partitions), MOST_IN_A_LINE):
-                write(
-                    alike[0],
-                    partitions=list(map(str, partitions[start : start + MOST_IN_A_LINE])),
-                    **dict(_described(*alike)),
-                    controller_epoch=self.controller_epoch,
-                    cause=self.cause,
-                )
+                named = list(map(str, partitions[start : start + MOST_IN_A_LINE]))
+                fields = dict(_described(*alike))
+                write(alike[0], partitions=named, **fields, controller_epoch=self.controller_epoch, cause=self.cause)
+                yield
 
 
 def _described(kind: str, before: Any, after: Any, more: Any) -> Iterator[tuple[str, object]]:

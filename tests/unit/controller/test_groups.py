@@ -1,17 +1,21 @@
 """What is done for very many partitions is done a group at a time, and comes to the same."""
 
+import asyncio
 from collections.abc import Sequence
 
+import orjson
 import pytest
 
 from controller_core.controller import groups
 from controller_core.controller.liveness import Liveness
-from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.model.ids import BrokerId, ControllerEpoch, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
-from controller_core.wire.messages import ErrorCode, LeaderAndIsrRequest
+from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse, ErrorCode, LeaderAndIsrRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import SetData, WriteOp
-from tests.unit.controller.harness import Cluster, ids, tp
+from tests.unit.controller.checks import assert_sound
+from tests.unit.controller.harness import Cluster, alter_partition, ids, tp
+from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 PARTITIONS = 23
 
@@ -33,6 +37,14 @@ async def populated(cluster: Cluster) -> None:
 def expected_without_broker_1(number: int) -> tuple[int, list[int]]:
     staying = [broker for step in range(3) if (broker := (number + step) % 4 + 1) != 1]
     return staying[0], staying
+
+
+def shrink(cluster: Cluster, partition: TopicPartition, *, leader: int, isr: Sequence[int]) -> AlterPartitionRequest:
+    """What a leader asks when others of its ISR do not keep up."""
+    broker = cluster.broker(leader)
+    topic_id = cluster.topic(partition.topic).topic_id
+    assert topic_id is not None
+    return alter_partition(broker, topic_id, partition, broker.replicas[partition], ids(isr))
 
 
 async def test_a_dead_broker_leads_nothing_and_is_in_no_isr_however_many_groups_that_takes(cluster: Cluster) -> None:
@@ -128,3 +140,51 @@ async def test_who_is_alive_is_the_same_for_one_partition_and_for_many(cluster: 
     for partition in state.all_partitions():
         assert alive(partition) == state.live_replicas(partition)
     assert alive(tp("orders", 5)) == set(ids([4]))
+
+
+async def test_an_isr_change_is_answered_in_the_middle_of_a_broker_s_death(cluster: Cluster) -> None:
+    await populated(cluster)
+    asked = tp("orders", 1)
+    shrunk = shrink(cluster, asked, leader=2, isr=(2, 3))
+    process = cluster.active
+    answers: list[asyncio.Task[AlterPartitionResponse]] = []
+    left_at_the_answer: list[int] = []
+
+    def led_by_the_dead() -> int:
+        return sum(cluster.leadership(tp("orders", number))[0] == 1 for number in range(PARTITIONS))
+
+    def note_when_it_is_answered() -> None:
+        if not answers:
+            answers.append(asyncio.create_task(process.answer(shrunk)))
+            answers[0].add_done_callback(lambda _: left_at_the_answer.append(led_by_the_dead()))
+
+    cluster.kill_broker(1)
+    cluster.zk.observers.append(note_when_it_is_answered)
+    await cluster.settle()
+    response = answers[0].result()
+    assert response.topics[0].partitions[0].error_code is ErrorCode.none
+    assert left_at_the_answer[0] > 0
+    assert led_by_the_dead() == 0
+    assert cluster.leadership(asked) == (2, [2, 3])
+    assert process.terms == 1
+    assert_sound(cluster)
+
+
+async def test_what_an_interlude_changed_has_its_own_cause_in_the_journal(cluster: Cluster) -> None:
+    journal = cluster.journal = MemoryJournal()
+    await populated(cluster)
+    shrunk = shrink(cluster, tp("orders", 1), leader=2, isr=(2, 3))
+    cluster.kill_broker(1)
+    answer: list[asyncio.Task[AlterPartitionResponse]] = []
+    cluster.zk.observers.append(
+        lambda: answer.append(asyncio.create_task(cluster.active.answer(shrunk))) if not answer else None
+    )
+    await cluster.settle()
+    records = [orjson.loads(line) for line in journal.lines]
+    changes = [(record["cause"], record["correlation_id"]) for record in records if record["kind"] == "leadership"]
+    (interlude,) = [change for change in changes if change[0] == "alter_partition"]
+    before, after = changes[: changes.index(interlude)], changes[changes.index(interlude) + 1 :]
+    assert before[-1] == after[0] == after[-1]
+    assert after[0][0] == "broker_failed"
+    assert interlude[1] != after[0][1]
+    assert_history_comes_to(cluster.active.term.state, journal)

@@ -10,11 +10,13 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Any, Final
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from structlog.testing import capture_logs
 
+from controller_core.controller import groups
 from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import paths
@@ -375,3 +377,17 @@ class ClusterMachine(RuleBasedStateMachine):
 TestCluster = ClusterMachine.TestCase
 # The same examples every time: a run that finds something new belongs to whoever looks for it, with another seed.
 TestCluster.settings = settings(max_examples=50, stateful_step_count=30, deadline=None, derandomize=True)
+
+
+class GroupsOfOne(ClusterMachine):
+    """The same where each partition is a group of its own: long events pause all the time, and requests are let in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        patch = self.context.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(groups, "MOST_IN_A_GROUP", 1)
+        patch.setattr(groups, "GROUPS_AT_ONCE", 2)
+
+
+TestClusterInGroupsOfOne = GroupsOfOne.TestCase
+TestClusterInGroupsOfOne.settings = TestCluster.settings
