@@ -161,12 +161,13 @@ SCENARIOS: Final[dict[str, Callable[[Stage], None]]] = {
     "broker_death": broker_death,
     "controlled_shutdown": controlled_shutdown,
     "create": creation,
-    "reassign": reassignment,
     "delete": deletion,
     "hot": failover_hot,
     "again": failover_again,
+    "reassign": reassignment,
 }
-"""In the order in which they are played. The first is always played: without it nobody is in charge."""
+"""In the order in which they are played. The first is always played: without it nobody is in charge. What Kafka needs minutes
+for, and may not finish, comes last."""
 
 
 def _settle_full_state(stage: Stage, hosted: Mapping[int, int]) -> Settled:
