@@ -52,12 +52,12 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
-def latency(sample: Latencies) -> dict[str, float | int]:
+def latency(sample: Latencies) -> dict[str, float | int | dict[str, int]]:
     """The figures of one kind of probed request, in milliseconds."""
     milliseconds = [value / 1000 for value in sample.latencies_us]
     return {
         "count": len(milliseconds),
-        "refused": sample.refused,
+        "refusals": sample.refusals,
         "p50_ms": percentile(milliseconds, 50),
         "p99_ms": percentile(milliseconds, 99),
         "max_ms": max(milliseconds),

@@ -166,8 +166,8 @@ SCENARIOS: Final[dict[str, Callable[[Stage], None]]] = {
     "again": failover_again,
     "reassign": reassignment,
 }
-"""In the order in which they are played. The first is always played: without it nobody is in charge. What Kafka needs minutes
-for, and may not finish, comes last."""
+"""In the order in which they are played. The first is always played: without it nobody is in charge. What takes Kafka
+minutes comes last."""
 
 
 def _settle_full_state(stage: Stage, hosted: Mapping[int, int]) -> Settled:

@@ -161,6 +161,10 @@ final class Clerk {
                         state.partitionEpoch(),
                         ints(state.isr()),
                         ints(state.replicas()));
+                Told before = book.get(name, state.partitionIndex());
+                if (before != null && before.isLaterThan(told)) {
+                    told = before.in(generation);
+                }
                 boolean isNews = book.note(name, state.partitionIndex(), told);
                 news += isNews && !name.equals(PROBED_TOPIC) ? 1 : 0;
                 partitions++;

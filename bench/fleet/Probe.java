@@ -4,6 +4,8 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionRequestData.BrokerState;
@@ -13,6 +15,7 @@ import org.apache.kafka.common.message.MetadataRequestData.MetadataRequestTopic;
 import org.apache.kafka.common.message.MetadataResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.Stat;
 
@@ -42,10 +45,10 @@ final class Probe {
     private int version;
     private int turn;
 
-    /** Due, answered, refused: what one kind of request came to. */
+    /** What one kind of request came to: latencies of the accepted, and why others were refused. */
     private static final class Sampler {
         final List<Long> latenciesUs = new ArrayList<>();
-        int refused;
+        final Map<String, Integer> refusals = new TreeMap<>();
         Wire wire;
         Thread thread;
     }
@@ -78,7 +81,7 @@ final class Probe {
         sampler.thread.join();
         ArrayNode latencies = answer.putArray("latencies_us");
         sampler.latenciesUs.forEach(latencies::add);
-        answer.put("refused", sampler.refused);
+        answer.set("refusals", Fleet.JSON.valueToTree(sampler.refusals));
     }
 
     private void run(Sampler sampler, Attempt attempt) {
@@ -88,11 +91,14 @@ final class Probe {
             if (waitUs > 0) {
                 Fleet.pause(Math.max(1, waitUs / 1000));
             }
-            while (!isAccepted(sampler, attempt) && !isOver) {
-                sampler.refused++;
+            boolean isAccepted = isAccepted(sampler, attempt);
+            while (!isAccepted && !isOver) {
                 Fleet.pause(BACKOFF_MS);
+                isAccepted = isAccepted(sampler, attempt);
             }
-            sampler.latenciesUs.add(Wire.nowUs() - dueUs);
+            if (isAccepted) {
+                sampler.latenciesUs.add(Wire.nowUs() - dueUs);
+            }
             dueUs += intervalMs * 1000L;
         }
         if (sampler.wire != null) {
@@ -107,6 +113,7 @@ final class Probe {
             }
             return attempt.accepted(sampler.wire);
         } catch (Exception error) {
+            sampler.refusals.merge(error.toString(), 1, Integer::sum);
             if (sampler.wire != null) {
                 sampler.wire.close();
                 sampler.wire = null;
@@ -132,7 +139,11 @@ final class Probe {
                 .setTopics(List.of(topic));
         var answer = new AlterPartitionResponseData(
                 new ByteBufferAccessor(wire.ask(ApiKeys.ALTER_PARTITION, CatchUp.VERSION, "probe", request)), CatchUp.VERSION);
-        if (answer.errorCode() != 0 || answer.topics().get(0).partitions().get(0).errorCode() != 0) {
+        int error = answer.errorCode() != 0
+                ? answer.errorCode()
+                : answer.topics().get(0).partitions().get(0).errorCode();
+        if (error != 0) {
+            alter.refusals.merge(Errors.forCode((short) error).name(), 1, Integer::sum);
             readState();
             return false;
         }
@@ -146,7 +157,11 @@ final class Probe {
         var request = new MetadataRequestData().setTopics(List.of(topic)).setAllowAutoTopicCreation(false);
         var answer = new MetadataResponseData(
                 new ByteBufferAccessor(wire.ask(ApiKeys.METADATA, METADATA_VERSION, "probe", request)), METADATA_VERSION);
-        return answer.topics().iterator().next().errorCode() == 0;
+        int error = answer.topics().iterator().next().errorCode();
+        if (error != 0) {
+            metadata.refusals.merge(Errors.forCode((short) error).name(), 1, Integer::sum);
+        }
+        return error == 0;
     }
 
     private void readState() throws Exception {

@@ -19,6 +19,15 @@ record Told(int generation, int leader, int leaderEpoch, int version, int[] isr,
         return false;
     }
 
+    /** As a broker sees it: with the leader epoch that it has already a LeaderAndIsr tells it nothing. */
+    boolean isLaterThan(Told other) {
+        return leader == other.leader && leaderEpoch == other.leaderEpoch && version > other.version;
+    }
+
+    Told in(int otherGeneration) {
+        return new Told(otherGeneration, leader, leaderEpoch, version, isr, replicas);
+    }
+
     Told altered(int newVersion, int[] newIsr) {
         return new Told(generation, leader, leaderEpoch, newVersion, newIsr, replicas);
     }

@@ -108,7 +108,8 @@ class Latencies(_Answer):
     """One kind of request, sent at a fixed rate. A latency runs from when the request was due until it was accepted."""
 
     latencies_us: tuple[int, ...]
-    refused: int
+    refusals: dict[str, int]
+    """How many times it was sent again, by reason; all of it is in the latencies."""
 
 
 class Probed(_Answer):

@@ -49,8 +49,8 @@ def test_at_least_so_many_percent_are_not_above_a_percentile(values: list[float]
 
 
 def test_latencies_are_told_in_milliseconds_with_the_worst_of_them() -> None:
-    found = latency(Latencies(latencies_us=(1_000, 2_000, 250_000), refused=4))
-    assert found == {"count": 3, "refused": 4, "p50_ms": 2.0, "p99_ms": 250.0, "max_ms": 250.0}
+    found = latency(Latencies(latencies_us=(1_000, 2_000, 250_000), refusals={"NOT_CONTROLLER": 4}))
+    assert found == {"count": 3, "refusals": {"NOT_CONTROLLER": 4}, "p50_ms": 2.0, "p99_ms": 250.0, "max_ms": 250.0}
 
 
 def test_the_worst_of_one_value_between_two_histograms_is_that_value() -> None:
