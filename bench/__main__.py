@@ -23,7 +23,7 @@ from bench.jvm import KAFKA_HEAP_MB
 from bench.machine import machine
 from bench.report import write_docs, write_report
 from bench.scenarios import SCENARIOS
-from bench.stage import OutcomeError, Settings, on_stage
+from bench.stage import OutcomeError, Settings, Stage, on_stage
 from bench.zookeeper_writes import measure as measure_writes
 from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 from devcluster.run_folder import run_folder
@@ -47,7 +47,7 @@ def settings_for(partitions: int) -> Settings:
     return Settings(
         partitions=partitions,
         changed=10_000 if partitions >= 50_000 else max(50, partitions // 500 * 50),
-        deadline_s=max(120.0, partitions / 100),
+        deadline_s=min(1200.0, max(120.0, partitions / 100)),
         zookeeper_heap_mb=1024 if partitions <= 100_000 else 1024 + partitions // 250,
         fleet_heap_mb=1536 if partitions <= 100_000 else 1536 + partitions // 200,
     )
@@ -66,6 +66,21 @@ class Results:
             "latency": [],
             "failures": [],
         }
+
+    def take(self, stage: Stage, **more: object) -> None:
+        """Takes over what a scenario has measured, tells it, and writes the file."""
+        for record in stage.records:
+            console.print(f" {record['seconds']:.2f} s ({record['cpu_s']:.2f} CPU)", end="", soft_wrap=True)
+        console.print()
+        self.content["runs"] += [record | more for record in stage.records]
+        self.content["latency"] += [record | more for record in stage.latencies]
+        stage.records, stage.latencies = [], []
+        self.keep()
+
+    def failed(self, **failure: object) -> None:
+        """Notes a run that did not come to its end, and writes the file."""
+        self.content["failures"].append(failure)
+        self.keep()
 
     def keep(self) -> None:
         """Writes the file."""
@@ -91,30 +106,17 @@ def _facts(partitions: int, runs: int, scenarios: Iterable[str]) -> dict[str, An
 
 def play(results: Results, kind: str, partitions: int, scenarios: Iterable[str], run: int) -> None:
     """One life of one controller; a scenario that fails ends it, and is noted."""
-    settings = settings_for(partitions)
     load = round(os.getloadavg()[0], 2)
-    with run_folder("bench") as folder, on_stage(folder, kind, settings) as stage:
-        for name in scenarios:
-            known = len(stage.records), len(stage.latencies)
-            console.print(f"  {kind} {partitions} run {run}: {name} ...", end="", soft_wrap=True)
-            try:
-                SCENARIOS[name](stage)
-            except _FAILURES as error:
-                results.content["failures"].append(
-                    {"controller": kind, "partitions": partitions, "scenario": name, "run": run, "error": str(error)}
-                )
-                results.keep()
-                folder.keep_logs()
-                console.print(f" failed, logs in {folder.path}: {error}", soft_wrap=True)
-                return
-            for record in stage.records[known[0] :]:
-                record |= {"run": run, "load_before": load}
-            results.content["runs"] += stage.records[known[0] :]
-            results.content["latency"] += stage.latencies[known[1] :]
-            results.keep()
-            for record in stage.records[known[0] :]:
-                console.print(f" {record['seconds']:.2f} s ({record['cpu_s']:.2f} CPU)", end="", soft_wrap=True)
-            console.print("")
+    under_way = "start"
+    try:
+        with run_folder("bench") as folder, on_stage(folder, kind, settings_for(partitions)) as stage:
+            for under_way in scenarios:
+                console.print(f"  {kind} {partitions} run {run}: {under_way} ...", end="", soft_wrap=True)
+                SCENARIOS[under_way](stage)
+                results.take(stage, run=run, load_before=load)
+    except _FAILURES as error:
+        console.print(f" failed: {error}", soft_wrap=True)
+        results.failed(controller=kind, partitions=partitions, scenario=under_way, run=run, error=str(error))
 
 
 def print_summary(results: Results) -> None:

@@ -14,7 +14,7 @@ from bench.evaluation import (
     seconds,
 )
 from bench.fleet import Comparison
-from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller
+from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
 from devcluster.processes import wait_until
 
 KILLED: Final = 1
@@ -40,6 +40,7 @@ def failover_hot(stage: Stage) -> None:
     standby = stage.another_controller()
     standby.spawn()
     wait_until(standby.is_standing_by, "the second controller stands by", deadline_s=90)
+    wait_until_idle(standby)  # it may have read the state that it would take over
     hosted = stage.fleet.compare().replicas
     stage.fleet.forget()
     before, stage.controller = stage.controller, standby

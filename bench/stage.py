@@ -25,6 +25,9 @@ _LOOK_INTERVAL_S: Final = 3.0
 """How often it is looked whether what must be known is known, while requests keep coming: a look costs processor time."""
 _POLL_S: Final = 0.05
 _PROBE_INTERVAL_MS: Final = 50
+_IDLE_POLLS: Final = 40
+"""Of `wait_until`, which are 50 ms apart."""
+_IDLE_CPU_S: Final = 0.1
 
 
 class OutcomeError(Exception):
@@ -223,6 +226,17 @@ def wait_for_controller(stage: Stage, *, after_us: int) -> int:
     wait_until(is_taken, "somebody became the controller", deadline_s=120)
     assert since[0] is not None
     return since[0]
+
+
+def wait_until_idle(controller: MeasuredController) -> None:
+    """Waits until a process does next to nothing any more. Raises `ConditionTimeoutError`."""
+    spent: list[float] = []
+
+    def is_idle() -> bool:
+        spent.append(controller.cpu_s())
+        return len(spent) > _IDLE_POLLS and spent[-1] - spent[-1 - _IDLE_POLLS] <= _IDLE_CPU_S
+
+    wait_until(is_idle, f"process {controller.pid} has nothing to do", deadline_s=120)
 
 
 def now_us() -> int:
