@@ -29,26 +29,29 @@ def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def min_isr_steps(configs: DataFrame) -> DataFrame:
-    """The `min.insync.replicas` of the topics that ever set it and (`topic` is null) of all others: `steps` from the
-    beginning of time to its end, each with `began`, `ended`, `value`. A topic's own comes before its cluster's; else 1."""
+    """The `min.insync.replicas` of the topics that ever set it and (`topic` is null) of all others: from the beginning of
+    time to its end, in steps from `began` to `ended` with a `value`. A topic's own comes before its cluster's; else 1."""
     values = configs.where("is_known and scope in ('topic', 'default')").selectExpr(
         "cluster_id",
         "if(scope = 'topic', name, null) as topic",
-        "began",
-        f"if(is_last, {_FOREVER}, ended) as ended",
-        "int(config['min.insync.replicas']) as value",
+        f"struct(began, if(is_last, {_FOREVER}, ended) as ended, int(config['min.insync.replicas']) as value) as told",
     )
-    values = values.where("value is not null")
-    once = f.lit(True)
-    defaults = values.where("topic is null").selectExpr("* except (topic)")
-    topics = values.where("topic is not null").groupBy("cluster_id", "topic").agg(once).select("cluster_id", "topic")
-    whole = defaults.groupBy("cluster_id").agg(once).selectExpr("cluster_id", "string(null) as topic")
-    inherited = topics.unionByName(whole).join(defaults, "cluster_id").selectExpr("*", "false as is_own")
-    own = values.where("topic is not null").selectExpr("*", "true as is_own")
-    all_of_it = own.unionByName(inherited).groupBy("cluster_id", "topic")
-    steps = all_of_it.agg(f.collect_list(f.struct("is_own", "began", "ended", "value")).alias("values"))
-    bounds = f"array({_EVER}), transform(values, v -> v.began), transform(values, v -> v.ended), array({_FOREVER})"
+    values = (
+        values.where("told.value is not null").groupBy("cluster_id", "topic").agg(f.collect_list("told").alias("own"))
+    )
+    defaults = values.where("topic is null").selectExpr("cluster_id", "own as inherited")
+    steps = values.join(f.broadcast(defaults), "cluster_id", "left").selectExpr(
+        "cluster_id",
+        "topic",
+        "if(topic is null, slice(own, 1, 0), own) as own",
+        "coalesce(inherited, slice(own, 1, 0)) as inherited",
+    )
+    told = "concat(own, inherited)"
+    bounds = f"array({_EVER}), transform({told}, v -> v.began), transform({told}, v -> v.ended), array({_FOREVER})"
     steps = steps.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")
-    then = "array_max(filter(values, v -> v.began <= times[i] and times[i] < v.ended)).value"
-    step = f"struct(times[i] as began, times[i + 1] as ended, coalesce({then}, 1) as value)"
-    return steps.selectExpr("cluster_id", "topic", f"transform(sequence(0, size(times) - 2), i -> {step}) as steps")
+    own, inherited = (
+        f"array_max(filter({values}, v -> v.began <= times[i] and times[i] < v.ended)).value"
+        for values in ("own", "inherited")
+    )
+    step = f"struct(times[i] as began, times[i + 1] as ended, coalesce({own}, {inherited}, 1) as value)"
+    return steps.selectExpr("cluster_id", "topic", f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")

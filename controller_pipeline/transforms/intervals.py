@@ -33,30 +33,34 @@ def placed(events: DataFrame, spans: DataFrame) -> DataFrame:
     return rows.withColumn("at", f.expr("greatest(span_began, least(event_time, span_ended))"))
 
 
-def lasting(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Adds `began`, `ended` (in the same span) and `next_seq` (null where the span has no more of the thing)."""
-    over = f"over (partition by {', '.join(key)} order by span, seq)"
-    rows = rows.selectExpr(
-        "*",
-        f"max(at) {over} as began",
-        f"lead(struct(span, seq, at)) {over} as next",
-    )
-    is_in_span = "next.span <=> span"
-    return rows.selectExpr(
-        "*",
-        f"if({is_in_span}, greatest(began, next.at), span_ended) as ended",
-        f"if({is_in_span}, next.seq, null) as next_seq",
-    ).selectExpr("* except (next, at)")
+def lasting(
+    rows: DataFrame, key: Sequence[str], latest: Sequence[str] = (), also_next: Sequence[str] = ()
+) -> DataFrame:
+    """Adds `began`, `ended` (in the same span) and `next_seq` (null where the span has no more of the thing).
+
+    `latest`: columns that become the last value so far that is not null. `also_next`: columns of which the next record's is
+    added (`next_...`). All of it is one pass over rows that are sorted once."""
+    over = f"over (partition by {', '.join(key)} order by span, seq"
+    so_far = f"{over} rows between unbounded preceding and current row)"
+    added = {"began": f"max(at) {so_far}"}
+    added |= {f"next_{name}": f"lead({name}) {over})" for name in ("span", "seq", "at", *also_next)}
+    added |= {name: f"last({name}, true) {so_far}" for name in latest}
+    rows = rows.withColumns({name: f.expr(value) for name, value in added.items()})
+    is_in_span = "next_span <=> span"
+    ends = {
+        "ended": f"if({is_in_span}, greatest(began, next_at), span_ended)",
+        "next_seq": f"if({is_in_span}, next_seq, null)",
+    }
+    return rows.withColumns({name: f.expr(value) for name, value in ends.items()}).drop("next_span", "next_at")
 
 
 def with_unknown(rows: DataFrame, state: Sequence[str]) -> DataFrame:
     """What lasted until the end of its span is followed by an interval in which the `state` is not known.
 
     Adds `is_known` and `is_last`. The `seq` of what is unknown is the first that is."""
-    known = "struct(true as is_known, next_seq is null and known_again is null as is_last, began as b, ended as e)"
-    unknown = "struct(false as is_known, is_final as is_last, span_ended as b, known_again as e)"
-    pieces = f"inline(if(next_seq is null and known_again is not null, array({known}, {unknown}), array({known})))"
-    rows = rows.selectExpr("*", pieces)
-    hidden = {name: f.expr(f"if(is_known, {name}, null)") for name in state}
-    place = {"seq": f.expr("if(is_known, seq, last_seq + 1)"), "began": f.col("b"), "ended": f.col("e")}
-    return rows.withColumns(hidden | place).selectExpr("* except (b, e)")
+    is_followed = "next_seq is null and known_again is not null"
+    rows = rows.selectExpr("*", f"explode(if({is_followed}, array(true, false), array(true))) as is_known")
+    of_unknown = {"began": "span_ended", "ended": "known_again", "seq": "last_seq + 1"} | dict.fromkeys(state, "null")
+    values = {name: f"if(is_known, {name}, {value})" for name, value in of_unknown.items()}
+    values["is_last"] = "if(is_known, next_seq is null and known_again is null, is_final)"
+    return rows.withColumns({name: f.expr(value) for name, value in values.items()})
