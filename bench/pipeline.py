@@ -4,6 +4,9 @@ The history is made up, and looks like a month of a busy cluster: 20,000 partiti
 a term, with a snapshot of everything, each million records. Of the changes between, 70 % are of the ISR, 24 % elect another
 leader, 1 % leave none, and 5 % change the assignment. All follows from a record's number, so it is the same each time.
 
+The fold is run with a small history before it is measured: Spark compiles what it runs, which takes as long as a million
+records do. Taking in lines is measured as it comes, as users do it once.
+
     python -m bench.pipeline --events 10000000 --cores 1 --cores 2
 
 Each number of cores is a process of its own. What was measured is printed, and kept in bench/results/pipeline.json.
@@ -16,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -27,10 +31,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType
 from rich.console import Console
 
+from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PARTITION_INTERVALS
 from controller_pipeline.session import local_session
 from controller_pipeline.sources import journal_files
-from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
@@ -112,38 +116,60 @@ def as_json(events: DataFrame) -> DataFrame:
 
 
 def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
-    """Seconds of each step, by one process."""
+    """Seconds of each step from events on, of the clock and of the processors, by one process."""
     spark = local_session("bench", cores=cores, memory="4g", shuffle_partitions=8)
-    took: dict[str, Any] = {"events": events, "cores": cores}
-    table, lines = str(data / f"events-{events}"), str(data / f"lines-{events}")
-    if not Path(table).exists():
-        _timed(lambda: history(spark, events).write.parquet(table))
-    if not Path(lines).exists():
-        _timed(lambda: as_json(spark.read.parquet(table)).coalesce(2 * cores).write.text(lines))
-        for path in Path(lines).glob("part-*"):
-            path.rename(path.with_suffix(".jsonl"))
-    kept = spark.read.schema(EVENTS.schema).parquet(table)
+    took: dict[str, Any] = {"events": events, "cores": cores, "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory(dir=data) as folder:
-        took["spans_s"] = _timed(lambda: known_spans(kept).write.parquet(f"{folder}/spans"))
+        _warm_up(spark, folder)
+        kept = _kept(spark, events, data)
+        with _measured(spark, took, "spans"):
+            known_spans(kept).write.parquet(f"{folder}/spans")
         spans = spark.read.schema(KNOWN_SPANS.schema).parquet(f"{folder}/spans")
-        begun = _cpu_s(spark)
-        took["fold_s"], took["leaderless_s"] = _leaderless(kept, spans)
-        took["fold_cpu_s"] = _cpu_s(spark) - begun
-        took["all_columns_s"] = _timed(lambda: _intervals(kept, spans).write.format("noop").mode("overwrite").save())
-        begun = time.perf_counter()
-        found, _ = layers.ingest(journal_files.lines(spark, [lines]))
-        found.write.parquet(f"{folder}/events")
-        found = spark.read.schema(EVENTS.schema).parquet(f"{folder}/events")
-        known_spans(found).write.parquet(f"{folder}/spans-of-lines")
-        spans = spark.read.schema(KNOWN_SPANS.schema).parquet(f"{folder}/spans-of-lines")
-        _, again = _leaderless(found, spans)
-        took["from_lines_s"] = time.perf_counter() - begun
-    if again != took["leaderless_s"]:
-        raise SystemExit(f"the lines come to {again} s without a leader, the events to {took['leaderless_s']} s")
+        with _measured(spark, took, "fold"):
+            took["leaderless_s"] = _leaderless(kept, spans)
+        with _measured(spark, took, "all_columns"):
+            _intervals(kept, spans).write.format("noop").mode("overwrite").save()
     took["fold_events_per_s"] = round(events / took["fold_s"])
-    took["lines_per_s"] = round(events / took["from_lines_s"])
     spark.stop()
     return took
+
+
+def measure_lines(events: int, cores: int, data: Path) -> dict[str, Any]:
+    """Seconds from JSON lines on, as `kontroller history ingest` takes them in, by one process."""
+    spark = local_session("bench", cores=cores, memory="4g", shuffle_partitions=8)
+    took: dict[str, Any] = {"lines": events, "cores": cores, "load": os.getloadavg()[0]}
+    lines = data / f"lines-{events}"
+    if not lines.exists():
+        as_json(_kept(spark, events, data)).coalesce(2 * cores).write.text(str(lines))
+        for path in lines.glob("part-*"):
+            path.rename(path.with_suffix(".jsonl"))
+    with tempfile.TemporaryDirectory(dir=data) as folder:
+        history = KeptHistory.at(spark, folder)
+        with _measured(spark, took, "taken_in"):
+            history.take_in_lines(journal_files.lines(spark, [str(lines)]))
+        with _measured(spark, took, "layers"):
+            history.fold()
+        took["leaderless_s"] = _seconds(history.store.read(PARTITION_INTERVALS))
+    took["lines_per_s"] = round(events / (took["taken_in_s"] + took["layers_s"]))
+    spark.stop()
+    return took
+
+
+def _kept(spark: SparkSession, events: int, data: Path) -> DataFrame:
+    """The made-up history, from Parquet."""
+    table = str(data / f"events-{events}")
+    if not Path(table).exists():
+        history(spark, events).write.parquet(table)
+    return spark.read.schema(EVENTS.schema).parquet(table)
+
+
+def _warm_up(spark: SparkSession, folder: str) -> None:
+    """What is measured, with so little that only the compiler has work."""
+    history(spark, 2 * 2 * PARTITIONS).write.parquet(f"{folder}/few")
+    few = spark.read.schema(EVENTS.schema).parquet(f"{folder}/few")
+    for _ in range(3):
+        spans = known_spans(few).localCheckpoint()
+        _leaderless(few, spans)
 
 
 def _cpu_s(spark: SparkSession) -> float:
@@ -160,18 +186,23 @@ def _intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
     return intervals.select(*PARTITION_INTERVALS.schema.fieldNames())
 
 
-def _leaderless(events: DataFrame, spans: DataFrame) -> tuple[float, float]:
-    """The seconds that it takes, and the seconds that partitions had no leader."""
-    begun = time.perf_counter()
-    lasting = _intervals(events, spans).where("leader = -1").selectExpr("unix_micros(ended) - unix_micros(began) as us")
+def _leaderless(events: DataFrame, spans: DataFrame) -> float:
+    return _seconds(_intervals(events, spans))
+
+
+def _seconds(intervals: DataFrame) -> float:
+    """How long partitions had no leader."""
+    lasting = intervals.where("leader = -1").selectExpr("unix_micros(ended) - unix_micros(began) as us")
     (total,) = lasting.agg(f.sum("us")).collect()[0]
-    return time.perf_counter() - begun, total / 1e6
+    return float(total / 1e6)
 
 
-def _timed(step: Callable[[], None]) -> float:
-    begun = time.perf_counter()
-    step()
-    return time.perf_counter() - begun
+@contextmanager
+def _measured(spark: SparkSession, took: dict[str, Any], step: str) -> Iterator[None]:
+    cpu, begun = _cpu_s(spark), time.perf_counter()
+    yield
+    took[f"{step}_s"] = time.perf_counter() - begun
+    took[f"{step}_cpu_s"] = _cpu_s(spark) - cpu
 
 
 def _column(rows: DataFrame, name: str, kind: DataType) -> Column:
@@ -183,38 +214,43 @@ def _column(rows: DataFrame, name: str, kind: DataType) -> Column:
 def main(
     events: Annotated[list[int], typer.Option(help="How many events; several times for several sizes")] = [10_000_000],  # noqa: B006  # typer copies it
     cores: Annotated[list[int], typer.Option(help="On how many cores; several times for several numbers")] = [1, 2],  # noqa: B006  # typer copies it
+    lines: Annotated[int, typer.Option(help="How many JSON lines are taken in; 0: none")] = TERM,
     data: Annotated[
         Path | None, typer.Option(help="Where the history is kept for another time; none: it is not")
     ] = None,
-    only: Annotated[bool, typer.Option(hidden=True)] = False,
+    only: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
     """Measure the fold, and print and keep what was measured."""
     if only:
         assert data is not None
-        sys.stdout.write(json.dumps(measure(events[0], cores[0], data)) + "\n")
+        steps = {"events": measure, "lines": measure_lines}
+        sys.stdout.write(json.dumps(steps[only](events[0], cores[0], data)) + "\n")
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = data or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        runs = [_run(size, count, folder) for size in events for count in cores]
-    machine = {"cpus": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version()}
+        runs = [_run("events", size, count, folder) for size in events for count in cores]
+        runs += [_run("lines", lines, count, folder) for count in cores if lines]
+    machine = {"cpus": os.cpu_count(), "python": platform.python_version()}
     RESULTS.parent.mkdir(exist_ok=True)
     result = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine, "runs": runs}
     RESULTS.write_text(json.dumps(result, indent=2) + "\n")
 
 
-def _run(size: int, count: int, data: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "bench.pipeline", "--only", "--data", str(data)]
+def _run(what: str, size: int, count: int, data: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.pipeline", "--only", what, "--data", str(data)]
     command += ["--events", str(size), "--cores", str(count)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program itself
     took: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    console.print(
-        f"{size:,} events, {count} cores: fold {took['fold_s']:.1f} s = {took['fold_events_per_s']:,} events/s"
-        f" ({took['fold_cpu_s']:.1f} s of processor time);"
-        f" known spans {took['spans_s']:.1f} s; all columns {took['all_columns_s']:.1f} s;"
-        f" from JSON lines {took['from_lines_s']:.1f} s = {took['lines_per_s']:,} lines/s"
-    )
+    console.print(f"{size:,} {what}, {count} cores: {_told(took)}; load {took['load']:.1f}", soft_wrap=True)
     return took
+
+
+def _told(took: dict[str, Any]) -> str:
+    steps = [name.removesuffix("_cpu_s") for name in took if name.endswith("_cpu_s")]
+    told = [f"{step} {took[f'{step}_s']:.1f} s ({took[f'{step}_cpu_s']:.1f} s of processor time)" for step in steps]
+    rates = [f"{value:,} {name.replace('_per_', '/')}" for name, value in took.items() if name.endswith("_per_s")]
+    return ", ".join(told + rates)
 
 
 if __name__ == "__main__":

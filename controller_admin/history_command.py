@@ -1,7 +1,7 @@
 """`kontroller history`: takes journals in, audits them, and tells what they say. Needs Spark: the extra `pipeline`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,7 +86,7 @@ def ingest(
         raise usage_error(WrongOption("Kafka's logs do not say which cluster they are of: give its --cluster-id"))
     if logs_time_zone not in available_timezones():
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
-    with _kept(history, cores, memory) as kept:
+    with _kept(history, cores, memory, taken_in=[*journals, *logs]) as kept:
         from controller_pipeline import intake
 
         unread = intake.take_in_journals(kept, journals)
@@ -157,7 +157,7 @@ def report(
 
 
 @contextmanager
-def _kept(location: str, cores: int, memory: str) -> Iterator["KeptHistory"]:
+def _kept(location: str, cores: int, memory: str, *, taken_in: Sequence[str] = ()) -> Iterator["KeptHistory"]:
     """The history at a location, on a Spark that ends with the block; errors end the command in one line."""
     if not _MEMORY.fullmatch(memory):
         raise usage_error(WrongOption(f"--memory {memory} is no amount of memory: give one such as 2g or 1500m"))
@@ -168,10 +168,11 @@ def _kept(location: str, cores: int, memory: str) -> Iterator["KeptHistory"]:
     from pyspark.errors import PySparkException
 
     from controller_pipeline.kept_history import KeptHistory, NoHistory
-    from controller_pipeline.session import NoJava, session
+    from controller_pipeline.session import NoJava, is_small, session
 
     try:
-        with session("kontroller history", cores=cores, memory=memory) as spark:
+        small = is_small([location, *taken_in])
+        with session("kontroller history", cores=cores, memory=memory, is_small=small) as spark:
             yield KeptHistory.at(spark, location)
     except WrongOption as error:
         raise usage_error(error) from error

@@ -3,6 +3,7 @@
 What cannot be reached is told, and keeps nothing else from being taken in.
 """
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,6 @@ from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.progress import estimate
 from controller_pipeline.sources import journal_files, text_logs
 from controller_pipeline.sources.journal_http import JournalUnreachable, fetch
-from controller_pipeline.transforms import lines
 
 BYTES_PER_SECOND_PER_CORE: Final = 5e6
 """Of journal lines that are read, checked, kept and folded; only for an estimate."""
@@ -25,7 +25,7 @@ def take_in_journals(kept: KeptHistory, journals: Sequence[str]) -> list[str]:
     folders, unread = _readable(kept, journals)
     if folders:
         _announce(kept, folders)
-        kept.take_in(*lines.read(journal_files.lines(kept.store.spark, folders)))
+        kept.take_in_lines(journal_files.lines(kept.store.spark, folders))
     return unread
 
 
@@ -43,11 +43,14 @@ def _readable(kept: KeptHistory, places: Sequence[str]) -> tuple[list[str], list
     """Folders that can be read, those that are fetched first among them; and what is wrong with the others."""
     folders: list[str] = []
     unread: list[str] = []
+    copies = kept.copies
+    if copies is None and any(place.startswith(_SERVED) for place in places):
+        copies = Path(tempfile.mkdtemp(prefix="kontroller-"))
     for place in places:
-        if place.startswith(_SERVED):
+        if copies is not None and place.startswith(_SERVED):
             try:
                 with kept.steps.step(f"Fetching {place}"):
-                    folders.append(str(fetch(place, kept.copies)))
+                    folders.append(str(fetch(place, copies)))
             except JournalUnreachable as error:
                 unread.append(str(error))
         elif _ADDRESS in place or Path(place).is_dir():

@@ -9,7 +9,6 @@ Nothing is lost when it is killed: what is to replace days of raw_events is writ
 their place afterwards, by the next run if need be.
 """
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,6 +17,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.storagelevel import StorageLevel
 
 from controller_core.model.wording import counted
 from controller_pipeline.answers.all import answer_all
@@ -26,9 +26,19 @@ from controller_pipeline.audit.audit import audit
 from controller_pipeline.progress import Steps
 from controller_pipeline.reports.period import Period, moment_of
 from controller_pipeline.reports.report import ReportSummary, write_report
-from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, PROOFS, VIOLATIONS, Table
+from controller_pipeline.schemas import (
+    CONFIG_INTERVALS,
+    EVENTS,
+    FINDINGS,
+    KNOWN_SPANS,
+    LAYERS,
+    PROOFS,
+    VIOLATIONS,
+    Table,
+)
 from controller_pipeline.store import Store
-from controller_pipeline.transforms import journals, layers
+from controller_pipeline.transforms import journals, layers, lines
+from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 
 _ORDER: Final = (*EVENTS.order, "journal", "event_time")
@@ -49,14 +59,20 @@ class KeptHistory:
 
     store: Store
     steps: Steps
-    copies: Path
-    """Where copies of served journals are: on this machine, beside the tables if those are here, too."""
+    copies: Path | None
+    """Where copies of served journals are: beside the tables, if those are on this machine."""
 
     @classmethod
     def at(cls, spark: SparkSession, location: str) -> "KeptHistory":
         """The history in a folder, or at an address that Spark can write to."""
-        beside = Path(tempfile.mkdtemp(prefix="kontroller-")) if "://" in location else Path(location)
-        return cls(store=Store(spark=spark, location=location), steps=Steps(spark), copies=beside / "copies")
+        copies = None if "://" in location else Path(location, "copies")
+        return cls(store=Store(spark=spark, location=location), steps=Steps(spark), copies=copies)
+
+    def take_in_lines(self, journals_lines: DataFrame) -> None:
+        """`take_in` of the lines of journals (`schemas.LINES`); each is read once."""
+        checked = lines.checked(journals_lines).persist(StorageLevel.DISK_ONLY)
+        self.take_in(*lines.judged(checked))
+        checked.unpersist()
 
     def take_in(self, events: DataFrame, findings: DataFrame) -> None:
         """Adds what a source has to what is kept; `fold` makes the layers of it."""
@@ -74,8 +90,10 @@ class KeptHistory:
         events, repeated = journals.once(raw)
         events = self._keep({EVENTS: events})[EVENTS]
         spans = self._keep({KNOWN_SPANS: known_spans(events)})[KNOWN_SPANS]
-        derived = layers.derive(events, unreadable.unionByName(repeated), spans)
-        self._keep({table: derived.of(table) for table in LAYERS if table not in (EVENTS, KNOWN_SPANS)})
+        configs = self._keep({CONFIG_INTERVALS: config_intervals(events, spans)})[CONFIG_INTERVALS]
+        derived = layers.derive(events, unreadable.unionByName(repeated), spans, configs)
+        kept = (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS)
+        self._keep({table: derived.of(table) for table in LAYERS if table not in kept})
 
     def layers(self) -> dict[Table, DataFrame]:
         """The layers as they are kept. Raises `NoHistory`."""
@@ -132,13 +150,14 @@ class KeptHistory:
         return {table: self.store.read(table) for table in tables}
 
     def _with_their_days(self, events: DataFrame) -> DataFrame:
-        """The events, and what is kept of their days."""
+        """The events that are not kept yet, and all that is kept of their days."""
         kept = self.store.read_if_kept(RAW_EVENTS)
         days = events.select("cluster_id", f.to_date("event_time").alias("day")).distinct()
         same_day = (kept.cluster_id == days.cluster_id) & (f.to_date(kept.event_time) == days.day)
-        return kept.join(f.broadcast(days), same_day, "left_semi").unionByName(events).dropDuplicates(_SAME_RECORD)
+        kept = kept.join(f.broadcast(days), same_day, "left_semi")
+        return kept.unionByName(events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti"))
 
     def _put_in_place(self) -> None:
         if self.store.is_whole(NEXT_RAW_EVENTS):
-            self.store.write_days(RAW_EVENTS, self.store.read(NEXT_RAW_EVENTS))
+            self.store.move_days(NEXT_RAW_EVENTS, RAW_EVENTS)
         self.store.remove(NEXT_RAW_EVENTS)

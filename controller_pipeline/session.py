@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -16,9 +17,22 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 LOCAL_SETTINGS = {
+    # The collector that gets most done: nobody waits for an answer in milliseconds.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+SMALL_SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""For histories of some thousand records: compiling, and planning again in between, would take longer than they save."""
+SMALL_BYTES: Final = 20_000_000
+"""Lines of so many bytes, some ten thousand, are small."""
+_PACKED_FILES: Final = (".parquet", ".gz")
+_PACKED: Final = 10
+"""How many times as large lines are."""
 
 
 class NoJava(Exception):
@@ -26,27 +40,43 @@ class NoJava(Exception):
 
 
 def local_session(
-    name: str, *, cores: int = 2, memory: str = "2g", shuffle_partitions: int | None = None, packages: str = ""
+    name: str,
+    *,
+    cores: int = 2,
+    memory: str = "2g",
+    shuffle_partitions: int | None = None,
+    packages: str = "",
+    is_small: bool = False,
 ) -> SparkSession:
-    """A session in this process. `packages`: jars, separated by commas, for sources that Spark does not bring."""
+    """A session in this process. `packages`: jars, separated by commas, for sources that Spark does not bring.
+    `is_small`: whether it is for `SMALL_SETTINGS`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
-    settings = SETTINGS | LOCAL_SETTINGS
-    settings |= {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(shuffle_partitions or 4 * cores)}
+    settings = SETTINGS | LOCAL_SETTINGS | (SMALL_SETTINGS if is_small else {})
+    partitions = shuffle_partitions or (cores if is_small else 4 * cores)
+    settings |= {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(partitions)}
     if packages:
         settings["spark.jars"] = packages
     return _quiet(SparkSession.builder.master(f"local[{cores}]").appName(name), settings)
 
 
+def is_small(places: Iterable[str]) -> bool:
+    """Whether `SMALL_SETTINGS` are for what is in these folders; what is elsewhere may be large."""
+    if any("://" in place for place in places):
+        return False
+    files = (path for place in places for path in Path(place).rglob("*") if path.is_file())
+    return sum(path.stat().st_size * (_PACKED if path.suffix in _PACKED_FILES else 1) for path in files) < SMALL_BYTES
+
+
 @contextmanager
-def session(name: str, *, cores: int, memory: str) -> Iterator[SparkSession]:
+def session(name: str, *, cores: int, memory: str, is_small: bool = False) -> Iterator[SparkSession]:
     """Spark while the block runs: where spark-submit says, if that started this process, else in this process with
-    `cores` and `memory`. Raises `NoJava`."""
+    `cores` and `memory`, and the settings for what `is_small`. Raises `NoJava`."""
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             spark = _quiet(SparkSession.builder.appName(name), SETTINGS)
         else:
-            spark = local_session(name, cores=cores, memory=memory)
+            spark = local_session(name, cores=cores, memory=memory, is_small=is_small)
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise

@@ -59,6 +59,20 @@ class Store:
         folder, files = self._folder(table)
         files.delete(folder, True)
 
+    def move_days(self, table: Table, to: Table) -> None:
+        """Replaces those days of a table that another one has, by those, which are gone from there afterwards. When it was
+        interrupted it is called again."""
+        if self.format != "parquet":
+            self.write_days(to, self.read(table))
+            return
+        folder, files = self._folder(table)
+        for cluster in files.listStatus(folder):
+            for day in files.listStatus(cluster.getPath()) if cluster.isDirectory() else ():
+                target, _ = self._folder(to, f"/{cluster.getPath().getName()}/{day.getPath().getName()}")
+                files.delete(target, True)
+                files.mkdirs(target.getParent())
+                files.rename(day.getPath(), target)
+
     def _write(self, table: Table, rows: DataFrame, mode: str) -> None:
         rows = rows.select(*table.schema.fieldNames())
         if table.by_day is None:

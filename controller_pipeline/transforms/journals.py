@@ -28,16 +28,23 @@ _JUMP: Final = "INTERVAL 1 DAY"
 
 def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Each record once, from one journal where several tell the same epoch differently; findings `two_journals`,
-    `two_records`."""
+    `two_records`. Only buckets in which a number comes twice are put side by side with all that their records say."""
     told = events.withColumn("content", _content())
     left_out = _left_out(told)
     kept = told.join(f.broadcast(left_out.select(*EPOCH, "journal")), [*EPOCH, "journal"], "left_anti")
-    first = Window.partitionBy(*EPOCH, bucket()).orderBy("seq", "content", *_FROM)
-    kept = kept.withColumns({"before": f.lag("seq").over(first), "content_before": f.lag("content").over(first)})
+    repeated = kept.groupBy(*EPOCH, bucket().alias("bucket"), "seq").count().where("count > 1")
+    repeated = f.broadcast(repeated.select(*EPOCH, "bucket").distinct())
+    kept = kept.withColumn("bucket", bucket())
+    whole = kept.join(repeated, [*EPOCH, "bucket"], "left_anti")
+    first = Window.partitionBy(*EPOCH, "bucket").orderBy("seq", "content", *_FROM)
+    compared = kept.join(repeated, [*EPOCH, "bucket"], "left_semi").withColumns(
+        {"before": f.lag("seq").over(first), "content_before": f.lag("content").over(first)}
+    )
     is_again = f.coalesce(f.col("before") == f.col("seq"), f.lit(False))
-    again = kept.where(is_again & (f.col("content_before") != f.col("content")))
+    again = compared.where(is_again & (f.col("content_before") != f.col("content")))
     findings = _of_journals(left_out).unionByName(_of_records(again))
-    return kept.where(~is_again).select(*EVENTS.schema.fieldNames()), findings
+    names = EVENTS.schema.fieldNames()
+    return whole.select(*names).unionByName(compared.where(~is_again).select(*names)), findings
 
 
 def numbers(events: DataFrame) -> DataFrame:

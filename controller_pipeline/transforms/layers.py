@@ -1,7 +1,8 @@
 """All layers of a history in one call: events and findings from lines, and what follows from the events.
 
-Each is lazy: what nobody asks for is not computed. A job that asks for several should write the events and known spans
-first and read them again (`ingest`, `known_spans`, `derive`), since every other layer begins with them.
+Each is lazy: what nobody asks for is not computed. A job that asks for several should write the events, the known spans and
+the configurations first and read them again (`ingest`, `known_spans`, `config_intervals`, `derive`), since the other layers
+begin with them.
 """
 
 from dataclasses import dataclass
@@ -51,12 +52,14 @@ def ingest(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
     return events, unreadable.unionByName(repeated)
 
 
-def derive(events: DataFrame, findings: DataFrame, spans: DataFrame | None = None) -> Layers:
+def derive(
+    events: DataFrame, findings: DataFrame, spans: DataFrame | None = None, configs: DataFrame | None = None
+) -> Layers:
     """What follows from events that are there once each; `findings` of theirs are added to those from before.
 
-    `spans`: their known spans (`known_spans.known_spans`), where they were written before."""
+    `spans` and `configs`: their known spans and the intervals of their configurations, where they were written before."""
     spans = known_spans(events) if spans is None else spans
-    configs = config_intervals(events, spans)
+    configs = config_intervals(events, spans) if configs is None else configs
     found = findings.unionByName(journals.numbers(events)).unionByName(unknown_topics(events, spans))
     return Layers(
         events=events,

@@ -77,8 +77,13 @@ _NEVER_NEGATIVE: Final = (
 
 def read(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Events, as often as they come, and findings: `torn`, `unreadable`, `newer_schema`, `incomplete`, `impossible`."""
-    facts = _facts(lines)
-    found = checked(lines).join(f.broadcast(facts), "journal", "left")
+    return judged(checked(lines))
+
+
+def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """What `read` gives, of lines that are `checked`: both are made of them, and so are facts about whole journals, so that
+    they had better be kept."""
+    found = checked.join(f.broadcast(_facts(checked)), "journal", "left")
     known = f.when(f.col("cluster_id") == "", f.coalesce("journal_cluster_id", f.lit(""))).otherwise(
         f.col("cluster_id")
     )
@@ -120,14 +125,14 @@ _OWN: Final = ("v", "cluster_id", "event_time_us", "delta", "corrupt", *_FLAGS)
 """Columns of a record that an event does not have, or not as they are."""
 
 
-def _facts(lines: DataFrame) -> DataFrame:
+def _facts(checked: DataFrame) -> DataFrame:
     """Of each journal: the cluster that it belongs to, where it is one, and the clusters that a recorder watched."""
-    few = StructType([field for field in _RECORD if field.name in ("cluster_id", "inferred", "kind")])
-    rows = lines.select("journal", f.from_json("value", few).alias("r")).where("r.kind is not null")
-    is_recorded = f.col("r.inferred") | (f.col("r.kind") == Kind.RECORDER_STARTED.value)
-    by_cluster = rows.groupBy("journal", "r.cluster_id").agg(f.max(is_recorded).alias("is_recorded"))
-    only = f.when(f.min("cluster_id") == f.max("cluster_id"), f.max("cluster_id"))
-    watched = f.collect_set(f.when(f.col("is_recorded"), f.coalesce("cluster_id", f.lit(""))))
+    rows = checked.where("kind is not null")
+    is_recorded = f.col("inferred") | (f.col("kind") == Kind.RECORDER_STARTED.value)
+    by_cluster = rows.groupBy("journal", "cluster_id").agg(f.max(is_recorded).alias("is_recorded"))
+    known = f.nullif("cluster_id", f.lit(""))
+    only = f.when(f.min(known) == f.max(known), f.max(known))
+    watched = f.collect_set(f.when(f.col("is_recorded"), f.col("cluster_id")))
     return by_cluster.groupBy("journal").agg(only.alias("journal_cluster_id"), watched.alias("recorded"))
 
 

@@ -22,6 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = local_session("tests", shuffle_partitions=2)
+    session = local_session("tests", shuffle_partitions=2, is_small=True)
     yield session
     session.stop()

@@ -1,24 +1,42 @@
-"""What comes from the topic is in the store once, however it is cut and however often it comes."""
+"""What comes from the topic is in the history once, however it is cut, how often it comes, and whatever files say, too."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from controller_pipeline.pipelines.topic import merge
-from controller_pipeline.schemas import EVENTS, FINDINGS
-from controller_pipeline.store import Store
+from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory
+from controller_pipeline.pipelines.topic import ingest
+from controller_pipeline.schemas import EVENTS, FINDINGS, LINES
 from controller_pipeline.transforms import layers
 from tests.spark.histories import as_lines, history
 
 
-def test_batches_that_come_again_or_overlap_leave_each_record_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothing_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     records = history(7, cluster_id="c", events=60)
-    store = Store(spark=spark, location=str(tmp_path))
+    kept = KeptHistory.at(spark, str(tmp_path / "history"))
     half = len(records) // 2
-    merge(store, as_lines(spark, [*records[: half + 20], b"no record of a journal\n"]))
-    merge(store, as_lines(spark, [*records[half:], *records[half : half + 5]]))
-    merge(store, as_lines(spark, [*records[half:], b"no record of a journal\n"]))
-    events, _ = layers.ingest(as_lines(spark, records))
-    assertDataFrameEqual(store.read(EVENTS), events)
-    assert [row.problem for row in store.read(FINDINGS).collect()] == ["unreadable"]
+    batches = [[*records[: half + 20], b"no record of a journal\n"], records[half : half + 40]]
+    from_topic(kept, tmp_path, "first", batches)
+    kept.take_in_lines(as_lines(spark, records[half + 30 :]))
+    kept.fold()
+    once, _ = layers.ingest(as_lines(spark, records))
+    told = [name for name in EVENTS.schema.fieldNames() if name not in ("source", "journal")]
+    assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
+    findings = {row.problem: row["count"] for row in kept.store.read(FINDINGS).where("problem <> 'gap'").collect()}
+    assert findings == {"unreadable": 1}
+    raw = kept.store.read(RAW_EVENTS).count()
+    from_topic(kept, tmp_path, "again", batches)
+    assert kept.store.read(RAW_EVENTS).count() == raw
+
+
+def from_topic(kept: KeptHistory, folder: Path, name: str, batches: Sequence[Sequence[bytes]]) -> None:
+    """Takes in batches as the stream of a topic gives them, from its beginning, as without a checkpoint."""
+    spark = kept.store.spark
+    for number, batch in enumerate(batches):
+        as_lines(spark, batch).coalesce(1).write.parquet(str(folder / name / f"{number}"))
+    stream = spark.readStream.schema(LINES).option("maxFilesPerTrigger", 1).parquet(str(folder / name / "*"))
+    ingest(kept, stream, str(folder / f"{name}-checkpoint"))
