@@ -25,9 +25,10 @@ def controllers(known_spans: DataFrame, events: DataFrame) -> DataFrame:
     spans = known_spans.groupBy("cluster_id", "controller_epoch").agg(
         f.max_by("ended_by", "span").alias("ended_by"),
         f.min("began").alias("_known_from"),
-        f.max("ended").alias("_known_until"),
+        f.max(f.when(f.col("origin") != "logs", f.col("ended"))).alias("_known_until"),
     )
     rows = terms.join(spans, ["cluster_id", "controller_epoch"], "left")
     earlier = Window.partitionBy("cluster_id").orderBy("controller_epoch").rowsBetween(Window.unboundedPreceding, -1)
-    without = f.unix_micros("_known_from") - f.unix_micros(f.last("_known_until", ignorenulls=True).over(earlier))
+    last_known = f.when(f.col("_known_from").isNotNull(), f.coalesce("_known_until", "ended"))
+    without = f.unix_micros("_known_from") - f.unix_micros(f.last(last_known, ignorenulls=True).over(earlier))
     return rows.withColumn("takeover_seconds", seconds(without)).select(*CONTROLLERS.schema.fieldNames())

@@ -43,7 +43,9 @@ def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFra
 
 def _found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
     """With `_is_found`: true for an interval that began where a known span did, so nobody knows since when it was so."""
-    spans = known_spans.groupBy(f.col("cluster_id").alias("_cluster_id"), f.col("began").alias("_span_began"))
+    spans = known_spans.where("origin <> 'logs'").groupBy(
+        f.col("cluster_id").alias("_cluster_id"), f.col("began").alias("_span_began")
+    )
     starts = spans.agg(f.lit(True).alias("_at_start"))
     is_start = (f.col("cluster_id") == f.col("_cluster_id")) & (f.col("began") == f.col("_span_began"))
     is_first = f.lag("stretch").over(in_order()).isNull() | (f.lag("stretch").over(in_order()) != f.col("stretch"))

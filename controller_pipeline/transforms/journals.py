@@ -12,7 +12,7 @@ from pyspark.sql.types import MapType
 
 from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import EVENTS, FINDINGS, LONG
-from controller_pipeline.transforms.lines import CONTROLLER, RECORDER
+from controller_pipeline.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 BUCKET: Final = 1 << 16
 """How many records of an epoch are looked at together."""
@@ -81,6 +81,7 @@ def edges(events: DataFrame) -> DataFrame:
         f.max_by(ends, "seq").alias("is_resigned"),
         f.max_by("controller_id", "seq").alias("controller_id"),
         f.max(f.col("origin") == RECORDER).alias("is_recorded"),
+        f.max(f.col("origin") == LOGS).alias("is_of_logs"),
         f.max(f.col("kind").isin(*BREAKS)).alias("has_break"),
     )
     is_dense = f.col("last_seq") - f.col("first_seq") + 1 == f.col("records")

@@ -2,6 +2,9 @@
 
 A history is cut wherever a record is missing, is a gap, or says that a recorder or a term began. In each piece the known
 begins with its first snapshot. Pieces and snapshots are few, so that they may be put in order by cluster.
+
+Text logs have no snapshots. There a span is a whole epoch, in which a thing is known from its first mention on, and what
+was known in the epoch before is still known if that is the one before: nobody else can have changed it.
 """
 
 from typing import Final
@@ -12,7 +15,7 @@ from pyspark.sql import functions as f
 from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import FLAG, INT, KNOWN_SPANS, LONG, TEXT, TIME, columns
 from controller_pipeline.transforms.journals import BREAKS, EPOCH, before, bucket, edges
-from controller_pipeline.transforms.lines import CONTROLLER, RECORDER
+from controller_pipeline.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 _CUT: Final = "cut"  # sorts before the names of other marks at the same record
 _SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
@@ -44,31 +47,47 @@ def known_spans(events: DataFrame) -> DataFrame:
     })  # fmt: skip
     is_whole = (f.col("mark") == _SNAPSHOT[1]) & (f.col("mark_before") == _SNAPSHOT[0])
     snapshot = f.when(is_whole, f.struct("seq", f.col("mark_seq_before").alias("first_seq"), "event_time"))
-    begin = f.when(f.col("mark") == _CUT, f.struct("controller_epoch", "seq_before", "time_before", "was_resigned"))
+    begin = f.when(
+        f.col("mark") == _CUT,
+        f.struct("controller_epoch", "seq", "event_time", "seq_before", "time_before", "was_resigned"),
+    )
     pieces = marks.groupBy("cluster_id", "piece").agg(f.max(begin).alias("begin"), f.min(snapshot).alias("snapshot"))
     pieces = pieces.withColumn("next", f.lead("begin").over(Window.partitionBy("cluster_id").orderBy("piece")))
-    return _spans(pieces.where("snapshot is not null"), of)
+    return _spans(pieces, of)
 
 
 def _spans(pieces: DataFrame, of: DataFrame) -> DataFrame:
-    """A span for each piece that has a snapshot; times never run backwards within a cluster."""
-    who = of.groupBy(*EPOCH).agg(
-        f.max("controller_id").alias("controller_id"), f.max("is_recorded").alias("is_recorded")
+    """A span for each piece that has a snapshot, or is of logs; times never run backwards within a cluster."""
+    origin = (
+        f.when(f.col("is_of_logs"), f.lit(LOGS))
+        .when(f.col("is_recorded"), f.lit(RECORDER))
+        .otherwise(f.lit(CONTROLLER))
     )
-    origin = f.when(f.col("is_recorded"), f.lit(RECORDER)).otherwise(f.lit(CONTROLLER))
+    who = of.groupBy(*EPOCH).agg(
+        *(f.max(name).alias(name) for name in ("controller_id", "is_recorded", "is_of_logs"))
+    ).withColumn("origin", origin)  # fmt: skip
+    pieces = pieces.withColumn("controller_epoch", f.col("begin.controller_epoch"))
+    mention = f.when(
+        f.col("origin") == LOGS, f.struct("begin.seq", f.col("begin.seq").alias("first_seq"), "begin.event_time")
+    )
+    pieces = pieces.join(f.broadcast(who), [*EPOCH]).withColumn("snapshot", f.coalesce("snapshot", mention))
+    pieces = pieces.where("snapshot is not null")
     cluster = Window.partitionBy("cluster_id").orderBy("piece")
     so_far = cluster.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     whole = of.groupBy("cluster_id").agg(f.max("last_time").alias("history_ended"))
     spans = pieces.join(f.broadcast(whole), "cluster_id").withColumns({
-        "controller_epoch": f.col("begin.controller_epoch"),
         "span": (f.row_number().over(cluster) - 1).cast(LONG),
         "ended": f.max(f.greatest("snapshot.event_time", "next.time_before")).over(so_far),
     })  # fmt: skip
     spans = spans.withColumn("began", f.greatest("snapshot.event_time", f.lag("ended").over(cluster)))
     end = f.when(f.col("next.controller_epoch") != _NEVER, f.greatest("ended", "history_ended"))
-    spans = spans.withColumn("known_again", f.coalesce(f.lead("began").over(cluster), end))
-    spans = spans.join(f.broadcast(who), [*EPOCH], "left").withColumns({
-        "origin": origin,
+    goes_on = f.lead("origin").over(cluster).eqNullSafe(f.lit(LOGS)) & (f.col("origin") == LOGS)
+    goes_on &= f.lead("controller_epoch").over(cluster) == f.col("controller_epoch") + 1
+    next_began = f.lead("began").over(cluster)
+    spans = spans.withColumns({
+        "known_again": f.coalesce(next_began, end),
+        "ended": f.when(goes_on, next_began).otherwise(f.col("ended")),
+    }).withColumns({
         "first_seq": f.col("snapshot.first_seq"),
         "snapshot_seq": f.col("snapshot.seq"),
         "last_seq": f.col("next.seq_before"),

@@ -18,13 +18,17 @@ from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import PARTITION_INTERVALS
 from controller_pipeline.transforms.config_intervals import min_isr_steps
 from controller_pipeline.transforms.intervals import lasting, placed, with_unknown
+from controller_pipeline.transforms.lines import LOGS
 
 _CLUSTER: Final = "xxhash64(cluster_id) as cluster_key"
 _TOPIC: Final = "xxhash64(topic, cluster_id) as topic_key"
 _PARTITION: Final = "xxhash64(cluster_id, topic, partition) as partition_key"
+_PLACE: Final = "struct(span, seq)"
 _KEY: Final = ("partition_key", "topic_key")
 _SET: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
 _KINDS: Final = (*_SET, Kind.LEADERSHIP_REMOVED, Kind.ASSIGNMENT_REMOVED)
+CREATION: Final = ("topics_changed", "topic_modified")
+"""Causes of an assignment, as logs have them, that was none before."""
 _EPOCHS: Final = ("leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch")
 _LISTS: Final = ("replicas", "adding", "removing")
 _NOBODY: Final = "slice(array(0), 1, 0)"
@@ -46,7 +50,8 @@ def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame)
     and ends with either, or with its topic."""
     rows = _told(lasting(_records(events, spans), _KEY, latest=_FOLDED, also_next=("event",)))
     rows = with_unknown(_until_deletion(_one_for_each_event(rows), events, spans), STATE)
-    return _with_min_isr(rows, configs).select(*PARTITION_INTERVALS.schema.fieldNames())
+    rows = _with_min_isr(rows, configs).select(*PARTITION_INTERVALS.schema.fieldNames())
+    return rows.unionByName(_before_the_first_mention(events, spans), allowMissingColumns=True)
 
 
 def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
@@ -78,10 +83,15 @@ def _one_for_each_event(rows: DataFrame) -> DataFrame:
 def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> DataFrame:
     """The assignments of a topic end with it, which is written once for all of its partitions."""
     removed = placed(events.where(f"kind = '{Kind.TOPIC_REMOVED}'"), spans)
-    before = "lag(seq, 1, -1) over (partition by cluster_id, topic, span order by seq) as removed_before"
-    removed = removed.selectExpr(_TOPIC, "span", "seq as removed_seq", "at as removed_at", before)
-    is_next = "seq > removed_before and seq < removed_seq and (next_seq is null or removed_seq < next_seq)"
-    rows = _left(rows, removed, ("topic_key", "span"), is_next)
+    removed = removed.selectExpr(
+        "cluster_id", _TOPIC, "chain", "seq as removed_seq", "at as removed_at", f"{_PLACE} as removed"
+    )
+    before = "lag(removed) over (partition by cluster_id, topic_key, chain order by removed) as removed_before"
+    removed = removed.selectExpr("* except (cluster_id)", before)
+    next_place = "named_struct('span', next_span, 'seq', next_seq)"
+    is_next = f"{_PLACE} < removed and (removed_before is null or removed_before < {_PLACE})"
+    is_next += f" and (next_seq is null or removed < {next_place})"
+    rows = _left(rows, removed, ("topic_key", "chain"), is_next)
     return rows.withColumns({
         "ended": f.expr("if(removed_seq is null, ended, greatest(began, removed_at))"),
         "next_seq": f.expr("coalesce(removed_seq, next_seq)"),
@@ -107,6 +117,26 @@ def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
         "unclean": "unclean and b = began",
     }
     return rows.withColumns({name: f.expr(value) for name, value in cut.items()})
+
+
+def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """In histories of logs a partition is unknown before its first mention, unless that says that it was created."""
+    clusters = spans.where(f"origin = '{LOGS}'").select("cluster_id").distinct()
+    of_logs = spans.join(f.broadcast(clusters), "cluster_id", "left_semi")
+    rows = placed(events.where(f"kind in ({_quoted(_SET)})"), of_logs)
+    envelope = ("topic_id", "inferred", "controller_id", "controller_epoch", "seq")
+    mention = f.struct(*envelope, "kind", "cause", "is_by_mention", "told_from", "at")
+    first = f.min_by(mention, f.expr(_PLACE)).alias("first")
+    rows = (
+        rows.groupBy("cluster_id", "topic", "partition")
+        .agg(first)
+        .select("cluster_id", "topic", "partition", "first.*")
+    )
+    is_created = f"kind = '{Kind.ASSIGNMENT}' and cause in ({', '.join(repr(cause) for cause in CREATION)})"
+    return rows.where(f"is_by_mention and told_from < at and not ({is_created})").selectExpr(
+        "cluster_id", "topic", "partition", *envelope, "told_from as began", "at as ended",
+        "false as is_known", "false as is_last", "false as unclean",
+    )  # fmt: skip
 
 
 def _overlaps(began: str, ended: str) -> str:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import FINDINGS
 from controller_pipeline.transforms.intervals import placed
+from controller_pipeline.transforms.lines import LOGS
 
 _OF_PARTITIONS: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
 
@@ -15,6 +16,7 @@ _OF_PARTITIONS: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
 def unknown_topics(events: DataFrame, spans: DataFrame) -> DataFrame:
     """Findings `unknown_topic`, one for each topic and known span."""
     of_partitions = f"kind in ({', '.join(repr(str(kind)) for kind in _OF_PARTITIONS)})"
+    spans = spans.where(f"origin <> '{LOGS}'")  # which have no snapshots that would name the topics
     rows = placed(events.where(f"kind = '{Kind.TOPIC}' or {of_partitions}"), spans)
     topics = rows.groupBy("cluster_id", "span", "topic").agg(
         f.max(f.col("kind") == Kind.TOPIC.value).alias("is_known"),

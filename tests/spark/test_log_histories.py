@@ -1,0 +1,108 @@
+"""What is known of a cluster whose past is in Kafka's text logs alone, which have no snapshots."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from controller_pipeline import intake
+from controller_pipeline.answers.options import Options
+from controller_pipeline.kept_history import KeptHistory
+from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, INCIDENTS, KNOWN_SPANS, PARTITION_INTERVALS
+from controller_pipeline.transforms.known_spans import known_spans
+from controller_pipeline.transforms.partition_intervals import partition_intervals
+
+SAMPLE = Path(__file__).parent / "data" / "text_logs"
+BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
+NEW: Mapping[str, object] = {
+    "kind": "assignment",
+    "cause": "topics_changed",
+    "replicas": [1, 2],
+    "adding": [],
+    "removing": [],
+}
+LED: Mapping[str, object] = {
+    "kind": "leadership",
+    "cause": "broker_failed",
+    "leader": 1,
+    "isr": [1],
+    "leader_epoch": 3,
+    "partition_epoch": 3,
+}
+NOBODY: Mapping[str, object] = {**LED, "leader": -1}
+ELECTED: Mapping[str, object] = {
+    "kind": "controller_elected",
+    "cause": "controller_failover",
+    "topic": None,
+    "partition": None,
+}
+Told = Mapping[int, Sequence[tuple[int, Mapping[str, object]]]]
+"""By controller epoch: seconds, and a record."""
+
+HISTORIES: dict[str, Told] = {
+    "created": {1: [(0, ELECTED), (5, NEW), (6, LED), (9, NOBODY)]},
+    "mentioned": {1: [(0, ELECTED), (5, LED), (9, NOBODY)]},
+    "led by two": {1: [(0, ELECTED), (5, LED)], 2: [(20, ELECTED), (30, NOBODY)]},
+    "an epoch is missing": {1: [(0, ELECTED), (5, LED), (7, LED)], 3: [(20, ELECTED), (30, NOBODY)]},
+    "an epoch is missing, and then silence": {1: [(0, ELECTED), (5, LED)], 3: [(20, ELECTED)]},
+}
+FOUND = {
+    "created": [(5, 6, True, -1), (6, 9, True, 1), (9, 9, True, -1)],
+    "mentioned": [(0, 5, False, None), (5, 9, True, 1), (9, 9, True, -1)],
+    "led by two": [(0, 5, False, None), (5, 30, True, 1), (30, 30, True, -1)],
+    "an epoch is missing": [
+        (0, 5, False, None), (5, 7, True, 1), (7, 7, True, 1), (7, 30, False, None), (30, 30, True, -1),
+    ],
+    "an epoch is missing, and then silence": [(0, 5, False, None), (5, 5, True, 1), (5, 20, False, None)],
+}  # fmt: skip
+"""Of the one partition: seconds, whether it is known, and its leader."""
+
+
+@pytest.fixture(scope="module")
+def intervals(spark: SparkSession) -> Sequence[Row]:
+    rows = [row for name, told in HISTORIES.items() for row in records(name, told)]
+    events = spark.createDataFrame(
+        [tuple(row.get(name) for name in EVENTS.schema.names) for row in rows], EVENTS.schema
+    )
+    nothing = spark.createDataFrame([], CONFIG_INTERVALS.schema)
+    spans = spark.createDataFrame(known_spans(events).collect(), KNOWN_SPANS.schema)
+    return partition_intervals(events, spans, nothing).orderBy(*PARTITION_INTERVALS.order).collect()
+
+
+def records(cluster: str, told: Told) -> list[dict[str, object]]:
+    common: Mapping[str, object] = {
+        "cluster_id": cluster, "origin": "logs", "journal": "/logs", "source": "/logs/state-change.log", "controller_id": 1,
+        "inferred": True, "snapshot": False, "correlation_id": None, "unclean": False, "topic": "orders", "partition": 0,
+    }  # fmt: skip
+    return [
+        {**common, "controller_epoch": epoch, "seq": seq, "event_time": BEGAN + timedelta(seconds=at), **record}
+        for epoch, numbered in told.items()
+        for seq, (at, record) in enumerate(numbered)
+    ]
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_partition_is_known_from_its_first_mention_on_over_all_epochs_that_the_logs_have(
+    intervals: Sequence[Row], name: str
+) -> None:
+    def seconds(moment: datetime) -> int:
+        return round((moment.astimezone(UTC) - BEGAN).total_seconds())
+
+    found = [row for row in intervals if row.cluster_id == name]
+    assert [(seconds(row.began), seconds(row.ended), row.is_known, row.leader) for row in found] == FOUND[name]
+    assert all(row.inferred for row in found)
+
+
+def test_a_report_of_logs_names_the_partitions_that_had_no_leader(spark: SparkSession, tmp_path: Path) -> None:
+    kept = KeptHistory.at(spark, str(tmp_path / "history"))
+    folders = [str(folder) for folder in sorted(SAMPLE.iterdir())]
+    assert intake.take_in_kafka_logs(kept, folders, cluster_id="old", time_zone="Europe/Berlin") == []
+    kept.fold()
+    kept.report(tmp_path / "report", Options(), kept.period(began=None, ended=None, days=None))
+    leaderless = kept.store.read(INCIDENTS).where("problem = 'leaderless' and began < ended").collect()
+    assert ("unclean_t", 0) in {(row.topic, row.partition) for row in leaderless}
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert re.search(r"unclean_t, [^<]*: 0.00 % available", page)
