@@ -29,23 +29,15 @@ def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def min_isr_steps(configs: DataFrame) -> DataFrame:
-    """The `min.insync.replicas` of the topics that ever set it and (`topic` is null) of all others: from the beginning of
-    time to its end, in steps from `began` to `ended` with a `value`. A topic's own comes before its cluster's; else 1."""
-    values = configs.where("is_known and scope in ('topic', 'default')").selectExpr(
-        "cluster_id",
-        "if(scope = 'topic', name, null) as topic",
-        f"struct(began, if(is_last, {_FOREVER}, ended) as ended, int(config['min.insync.replicas']) as value) as told",
-    )
-    values = (
-        values.where("told.value is not null").groupBy("cluster_id", "topic").agg(f.collect_list("told").alias("own"))
-    )
-    defaults = values.where("topic is null").selectExpr("cluster_id", "own as inherited")
-    steps = values.join(f.broadcast(defaults), "cluster_id", "left").selectExpr(
-        "cluster_id",
-        "topic",
-        "if(topic is null, slice(own, 1, 0), own) as own",
-        "coalesce(inherited, slice(own, 1, 0)) as inherited",
-    )
+    """The `min.insync.replicas` that each `scope` and `name` which ever set it had: from the beginning of time to its end,
+    in steps from `began` to `ended` with a `value`. While it does not say it, its cluster's default does; else it is 1."""
+    value = "try_cast(config['min.insync.replicas'] as int) as value"
+    told = f"struct(began, if(is_last, {_FOREVER}, ended) as ended, {value}) as told"
+    values = configs.where("is_known").selectExpr(*_KEY, told)
+    values = values.where("told.value is not null").groupBy(*_KEY).agg(f.collect_list("told").alias("own"))
+    defaults = values.where("scope = 'default'").selectExpr("cluster_id", "own as inherited")
+    steps = values.join(f.broadcast(defaults), "cluster_id", "left")
+    steps = steps.withColumn("inherited", f.coalesce("inherited", f.expr("slice(own, 1, 0)")))
     told = "concat(own, inherited)"
     bounds = f"array({_EVER}), transform({told}, v -> v.began), transform({told}, v -> v.ended), array({_FOREVER})"
     steps = steps.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")
@@ -54,4 +46,4 @@ def min_isr_steps(configs: DataFrame) -> DataFrame:
         for values in ("own", "inherited")
     )
     step = f"struct(times[i] as began, times[i + 1] as ended, coalesce({own}, {inherited}, 1) as value)"
-    return steps.selectExpr("cluster_id", "topic", f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")
+    return steps.selectExpr(*_KEY, f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")

@@ -99,15 +99,23 @@ def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> Dat
 
 
 def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
-    """Cuts intervals where `min.insync.replicas` changed."""
+    """Cuts intervals where `min.insync.replicas` changed: the topic's, else its leader's, else that of all brokers."""
     steps = min_isr_steps(configs)
-    of_topic = steps.where("topic is not null").selectExpr(_TOPIC, "began as b", "ended as e", "value as own")
-    of_cluster = steps.where("topic is null").selectExpr(_CLUSTER, "began as ib", "ended as ie", "value as inherited")
-    rows = _left(rows, of_topic, ("topic_key",), f"is_known and {_overlaps('b', 'e')}")
-    rows = _left(rows, of_cluster, ("cluster_key",), f"is_known and own is null and {_overlaps('ib', 'ie')}")
-    rows = rows.withColumns({"b": f.expr("greatest(began, b, ib)"), "e": f.expr("least(ended, e, ie)")})
+    topics = steps.where("scope = 'topic'").selectExpr("xxhash64(name, cluster_id) as topic_key", *_step("own"))
+    leaders = steps.where("scope = 'broker'").selectExpr(_CLUSTER, "int(name) as leader", *_step("leaders"))
+    brokers = steps.where("scope = 'default'").selectExpr(_CLUSTER, *_step("brokers"))
+    rows = _left(rows, topics, ("topic_key",), f"is_known and {_overlaps('own')}")
+    rows = _left(rows, leaders, ("cluster_key", "leader"), f"own is null and {_overlaps('leaders')}")
+    rows = _left(
+        rows, brokers, ("cluster_key",), f"is_known and coalesce(own, leaders) is null and {_overlaps('brokers')}"
+    )
+    of_step = {
+        "b": "greatest(began, own_began, leaders_began, brokers_began)",
+        "e": "least(ended, own_ended, leaders_ended, brokers_ended)",
+    }
+    rows = rows.withColumns({name: f.expr(value) for name, value in of_step.items()})
     cut = {
-        "min_insync_replicas": "if(is_known, coalesce(own, inherited, 1), null)",
+        "min_insync_replicas": "if(is_known, coalesce(own, leaders, brokers, 1), null)",
         "began": "b",
         "ended": "e",
         "is_last": "is_last and e = ended",
@@ -139,7 +147,12 @@ def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _overlaps(began: str, ended: str) -> str:
+def _step(name: str) -> tuple[str, str, str]:
+    return f"began as {name}_began", f"ended as {name}_ended", f"value as {name}"
+
+
+def _overlaps(step: str) -> str:
+    began, ended = f"{step}_began", f"{step}_ended"
     return f"({ended} > began and {began} < ended or {began} <= began and began < {ended})"
 
 

@@ -1,0 +1,84 @@
+"""How many replicas must be in sync: what the topic says, else its leader, else all brokers, whenever that changes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, KNOWN_SPANS, Table
+from controller_pipeline.transforms.partition_intervals import partition_intervals
+
+BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
+ENDED = 100
+Said = tuple[str, str, int, int, str]
+"""Scope, name, from and to (seconds), and `min.insync.replicas`."""
+
+CONFIGURED: Mapping[str, Sequence[Said]] = {
+    "nobody said it": [],
+    "all brokers": [("default", "", 0, ENDED, "2")],
+    "the topic": [("default", "", 0, ENDED, "2"), ("topic", "orders", 0, ENDED, "3")],
+    "another topic": [("topic", "others", 0, ENDED, "3")],
+    "the topic for a while": [("default", "", 0, ENDED, "2"), ("topic", "orders", 10, 20, "3")],
+    "all brokers, from some time on": [("default", "", 30, ENDED, "2")],
+    "one leader": [("default", "", 0, ENDED, "2"), ("broker", "1", 0, ENDED, "3")],
+    "one leader, for a while": [("broker", "1", 10, 20, "3"), ("broker", "3", 0, ENDED, "5")],
+    "the topic before its leader": [("broker", "1", 0, ENDED, "3"), ("topic", "orders", 0, ENDED, "2")],
+}
+WANTED = {
+    "nobody said it": [(0, 50, 1), (50, ENDED, 1)],
+    "all brokers": [(0, 50, 2), (50, ENDED, 2)],
+    "the topic": [(0, 50, 3), (50, ENDED, 3)],
+    "another topic": [(0, 50, 1), (50, ENDED, 1)],
+    "the topic for a while": [(0, 10, 2), (10, 20, 3), (20, 50, 2), (50, ENDED, 2)],
+    "all brokers, from some time on": [(0, 30, 1), (30, 50, 2), (50, ENDED, 2)],
+    "one leader": [(0, 50, 3), (50, ENDED, 2)],
+    "one leader, for a while": [(0, 10, 1), (10, 20, 3), (20, 50, 1), (50, ENDED, 1)],
+    "the topic before its leader": [(0, 50, 2), (50, ENDED, 2)],
+}
+"""The topic orders has one partition, which 1 leads for 50 seconds, and then 2."""
+
+
+@pytest.fixture(scope="module")
+def intervals(spark: SparkSession) -> Sequence[Row]:
+    common = {"controller_epoch": 1, "origin": "controller", "snapshot": False, "unclean": False, "inferred": False}
+    led = {**common, "kind": "leadership", "topic": "orders", "partition": 0, "isr": [1, 2]}
+    events = [
+        {**led, "cluster_id": name, "seq": seq, "event_time": after(seconds), "leader": leader, "cause": "led"}
+        for name in CONFIGURED
+        for seq, seconds, leader in ((1, 0, 1), (2, 50, 2))
+    ]
+    spans = [
+        {**common, "cluster_id": name, "span": 0, "first_seq": 0, "snapshot_seq": 0, "last_seq": 9}
+        | {"began": after(0), "ended": after(ENDED)}
+        for name in CONFIGURED
+    ]
+    configs = [
+        {"cluster_id": cluster, "scope": scope, "name": name, "began": after(began), "ended": after(ended)}
+        | {"is_known": True, "is_last": ended == ENDED, "config": {"min.insync.replicas": value}}
+        for cluster, said in CONFIGURED.items()
+        for scope, name, began, ended, value in said
+    ]
+    tables = table(spark, EVENTS, events), table(spark, KNOWN_SPANS, spans), table(spark, CONFIG_INTERVALS, configs)
+    return partition_intervals(*tables).orderBy("cluster_id", "began").collect()
+
+
+def after(seconds: int) -> datetime:
+    return BEGAN + timedelta(seconds=seconds)
+
+
+def table(spark: SparkSession, of: Table, rows: Sequence[Mapping[str, object]]) -> DataFrame:
+    return spark.createDataFrame([tuple(row.get(name) for name in of.schema.names) for row in rows], of.schema)
+
+
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_min_insync_replicas_are_those_of_the_topic_else_the_leader_else_all_brokers(
+    intervals: Sequence[Row], name: str
+) -> None:
+    def seconds(moment: datetime) -> int:
+        return round((moment.astimezone(UTC) - BEGAN).total_seconds())
+
+    found = [row for row in intervals if row.cluster_id == name]
+    assert [(seconds(row.began), seconds(row.ended), row.min_insync_replicas) for row in found] == WANTED[name]
+    changed = [row.cause for row in found if seconds(row.began) not in (0, 50)]
+    assert changed == ["configs_changed"] * len(changed)
