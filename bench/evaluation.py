@@ -16,12 +16,20 @@ def last_news_us(requests: Iterable[Request]) -> int | None:
     return max((request.at_us for request in requests if request.news), default=None)
 
 
-def seconds(began_us: int, requests: Iterable[Request], *others_us: int) -> float:
-    """From the beginning to the last news or the last of what else must happen. Raises `ValueError` where there is none."""
-    ends = [*others_us, *([last] if (last := last_news_us(requests)) is not None else [])]
-    if not ends:
+def seconds(began_us: int, requests: Iterable[Request], also_us: int = 0) -> float:
+    """From the beginning to the last news, or to what must have happened as well. Raises `ValueError` where nothing did."""
+    end_us = max(last_news_us(requests) or 0, also_us)
+    if not end_us:
         raise ValueError("nothing happened that a time could end with")
-    return (max(ends) - began_us) / _US
+    return (end_us - began_us) / _US
+
+
+def milestones(began_us: int, requests: Sequence[Request]) -> dict[str, float]:
+    """Seconds until the first news of partitions, which is for reading and deciding, and until the last of each API."""
+    found = {"FIRST": min((request.at_us for request in requests if request.news), default=began_us)}
+    for api in sorted({request.api for request in requests if request.news}):
+        found[api] = max(request.at_us for request in requests if request.news and request.api == api)
+    return {name: round((at_us - began_us) / _US, 4) for name, at_us in found.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from bench.evaluation import (
     everybody_knows,
     full_state_is_told,
     nobody_counts_on,
-    seconds,
 )
 from bench.fleet import Comparison
 from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
@@ -32,7 +31,7 @@ def failover_cold(stage: Stage) -> None:
     with costing(stage.controller, from_its_start=True) as cost:
         settled = _settle_full_state(stage, hosted)
     since_us = wait_for_controller(stage, after_us=began_us - 1000)
-    stage.add("failover", "cold", seconds(since_us, settled.requests), settled, cost)
+    stage.add("failover", "cold", began_us=since_us, settled=settled, cost=cost)
 
 
 def failover_hot(stage: Stage) -> None:
@@ -49,7 +48,7 @@ def failover_hot(stage: Stage) -> None:
         before.close()
         settled = _settle_full_state(stage, hosted)
     since_us = wait_for_controller(stage, after_us=began_us)
-    stage.add("failover", "hot", seconds(since_us, settled.requests), settled, cost)
+    stage.add("failover", "hot", began_us=since_us, settled=settled, cost=cost)
 
 
 def failover_again(stage: Stage) -> None:
@@ -62,7 +61,7 @@ def failover_again(stage: Stage) -> None:
             client.delete("/controller")
         settled = _settle_full_state(stage, hosted)
     since_us = wait_for_controller(stage, after_us=began_us - 1000)
-    stage.add("failover", "again", seconds(since_us, settled.requests), settled, cost)
+    stage.add("failover", "again", began_us=since_us, settled=settled, cost=cost)
 
 
 def broker_death(stage: Stage) -> None:
@@ -74,7 +73,7 @@ def broker_death(stage: Stage) -> None:
             lambda look: nobody_counts_on(look, KILLED, stage.live),
             lambda found: _is_led_without(found, KILLED, stage.partitions),
         )
-    stage.add("broker_death", "", seconds(began_us, settled.requests), settled, cost)
+    stage.add("broker_death", "", began_us=began_us, settled=settled, cost=cost)
     _come_back(stage, KILLED, "after death")
 
 
@@ -89,8 +88,7 @@ def controlled_shutdown(stage: Stage) -> None:
             since_us=asked.at_us,
             leaving=SHUT_DOWN,
         )
-    took_s = seconds(asked.at_us, settled.requests, asked.answered_us)
-    stage.add("controlled_shutdown", "", took_s, settled, cost)
+    stage.add("controlled_shutdown", "", began_us=asked.at_us, settled=settled, cost=cost, also_us=asked.answered_us)
     stage.fleet.kill(SHUT_DOWN)
     stage.live.discard(SHUT_DOWN)
     stage.settle(lambda look: True, lambda found: True)
@@ -109,7 +107,7 @@ def creation(stage: Stage) -> None:
             lambda look: all(look.brokers[one].known.partitions == stage.partitions for one in stage.live),
             lambda found: _is_whole(found, stage.partitions),
         )
-    stage.add("create", "", seconds(began_us, settled.requests), settled, cost)
+    stage.add("create", "", began_us=began_us, settled=settled, cost=cost)
 
 
 def reassignment(stage: Stage) -> None:
@@ -136,7 +134,7 @@ def reassignment(stage: Stage) -> None:
             lambda found: _is_whole(found, stage.partitions) and found.replicas == expected,
         )
     stage.fleet.catch_up(on=False)
-    stage.add("reassign", "", seconds(began_us, settled.requests), settled, cost)
+    stage.add("reassign", "", began_us=began_us, settled=settled, cost=cost)
 
 
 def deletion(stage: Stage) -> None:
@@ -154,7 +152,7 @@ def deletion(stage: Stage) -> None:
             ),
             lambda found: _is_whole(found, stage.partitions) and found.topics == first,
         )
-    stage.add("delete", "", seconds(began_us, settled.requests, gone.result()["at_us"]), settled, cost)
+    stage.add("delete", "", began_us=began_us, settled=settled, cost=cost, also_us=gone.result()["at_us"])
 
 
 SCENARIOS: Final[dict[str, Callable[[Stage], None]]] = {
@@ -190,7 +188,7 @@ def _come_back(stage: Stage, broker: int, variant: str) -> None:
             lambda found: _is_whole(found, stage.partitions),
         )
     stage.fleet.catch_up(on=False)
-    stage.add("broker_return", variant, seconds(began_us, settled.requests), settled, cost)
+    stage.add("broker_return", variant, began_us=began_us, settled=settled, cost=cost)
 
 
 def _is_whole(found: Comparison, partitions: int) -> bool:

@@ -111,8 +111,10 @@ class Stage:
             stat = client.exists("/controller")
             return None if stat is None else int(stat.ctime) * 1000
 
-    def add(self, scenario: str, variant: str, took_s: float, settled: Settled, cost: "Cost") -> None:
-        """Notes one measurement."""
+    def add(
+        self, scenario: str, variant: str, *, began_us: int, settled: Settled, cost: "Cost", also_us: int = 0
+    ) -> None:
+        """Notes one measurement. `also_us`: what must have happened as well."""
         sent = evaluation.traffic(settled.requests)
         self.records.append(
             {
@@ -120,7 +122,8 @@ class Stage:
                 "scenario": scenario,
                 "variant": variant,
                 "partitions": self.settings.partitions,
-                "seconds": round(took_s, 4),
+                "seconds": round(evaluation.seconds(began_us, settled.requests, also_us), 4),
+                "milestones": evaluation.milestones(began_us, settled.requests),
                 "requests": sent.requests,
                 "entries": sent.partitions,
                 "megabytes": round(sent.megabytes, 2),

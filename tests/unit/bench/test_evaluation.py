@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.evaluation import Distribution, last_news_us, latency, percentile, seconds, traffic, worst
+from bench.evaluation import Distribution, last_news_us, latency, milestones, percentile, seconds, traffic, worst
 from bench.fleet import Latencies, Request
 
 
@@ -27,6 +27,16 @@ def test_a_measurement_ends_later_where_something_else_must_happen_as_well() -> 
 def test_where_nothing_happened_there_is_no_time() -> None:
     with pytest.raises(ValueError, match="nothing happened"):
         seconds(1_000_000, [request(2_000_000, news=0)])
+
+
+def test_milestones_tell_when_the_first_news_came_and_the_last_of_each_api() -> None:
+    requests = [
+        request(1_500_000, news=0),
+        request(2_000_000, news=1),
+        request(3_000_000, news=2, api="LEADER_AND_ISR"),
+        request(4_000_000, news=2),
+    ]
+    assert milestones(1_000_000, requests) == {"FIRST": 1.0, "LEADER_AND_ISR": 2.0, "UPDATE_METADATA": 3.0}
 
 
 def test_traffic_is_counted_by_api_whether_it_was_news_or_not() -> None:
