@@ -24,12 +24,14 @@ BROKERS: Final = tuple(map(BrokerId, (1, 2, 3, 4, 5, 6)))
 PARTITIONS_OF_A_TOPIC: Final = 50
 PROBED_TOPIC: Final = TopicName("probed")
 PROBED_REPLICAS: Final = tuple(map(BrokerId, (3, 4, 5)))
+CLUSTER_ID: Final = "a1b2c3d4e5f6g7h8i9j0kA"
 PREVIOUS_CONTROLLER_EPOCH: Final = ControllerEpoch(7)
 
 _REPLICAS: Final = 3
 _RESTARTED: Final = BROKERS[-1]
 _NAMESPACE: Final = uuid.UUID("6a2c62b7-2c39-4f3c-8d9b-9b2d8d3f3f01")
 _PARENTS: Final = (
+    "/cluster",
     "/brokers",
     "/brokers/ids",
     "/brokers/topics",
@@ -83,6 +85,7 @@ def leader_and_isr(replicas: tuple[BrokerId, ...]) -> LeaderAndIsr:
 def dataset(partitions: int) -> Iterator[Znode]:
     """All znodes, parents first. Raises `ValueError` where that is no whole number of topics."""
     yield from ((path, None) for path in _PARENTS)
+    yield "/cluster/id", orjson.dumps({"version": "1", "id": CLUSTER_ID}).decode()
     yield "/controller_epoch", str(PREVIOUS_CONTROLLER_EPOCH)
     probed = TopicAssignment(
         topic_id=TopicId(uuid.uuid5(_NAMESPACE, PROBED_TOPIC)),

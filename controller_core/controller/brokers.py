@@ -93,13 +93,14 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     ledger.clean_up(term, brokers.keys())
     deleted_topics.make_forgotten(term, brokers.keys())
     # A broker follows only leaders that it knows to be alive, so it is told of them before anything else.
-    term.send_requests()
+    await term.send_all_requests()
+
     # 2. replicas on the newly started broker -> OnlineReplica
-    replica_machine.to_online(term, [
-        replica
-        for replica in term.state.replicas_on(brokers)
-        if not term.state.is_being_deleted(replica.topic_partition.topic)
-    ])  # fmt: skip
+    async def start(partitions: Sequence[TopicPartition]) -> None:
+        kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
+        replica_machine.to_online(term, term.state.replicas_among(kept, brokers.keys()))
+
+    await in_groups(term, term.state.partitions_on(brokers), start)
     # 3. partitions in OfflinePartition and NewPartition -> OnlinePartition
     await elect_offline_partitions(term)
     # 4. complete any outstanding partition reassignment

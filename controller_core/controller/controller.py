@@ -195,7 +195,7 @@ class Controller:
         try:
             await self._interludes.serve(term)
             await operation(term)
-            await term.send_remaining_requests()
+            await term.send_all_requests()
             self._requests.settle(term)
             await term.history.end_event()
             await term.changes.write_gently()

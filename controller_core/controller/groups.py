@@ -13,10 +13,12 @@ from typing import Final, TypeVar
 
 from controller_core.controller.term import Term
 
-MOST_IN_A_GROUP: Final = 500
+MOST_IN_A_GROUP: Final = 250
 """Each partition is one write of its state: a group is one transaction or two."""
 GROUPS_AT_ONCE: Final = 4
-"""So many groups may wait for ZooKeeper, and so many are told to the brokers together."""
+"""So many groups may wait for ZooKeeper, and so many are waited for by a request that is let in."""
+GROUPS_TOLD_TOGETHER: Final = 8
+"""After so many groups the brokers are told: each time is a request or two for every broker."""
 
 T = TypeVar("T")
 
@@ -35,7 +37,7 @@ async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]]
             at_most = 0 if term.pauses.are_wanted(term) else GROUPS_AT_ONCE - 1
             while len(running) > at_most:
                 running = await _one_of(running)
-            if not running or untold >= GROUPS_AT_ONCE:
+            if not running or untold >= GROUPS_TOLD_TOGETHER:
                 term.send_requests()
                 untold = 0
             if not running:

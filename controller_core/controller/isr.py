@@ -4,7 +4,7 @@ The order is Kafka's and matters: a request of a leader that knows more than thi
 stale (KAFKA-14154), and a repeated request must succeed before its epoch is found to be old (KAFKA-14144).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -112,7 +112,9 @@ def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
     return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=error_code, topics=())
 
 
-def check(term: Term, broker: BrokerId, partition: TopicPartition, change: IsrChange) -> ErrorCode | None:
+def check(
+    term: Term, broker: BrokerId, partition: TopicPartition, change: IsrChange, live: Set[BrokerId]
+) -> ErrorCode | None:
     """Why a change is refused, or None. Whether it is there already is asked between the epochs: `is_there_already`."""
     state = term.state.states.get(partition) if term.state.has(partition) else None
     if state is None:
@@ -128,7 +130,7 @@ def check(term: Term, broker: BrokerId, partition: TopicPartition, change: IsrCh
         return ErrorCode.invalid_update_version
     if broker != current.leader:
         return ErrorCode.invalid_request
-    return _check_recovery_and_members(term, current, wanted)
+    return _check_recovery_and_members(current, wanted, live)
 
 
 def is_there_already(state: PartitionState, change: IsrChange) -> bool:
@@ -136,7 +138,7 @@ def is_there_already(state: PartitionState, change: IsrChange) -> bool:
     return state.leader_and_isr == change.wanted and change.partition_epoch <= state.partition_epoch
 
 
-def _check_recovery_and_members(term: Term, current: LeaderAndIsr, wanted: LeaderAndIsr) -> ErrorCode | None:
+def _check_recovery_and_members(current: LeaderAndIsr, wanted: LeaderAndIsr, live: Set[BrokerId]) -> ErrorCode | None:
     recovering = LeaderRecoveryState.RECOVERING
     if wanted.leader_recovery_state is recovering and len(wanted.isr) > 1:
         return ErrorCode.invalid_request
@@ -144,7 +146,7 @@ def _check_recovery_and_members(term: Term, current: LeaderAndIsr, wanted: Leade
         return ErrorCode.invalid_request
     if not wanted.isr:
         return ErrorCode.invalid_request
-    if not set(wanted.isr) <= term.state.live:
+    if not all(member in live for member in wanted.isr):
         return ErrorCode.ineligible_replica
     return None
 
@@ -155,8 +157,9 @@ async def _alter(
     outcomes: dict[TopicPartition, Outcome] = {}
     wanted: dict[TopicPartition, LeaderAndIsr] = {}
     before: dict[TopicPartition, PartitionState] = {}
+    live = term.state.live
     for partition, change in changes.items():
-        error = check(term, broker, partition, change)
+        error = check(term, broker, partition, change, live)
         if error is not None:
             outcomes[partition] = error
         elif is_there_already(state := term.state.states[partition], change):

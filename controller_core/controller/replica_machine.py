@@ -4,7 +4,6 @@ A broker is told only while it is live; the transition of a replica on a dead br
 replicas know.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from controller_core.controller.groups import in_groups
@@ -43,7 +42,7 @@ async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_
     async def take_offline(partitions: Sequence[TopicPartition]) -> None:
         group = {partition: leaving[partition] for partition in partitions}
         for partition, brokers in group.items():
-            for broker in brokers:
+            for broker in brokers & term.state.live_or_shutting_down:
                 term.batch.stop_replica(partition, broker, delete=False)
         await _leave_isr(term, group, tells_unchanged=tells_unchanged)
         replicas = [PartitionReplica(partition, broker) for partition, brokers in group.items() for broker in brokers]
@@ -77,12 +76,18 @@ def not_offline(term: Term, replicas: Iterable[PartitionReplica]) -> list[Partit
     return [replica for replica in replicas if term.state.replica_status.get(replica) is not ReplicaStatus.OFFLINE]
 
 
-def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, set[BrokerId]]:
-    """The brokers of the replicas of each partition: one write serves all that leave it."""
-    brokers: defaultdict[TopicPartition, set[BrokerId]] = defaultdict(set)
+def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, frozenset[BrokerId]]:
+    """The brokers of the replicas of each partition: one write serves all that leave it.
+
+    Partitions that have one replica among them, which is nearly all, share one set for each broker."""
+    brokers: dict[TopicPartition, frozenset[BrokerId]] = {}
+    alone: dict[BrokerId, frozenset[BrokerId]] = {}
     for partition, broker in replicas:
-        brokers[partition].add(broker)
-    return dict(brokers)
+        if partition in brokers:
+            brokers[partition] |= {broker}
+        else:
+            brokers[partition] = alone.get(broker) or alone.setdefault(broker, frozenset((broker,)))
+    return brokers
 
 
 async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:

@@ -130,7 +130,7 @@ class RequestBatch:
     async def flush_gently(self, sink: RequestSink) -> None:
         """As `flush`, and whoever else is on the event loop has a turn every few milliseconds.
 
-        Only where nobody changes the state meanwhile: at the end of an event, before the next one begins."""
+        Only where nobody changes the state meanwhile: the operation waits for it, or is done."""
         for told in self._requests():
             if told is None:
                 await asyncio.sleep(0)

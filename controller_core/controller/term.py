@@ -126,6 +126,6 @@ class Term:
         """Sends what the operation has gathered so far, before it goes on; the rest is sent at the event's end."""
         self.batch.flush(self.channels)
 
-    async def send_remaining_requests(self) -> None:
-        """Sends what is left when an operation is done: the state does not change before the next event."""
+    async def send_all_requests(self) -> None:
+        """As `send_requests`, for very much. The operation waits meanwhile: the state does not change."""
         await self.batch.flush_gently(self.channels)

@@ -10,6 +10,7 @@ directory of the replica online.
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from controller_core.model.ids import (
     INITIAL_LEADER_EPOCH,
@@ -20,8 +21,7 @@ from controller_core.model.ids import (
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(NamedTuple):
     """A new leadership, and the replicas that receive a LeaderAndIsr request for it."""
 
     leader_and_isr: LeaderAndIsr

@@ -25,6 +25,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups that a test's few partitions fill."""
     monkeypatch.setattr(groups, "MOST_IN_A_GROUP", 3)
     monkeypatch.setattr(groups, "GROUPS_AT_ONCE", 2)
+    monkeypatch.setattr(groups, "GROUPS_TOLD_TOGETHER", 2)
 
 
 async def populated(cluster: Cluster) -> None:
