@@ -48,8 +48,8 @@ def settings_for(partitions: int) -> Settings:
         partitions=partitions,
         changed=10_000 if partitions >= 50_000 else max(50, partitions // 500 * 50),
         deadline_s=min(1200.0, max(120.0, partitions / 100)),
-        zookeeper_heap_mb=1024 if partitions <= 100_000 else 1024 + partitions // 250,
-        fleet_heap_mb=1536 if partitions <= 100_000 else 1536 + partitions // 200,
+        zookeeper_heap_mb=1024 if partitions <= 100_000 else 1024 + partitions // 500,
+        fleet_heap_mb=1536 if partitions <= 100_000 else 1536 + partitions // 400,
     )
 
 
