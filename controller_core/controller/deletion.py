@@ -6,7 +6,7 @@ not meet the log of the old one (KAFKA-10548).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 import structlog
@@ -14,6 +14,7 @@ import structlog
 from controller_core.controller import deleted_topics, partition_machine, replica_machine
 from controller_core.controller.cluster_state import TopicDeletion
 from controller_core.controller.events import TopicDeletionsRequested
+from controller_core.controller.groups import in_groups
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus
@@ -121,15 +122,14 @@ async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[Top
     if not topics:
         return set()
     states = term.state.states
-    outcome = await term.writer.write(
-        {
-            partition: [Delete(path=paths.partition_state(partition)), Delete(path=paths.partition(partition))]
-            for topic in topics
-            for partition in term.state.partitions_of(topic)
-            if partition in states
-        }
-    )
-    unlike = {partition.topic for partition in outcome.failed}
+    served = [p for topic in topics for p in term.state.partitions_of(topic) if p in states]
+    unlike: set[TopicName] = set()
+
+    async def delete(partitions: Sequence[TopicPartition]) -> None:
+        doomed = {p: [Delete(path=paths.partition_state(p)), Delete(path=paths.partition(p))] for p in partitions}
+        unlike.update(partition.topic for partition in (await term.writer.write(doomed)).failed)
+
+    await in_groups(term, served, delete)
     alike = [topic for topic in topics if topic not in unlike]
     configs = await term.zk.read_many(list(map(paths.topic_config, alike)))
     groups: dict[TopicName, list[WriteOp]] = {}

@@ -37,6 +37,16 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
     """Steps 1 to 3, and the following ones at once for partitions whose RAR is in sync already.
 
     Returns the partitions that were begun: without those of topics that have vanished."""
+    begun: set[TopicPartition] = set()
+
+    async def begin_group(partitions: Sequence[TopicPartition]) -> None:
+        begun.update(await _begin(term, {partition: targets[partition] for partition in partitions}))
+
+    await in_groups(term, sorted(targets), begin_group)
+    return begun
+
+
+async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
     # A batch tells to stop replicas last: a broker that has to, and is given the replica again, must hear of that first.
     term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas

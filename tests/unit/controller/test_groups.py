@@ -8,11 +8,11 @@ import pytest
 
 from controller_core.controller import groups
 from controller_core.controller.liveness import Liveness
-from controller_core.model.ids import BrokerId, ControllerEpoch, TopicPartition
+from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse, ErrorCode, LeaderAndIsrRequest
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import SetData, WriteOp
+from controller_core.zk.session import Create, SetData, WriteOp
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, alter_partition, ids, tp
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
@@ -189,3 +189,29 @@ async def test_what_an_interlude_changed_has_its_own_cause_in_the_journal(cluste
     assert after[0][0] == "broker_failed"
     assert interlude[1] != after[0][1]
     assert_history_comes_to(cluster.active.term.state, journal)
+
+
+async def test_topics_of_many_groups_are_deleted_with_all_that_is_left_of_them(cluster: Cluster) -> None:
+    await populated(cluster)
+    cluster.create_topic("other", *([number % 4 + 1] for number in range(PARTITIONS)))
+    await cluster.settle()
+    cluster.write(Create(path=f"{paths.partition(tp('other', 3))}/left_by_hand"))
+    cluster.request_deletion("orders")
+    cluster.request_deletion("other")
+    await cluster.settle()
+    assert not cluster.exists(paths.topic(TopicName("orders")))
+    assert not cluster.exists(paths.topic(TopicName("other")))
+    assert cluster.zk.tree.children(paths.DELETE_TOPICS) == ()
+    assert not any(broker.logs for broker in cluster.brokers.values())
+    assert_sound(cluster)
+
+
+async def test_a_reassignment_of_many_groups_comes_to_its_end(cluster: Cluster) -> None:
+    await populated(cluster)
+    targets = {tp("orders", n): [(n + step) % 4 + 1 for step in (1, 2, 3)] for n in range(PARTITIONS)}
+    cluster.request_reassignment(targets)
+    await cluster.settle()
+    await cluster.replicate()
+    assert {partition: cluster.assigned(partition) for partition in targets} == targets
+    assert not cluster.exists(paths.REASSIGN_PARTITIONS)
+    assert_sound(cluster)
