@@ -19,6 +19,9 @@ def run(
     advertise: Annotated[str | None, typer.Option(help="HOST:PORT that brokers are told, if another.")] = None,
     zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
     zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
+    hot_standby: Annotated[
+        bool | None, typer.Option(help="Whether one that stands by reads the cluster's state beforehand.")
+    ] = None,
     request_timeout_ms: Annotated[int | None, typer.Option(help="How long a broker may take to answer.")] = None,
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,

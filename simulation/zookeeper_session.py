@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -15,6 +15,7 @@ from controller_core.zk.session import (
     SessionId,
     SessionListener,
     SessionState,
+    TreeWatch,
     Watch,
     WatchEvent,
     WriteOp,
@@ -73,6 +74,7 @@ class SimulatedSession:
         self._is_serving = False
         self._data_watches: dict[str, list[Watch]] = {}
         self._child_watches: dict[str, list[Watch]] = {}
+        self._tree_watches: dict[str, TreeWatch] = {}
         self._listeners: list[SessionListener] = []
         self.is_ended = False
         """Whether the server has ended the session; the client learns of it later."""
@@ -127,6 +129,17 @@ class SimulatedSession:
 
         return await self._ask(read)
 
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        def remove() -> None:
+            self._tree_watches.pop(path, None)
+
+        async def unwatch() -> None:
+            remove()
+            await self._ask(remove)
+
+        await self._ask(lambda: self._tree_watches.update({path: watch}))
+        return unwatch
+
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         return await self._submit_transaction(ops)
 
@@ -160,6 +173,9 @@ class SimulatedSession:
         armed = self._child_watches if change.children else self._data_watches
         for watch in armed.pop(change.path, ()):
             asyncio.get_running_loop().call_soon(watch, change.event)
+        for root, tree_watch in self._tree_watches.items():
+            if not change.children and (change.path == root or change.path.startswith(f"{root}/")):
+                asyncio.get_running_loop().call_soon(tree_watch, change.path)
 
     def lose_connection(self) -> None:
         """The connection is gone: outstanding requests fail, listeners are told, watches fire, in this order."""
@@ -198,6 +214,8 @@ class SimulatedSession:
             for path in list(armed):
                 for watch in armed.pop(path):
                     asyncio.get_running_loop().call_soon(watch, WatchEvent.MAY_HAVE_CHANGED)
+        for root in list(self._tree_watches):
+            asyncio.get_running_loop().call_soon(self._tree_watches.pop(root), None)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:

@@ -11,6 +11,7 @@ from typing import Final
 
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.partition_entries import PartitionEntries
+from controller_core.controller.prepared_topic import Prepared
 from controller_core.model.ids import (
     EPOCH_DURING_DELETE,
     NO_EPOCH,
@@ -79,10 +80,10 @@ class ForBroker:
 class BrokerRequests:
     """Builds the requests of one batch. The state must not change before all are built."""
 
-    def __init__(self, state: ClusterState, identity: ControllerIdentity, deleted: Deleted) -> None:
+    def __init__(self, state: ClusterState, identity: ControllerIdentity, deleted: Deleted, prepared: Prepared) -> None:
         self._state = state
         self._identity = identity
-        self._entries = PartitionEntries(state, deleted)
+        self._entries = PartitionEntries(state, deleted, prepared)
         self._live_brokers = tuple(self._all_brokers())
         self._metadata: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
         """What was made of partitions, made once for all who are told the same ones."""
@@ -92,11 +93,11 @@ class BrokerRequests:
         for broker, what in gathered.items():
             registered = self._state.brokers.get(broker)
             if registered is not None:
-                for request in self._requests(registered.epoch, what):
+                for request in self._requests(broker, registered.epoch, what):
                     yield None if request is None else (broker, request)
 
-    def _requests(self, epoch: BrokerEpoch, what: ForBroker) -> Iterator[ControlRequest | None]:
-        yield from self._leader_and_isr(epoch, what.leader_and_isr)
+    def _requests(self, broker: BrokerId, epoch: BrokerEpoch, what: ForBroker) -> Iterator[ControlRequest | None]:
+        yield from self._leader_and_isr(broker, epoch, what.leader_and_isr)
         if what.metadata is not None:
             yield from self._update_metadata(epoch, what.metadata)
         if what.stop:
@@ -105,10 +106,10 @@ class BrokerRequests:
     # LeaderAndIsr
 
     def _leader_and_isr(
-        self, epoch: BrokerEpoch, partitions: Mapping[TopicPartition, bool]
+        self, broker: BrokerId, epoch: BrokerEpoch, partitions: Mapping[TopicPartition, bool]
     ) -> Iterator[LeaderAndIsrRequest | None]:
         live_leaders = self._live_leaders(self._entries.leaders(partitions))
-        for topics in _request_sized(self._entries.leader_and_isr(partitions)):
+        for topics in _request_sized(self._entries.leader_and_isr(broker, partitions)):
             yield (
                 None
                 if topics is None

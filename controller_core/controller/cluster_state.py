@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from controller_core.controller.prepared_topic import PreparedTopic
 from controller_core.controller.replica_statuses import ReplicaStatuses
 from controller_core.journal.changes import Changes, Kind, collection
 from controller_core.journal.configs import RecordedConfig
@@ -184,19 +185,26 @@ class ClusterState:
         topic_id: TopicId | None,
         czxid: int,
         partitions: Mapping[PartitionId, ReplicaAssignment] = _NONE,
+        prepared: PreparedTopic | None = None,
     ) -> None:
-        """A topic that is not known yet, with its assignments."""
-        known = {number: TopicPartition(name, number) for number in partitions}
+        """A topic that is not known yet, with its assignments, and what was prepared of it from the same ones."""
+        known = dict(prepared.partitions) if prepared else {n: TopicPartition(name, n) for n in partitions}
         self.topics[name] = Topic(topic_id=topic_id, czxid=czxid, partitions=dict(partitions), known=known)
         if topic_id is not None:
             self._names[topic_id] = name
-        partitions_on = self._partitions_on
-        for topic_partition, assignment in zip(known.values(), partitions.values(), strict=True):
-            for broker in assignment.replicas:
-                partitions_on[broker][topic_partition] = None
+        if prepared:
+            for broker, hosted in prepared.hosted.items():
+                self._partitions_on[broker].update(dict.fromkeys(hosted))
+        else:
+            self._index(known.values(), partitions.values())
         if self.changes.is_open:
             for topic_partition, assignment in zip(known.values(), partitions.values(), strict=True):
                 self.changes.note(Kind.ASSIGNMENT, topic_partition, None, assignment)
+
+    def _index(self, partitions: Iterable[TopicPartition], assignments: Iterable[ReplicaAssignment]) -> None:
+        for topic_partition, assignment in zip(partitions, assignments, strict=True):
+            for broker in assignment.replicas:
+                self._partitions_on[broker][topic_partition] = None
 
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
         """Forgets a topic with everything about its partitions; returns what they were."""
@@ -288,6 +296,8 @@ class ClusterState:
         """The brokers that are assigned replicas of the partitions, and the partitions of each."""
         if not partitions:
             return {}
+        if len(partitions) == sum(len(topic.partitions) for topic in self.topics.values()):
+            return {broker: hosted for broker, hosted in self._partitions_on.items() if hosted}
         wanted = dict.fromkeys(partitions)
         return {
             broker: found
@@ -326,11 +336,6 @@ class ClusterState:
     def is_leader_live(self, topic_partition: TopicPartition) -> bool:
         state = self.states.get(topic_partition)
         return state is not None and self.is_served_by(topic_partition, state.leader_and_isr.leader)
-
-    def with_live_leader(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those of the partitions that have a live leader."""
-        led = self.led_by(partitions, self.live_or_shutting_down)
-        return led if not self.failed_replicas else [partition for partition in led if self.is_leader_live(partition)]
 
     def preferred_replica_imbalance(self) -> int:
         """How many partitions are not led by their first assigned replica."""

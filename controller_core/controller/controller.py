@@ -15,10 +15,11 @@ from typing import Protocol
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller import failover, handlers, office, topic_configs
+from controller_core.controller import collection, failover, handlers, office, topic_configs
 from controller_core.controller.channels import BrokerChannels
 from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
+from controller_core.controller.collection import collection_paused
 from controller_core.controller.event_queue import EventQueue, Queued
 from controller_core.controller.events import (
     ControllerChanged,
@@ -34,6 +35,7 @@ from controller_core.controller.patient_session import PatientSession
 from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
 from controller_core.controller.requests import Requests
 from controller_core.controller.served_api import AnyServedApi
+from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.controller.term import Settings, Term
 from controller_core.controller.watched_reads import WatchedReads
@@ -73,6 +75,11 @@ class ControllerSettings(Settings, Protocol):
     @property
     def zookeeper_timeout_ms(self) -> int:
         """How long ZooKeeper may be out of reach before the process gives up."""
+        ...
+
+    @property
+    def hot_standby(self) -> bool:
+        """Whether the state of the cluster is read, and kept current, while another controller leads."""
         ...
 
     @property
@@ -120,6 +127,7 @@ class Controller:
         self._requests = Requests(apis, seams.clock, self._queue.put)
         self._interludes = Interludes(self._queue, self._requests, metrics)
         self._role_watch = WatchedReads(self._zk, self._queue.put)
+        self._standby = Standby(seams.zk, seams.clock, is_enabled=settings.hot_standby)
         self._former_sessions: set[SessionId] = set()
         self._session = seams.zk.session_id
         self._has_looked = False
@@ -147,6 +155,7 @@ class Controller:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._resign("the process is stopping", hand_over=True)
+            await self._standby.close()
 
     async def answer(self, request: RequestPayload) -> ResponsePayload:
         """Answers a request that only the controller answers, in its turn among the other events.
@@ -193,12 +202,13 @@ class Controller:
         term.changes.cause = type(event).__name__
         term.history.begin_event(event, queued.since_ms)
         try:
-            await self._interludes.serve(term)
-            await operation(term)
-            await term.send_all_requests()
-            self._requests.settle(term)
-            await term.history.end_event()
-            await term.changes.write_gently()
+            with collection_paused():
+                await self._interludes.serve(term)
+                await operation(term)
+                await term.send_all_requests()
+                self._requests.settle(term)
+                await term.history.end_event()
+                await term.changes.write_gently()
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
             self._queue.put(ControllerChanged())
@@ -239,6 +249,7 @@ class Controller:
             if holder is Holder.OTHER_KONTROLLER:
                 self._has_looked = True
                 log.info("standing by", holder=holder.name)
+                self._standby.begin()
                 return
             won = await office.take_office(self._zk, self._id, node, self._seams.clock)
             self._has_looked = True
@@ -264,6 +275,7 @@ class Controller:
             identity=identity,
             zk=self._zk,
             watched=WatchedReads(self._zk, self._queue.put),
+            standby=self._standby,
             writer=FencedWriter(
                 self._seams.zk, won.epoch_version, reconnect_timeout_ms=self._settings.zookeeper_timeout_ms
             ),
@@ -288,6 +300,8 @@ class Controller:
             pauses=self._interludes,
         )
         await self._in_term(self._term, taken, failover.on_controller_failover)
+        if self._term is not None:
+            collection.set_aside()
 
     async def _resign(self, reason: str, *, hand_over: bool = False) -> None:
         """Ends the term, if there is one: nothing more is sent or answered, and brokers look for another controller."""
@@ -298,6 +312,7 @@ class Controller:
         term.history.end_term(reason)
         term.batch.discard()
         term.stop_timers()
+        collection.take_back()
         await term.channels.close()
         for received in self._queue.withdraw_requests():
             self._requests.refuse(received)

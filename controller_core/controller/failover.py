@@ -25,6 +25,7 @@ from controller_core.controller import (
 )
 from controller_core.controller.events import IsrChangesNotified, JournalDue
 from controller_core.controller.partition_states import read_states
+from controller_core.controller.prepared_topic import Prepared
 from controller_core.controller.term import Term
 from controller_core.controller.topics import load_topics, read_topic_names
 from controller_core.model.ids import TopicPartition
@@ -36,7 +37,7 @@ log = structlog.get_logger()
 
 async def on_controller_failover(term: Term) -> None:
     """onControllerFailover, its steps in the order of the specification."""
-    repaired = await _load(term)
+    repaired, prepared = await _load(term)
     # Brokers take LeaderAndIsr only for brokers that they know to be alive.
     term.batch.update_metadata(())
     ledger.clean_up(term, term.state.brokers)
@@ -45,6 +46,8 @@ async def on_controller_failover(term: Term) -> None:
     partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
     startup.replica_startup(term, partitions)
+    # Brokers learn at once what they have, and work on that while leaders are elected where there are none.
+    await term.send_all_requests(prepared)
     # 2. partitionStateMachine.startup()
     await startup.partition_startup(term, partitions)
     await reassignment_drop.expel_dropped(term)
@@ -62,8 +65,10 @@ async def on_controller_failover(term: Term) -> None:
         term.enqueue_later(JournalDue(), term.history.alive_interval_ms)
 
 
-async def _load(term: Term) -> list[TopicPartition]:
-    """Reads everything, and watches it from here on. Returns the running partitions whose assignment was repaired."""
+async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
+    """Reads everything, and watches it from here on.
+
+    Returns the running partitions whose assignment was repaired, and what was prepared to be told to the brokers."""
     await features.load(term)
     await _remove_isr_notifications(term)
     await log_dirs.remove_notifications(term)
@@ -73,7 +78,7 @@ async def _load(term: Term) -> list[TopicPartition]:
         term.channels.add(broker)
     await recorded_configs.load_of_brokers(term)
     znodes = await load_topics(term, await read_topic_names(term))
-    term.state.states.update(await read_states(term.zk, term.state.all_partitions()))
+    prepared = await _load_states(term)
     await deletion.load_deletions(term)
     await ledger.load(term)
     await deleted_topics.load(term)
@@ -88,12 +93,23 @@ async def _load(term: Term) -> list[TopicPartition]:
         deletions=len(term.state.deletions),
         removed_replicas=len(term.state.removed_replicas),
     )
-    return [
+    repaired = [
         partition
         for name, znode in znodes.items()
         for index, assignment in znode.content.partitions.items()
         if term.identity.id in assignment.replicas and (partition := TopicPartition(name, index)) in term.state.states
     ]
+    return repaired, prepared
+
+
+async def _load_states(term: Term) -> Prepared:
+    """The states of all partitions: what was not read while this process stood by is read now."""
+    taken, states = term.standby.take(), term.state.states
+    states.update({p: state for p in term.state.all_partitions() if (state := taken.states.get(p)) is not None})
+    unknown = [partition for partition in term.state.all_partitions() if partition not in states]
+    log.info("reading states", known=len(states), unknown=len(unknown))
+    states.update(await read_states(term.zk, unknown))
+    return taken.prepared
 
 
 async def _remove_isr_notifications(term: Term) -> None:

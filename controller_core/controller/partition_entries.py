@@ -5,80 +5,122 @@ Made for one batch of requests and dropped with it; the state does not change me
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
 
 import structlog
 
 from controller_core.controller.cluster_state import ClusterState
-from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.controller.prepared_topic import NOTHING_PREPARED, PreparedTopic
+from controller_core.model.ids import BrokerEpoch, BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.wire import entries
 
 log = structlog.get_logger()
 
 _NOTHING: Final = b""
 """Instead of the entry of a partition that brokers are not told of."""
-
-K = TypeVar("K")
+_USUAL: Final = entries.leader_and_isr_end((), (), is_new=False, recovery_state=0)
+_USUAL_NEW: Final = entries.leader_and_isr_end((), (), is_new=True, recovery_state=0)
+_TOPIC: Final = itemgetter(0)
 
 
 class PartitionEntries:
     """The entries of partitions in LeaderAndIsr and UpdateMetadata, by topics."""
 
-    def __init__(self, state: ClusterState, deleted: Mapping[TopicPartition, TopicId | None]) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        deleted: Mapping[TopicPartition, TopicId | None],
+        prepared: Mapping[TopicName, PreparedTopic] = NOTHING_PREPARED,
+    ) -> None:
         """`deleted` are partitions that brokers shall forget, with the ids of their topics."""
         self._state = state
         self._deleted = deleted
-        self._starts = _Written(self._start)
-        self._known = _Written(partial(self._leader_and_isr_entry, is_new=False))
-        self._new = _Written(partial(self._leader_and_isr_entry, is_new=True))
-        self._metadata_ends = _Written(self._metadata_end)
+        self._starts: dict[TopicPartition, bytes] = {}
+        self._unusual: dict[TopicPartition, PartitionState] = {}
+        """Partitions that LeaderAndIsr says more of: they are being reassigned, or their leader recovers."""
+        self._ends = _Ends(state.live_or_shutting_down)
+        self._prepared = self._of_now(prepared)
         self._leaving = {name for name, deletion in state.deletions.items() if deletion.started}
 
-    def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
-        """The topics of LeaderAndIsr for partitions, by whether they are new, one after the other.
+    def leader_and_isr(self, broker: BrokerId, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
+        """The topics of LeaderAndIsr for partitions, by whether they are new to a broker, one after the other.
 
         Partitions that are gone since, or have no leadership yet, are left out."""
         has_new = any(partitions.values())
-        known, new, topics = self._known, self._new, self._state.topics
         for name, listed in _by_topic(partitions).items():
-            if has_new:
-                written = [new[partition] if partitions[partition] else known[partition] for partition in listed]
+            ready = self._prepared.get(name)
+            if ready and not has_new and ready.hosted.get(broker) == listed:
+                if ready.leader_and_isr[broker]:
+                    yield ready.leader_and_isr[broker]
+                continue
+            starts = self._starts_of(name, listed)
+            if has_new or self._unusual:
+                ends = [self._leader_and_isr_end(partition, is_new=partitions[partition]) for partition in listed]
+                told = [start + end for start, end in zip(starts, ends, strict=True) if start]
             else:
-                written = [known[partition] for partition in listed]
-            if told := list(filter(None, written)):
-                yield entries.topic(name, topics[name].topic_id, told)
+                told = [start + _USUAL for start in starts if start]
+            if told:
+                yield entries.topic(name, self._state.topics[name].topic_id, told)
 
     def leaders(self, partitions: Iterable[TopicPartition]) -> set[BrokerId]:
-        """The leaders of those of the partitions that LeaderAndIsr tells of."""
-        states = self._state.states
-        return {states[partition].leader_and_isr.leader for partition in partitions if self._starts[partition]}
+        """The leaders of those of the partitions that have a leadership."""
+        return {state.leader_and_isr.leader for state in map(self._state.states.get, partitions) if state is not None}
 
     def update_metadata(self, partitions: Iterable[TopicPartition]) -> Iterator[bytes]:
         """The topics of UpdateMetadata for partitions, one after the other.
 
         Those that are gone or on their way out are left out; those to be forgotten may be of a former topic of the name."""
-        starts, offline = self._starts, self._offline
         for name, listed in _by_topic(partitions).items():
+            ready = self._prepared.get(name)
+            if ready and list(ready.partitions.values()) == listed:
+                if ready.metadata:
+                    yield ready.metadata
+                continue
             by_id: defaultdict[TopicId | None, list[bytes]] = defaultdict(list)
             if self._deleted and (gone := self._deleted.keys() & listed):
                 for partition in gone:
                     by_id[self._deleted[partition]].append(entries.deleted_partition(partition.partition))
                 listed = [partition for partition in listed if partition not in gone]
-            if name not in self._leaving and (told := [p for p in listed if starts[p]]):
-                by_id[self._state.topics[name].topic_id] += [
-                    starts[partition] + offline(partition) for partition in told
-                ]
+            if name not in self._leaving and (told := self._metadata_entries(name, listed)):
+                by_id[self._state.topics[name].topic_id] += told
             for topic_id, written in by_id.items():
                 yield entries.topic(name, topic_id, written)
 
-    def _start(self, partition: TopicPartition) -> bytes:
-        state = self._state.states.get(partition)
-        if state is None or not self._state.has(partition):
-            return _NOTHING
+    def _of_now(self, prepared: Mapping[TopicName, PreparedTopic]) -> dict[TopicName, PreparedTopic]:
+        """Those of the prepared topics that say what is so; none where anything unusual is the case."""
+        if self._deleted or self._state.failed_replicas:
+            return {}
+        state, live = self._state, self._state.live_or_shutting_down
+        return {
+            name: ready
+            for name, ready in prepared.items()
+            if name not in state.deletions and name in state.topics and ready.is_of(state.states, live)
+        }
+
+    def _starts_of(self, topic: TopicName, partitions: Sequence[TopicPartition]) -> list[bytes]:
+        """What the entries of partitions of one topic start with; nothing for those that brokers are not told of."""
+        known = self._state.topics.get(topic)
+        if known is None:
+            return [_NOTHING] * len(partitions)
+        starts, states, assignments = self._starts, self._state.states, known.partitions
+        for partition in partitions:
+            if partition not in starts:
+                state, assignment = states.get(partition), assignments.get(partition[1])
+                if state is None or assignment is None:
+                    starts[partition] = _NOTHING
+                else:
+                    starts[partition] = self._start(partition, state, assignment)
+        return [starts[partition] for partition in partitions]
+
+    def _start(self, partition: TopicPartition, state: PartitionState, assignment: ReplicaAssignment) -> bytes:
+        if assignment.adding or assignment.removing or state.leader_and_isr.leader_recovery_state:
+            self._unusual[partition] = state
         try:
-            return entries.partition_start(partition.partition, state, self._state.assignment(partition).replicas)
+            return entries.partition_start(partition[1], state, assignment.replicas)
         except struct.error as error:
             log.error(
                 "brokers are not told of a partition: a value in ZooKeeper is too large",
@@ -88,41 +130,78 @@ class PartitionEntries:
             )
             return _NOTHING
 
-    def _leader_and_isr_entry(self, partition: TopicPartition, *, is_new: bool) -> bytes:
-        if not (start := self._starts[partition]):
-            return _NOTHING
+    def _leader_and_isr_end(self, partition: TopicPartition, *, is_new: bool) -> bytes:
+        state = self._unusual.get(partition)
+        if state is None:
+            return _USUAL_NEW if is_new else _USUAL
         assignment = self._state.assignment(partition)
-        recovery_state = self._state.states[partition].leader_and_isr.leader_recovery_state
-        return start + entries.leader_and_isr_end(
-            assignment.adding, assignment.removing, is_new=is_new, recovery_state=recovery_state
+        return entries.leader_and_isr_end(
+            assignment.adding,
+            assignment.removing,
+            is_new=is_new,
+            recovery_state=state.leader_and_isr.leader_recovery_state.value,
         )
 
-    def _offline(self, partition: TopicPartition) -> bytes:
-        """What an entry in UpdateMetadata ends with. Without failed directories it follows from the replicas alone."""
-        replicas = self._state.assignment(partition).replicas
-        if not self._state.failed_replicas:
-            return self._metadata_ends[replicas]
-        served = self._state.is_served_by
-        return entries.update_metadata_end(tuple(broker for broker in replicas if not served(partition, broker)))
+    def _metadata_entries(self, topic: TopicName, partitions: Sequence[TopicPartition]) -> list[bytes]:
+        """Without failed log directories it follows from the replicas alone which of them are offline."""
+        starts = zip(self._starts_of(topic, partitions), partitions, strict=True)
+        if self._state.failed_replicas:
+            return [start + entries.update_metadata_end(self._not_served(p)) for start, p in starts if start]
+        known, ends = self._state.topics.get(topic), self._ends
+        return [start + ends[known.partitions[p[1]].replicas] for start, p in starts if start and known]
 
-    def _metadata_end(self, replicas: tuple[BrokerId, ...]) -> bytes:
-        return entries.update_metadata_end(tuple(broker for broker in replicas if broker not in self._state.brokers))
+    def _not_served(self, partition: TopicPartition) -> tuple[BrokerId, ...]:
+        replicas = self._state.assignment(partition).replicas
+        return tuple(broker for broker in replicas if not self._state.is_served_by(partition, broker))
+
+
+class _Ends(dict[tuple[BrokerId, ...], bytes]):
+    """What an entry in UpdateMetadata ends with, by the assigned replicas, written when it is first asked for."""
+
+    def __init__(self, live: Set[BrokerId]) -> None:
+        super().__init__()
+        self._live = live
+
+    def __missing__(self, replicas: tuple[BrokerId, ...]) -> bytes:
+        offline = tuple(broker for broker in replicas if broker not in self._live)
+        self[replicas] = end = entries.update_metadata_end(offline)
+        return end
+
+
+def prepared_topic(
+    name: TopicName,
+    content: TopicAssignment,
+    states: Mapping[TopicPartition, PartitionState],
+    live: frozenset[BrokerId],
+) -> PreparedTopic | None:
+    """What brokers would be told of a topic now; None where something is under way in it, or not known."""
+    state = ClusterState()
+    state.brokers.update({broker: Broker(id=broker, epoch=BrokerEpoch(0), endpoints=()) for broker in live})
+    state.add_topic(name, content.topic_id, 0, content.partitions)
+    partitions = state.topics[name].known
+    known = [states[partition] for partition in partitions.values() if partition in states]
+    if len(known) < len(partitions) or any(each.is_being_reassigned for each in content.partitions.values()):
+        return None
+    state.states.update(zip(partitions.values(), known, strict=True))
+    written = PartitionEntries(state, {})
+    hosted = {broker: list(found) for broker, found in state.by_broker(list(partitions.values())).items()}
+    return PreparedTopic(
+        content=content,
+        partitions=partitions,
+        states=known,
+        live=live,
+        hosted=hosted,
+        leader_and_isr={
+            broker: b"".join(written.leader_and_isr(broker, dict.fromkeys(found, False)))
+            for broker, found in hosted.items()
+            if broker in live
+        },
+        metadata=b"".join(written.update_metadata(partitions.values())),
+    )
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, list[TopicPartition]]:
     by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
-    for partition in partitions:
-        by_topic[partition[0]].append(partition)
+    for name, run in groupby(partitions, _TOPIC):
+        by_topic[name] += run
     return by_topic
-
-
-class _Written(dict[K, bytes]):
-    """Bytes by what they say, written when they are first asked for."""
-
-    def __init__(self, write: Callable[[K], bytes]) -> None:
-        super().__init__()
-        self._write = write
-
-    def __missing__(self, key: K) -> bytes:
-        self[key] = written = self._write(key)
-        return written

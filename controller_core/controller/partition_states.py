@@ -19,6 +19,8 @@ from controller_core.zk.session import Create, NodeExists, SetData, TransactionF
 
 log = structlog.get_logger()
 
+READ_AT_ONCE: Final = 20_000
+"""States that are in memory as they were read, at one time."""
 DECODED_AT_ONCE: Final = 5000
 """States that are decoded before others on the event loop have their turn: about ten milliseconds."""
 
@@ -28,15 +30,15 @@ async def read_states(zk: ZkSession, partitions: Iterable[TopicPartition]) -> di
 
     Other tasks get their turn every few milliseconds, however many partitions there are."""
     wanted = list(partitions)
-    if not wanted:
-        return {}
-    nodes = await zk.read_many(paths.partition_states(wanted))
     states: dict[TopicPartition, PartitionState] = {}
-    for start in range(0, len(wanted), DECODED_AT_ONCE):
-        part = slice(start, start + DECODED_AT_ONCE)
-        _decode(wanted[part], nodes[part], states)
-        if len(wanted) > DECODED_AT_ONCE:
-            await asyncio.sleep(0)
+    for first in range(0, len(wanted), READ_AT_ONCE):
+        read = wanted[first : first + READ_AT_ONCE]
+        nodes = await zk.read_many(paths.partition_states(read))
+        for start in range(0, len(read), DECODED_AT_ONCE):
+            part = slice(start, start + DECODED_AT_ONCE)
+            _decode(read[part], nodes[part], states)
+            if len(read) > DECODED_AT_ONCE:
+                await asyncio.sleep(0)
     return states
 
 

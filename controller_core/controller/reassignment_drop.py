@@ -4,6 +4,7 @@ They are stopped and deleted at once (KIP-455). They may be in the ISR, and one 
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
 from controller_core.controller import partition_machine, replica_machine
 from controller_core.controller.term import Term
@@ -32,17 +33,24 @@ async def expel_dropped(term: Term) -> None:
 
     Where only foreign replicas are in sync, other hands wrote AR, and these stay: they have what the others lack."""
     foreign = {
-        partition: brokers
-        for partition, state in term.state.states.items()
-        if term.state.has(partition)
-        and not term.state.is_being_deleted(partition.topic)
-        and (brokers := set(state.leader_and_isr.isr).difference(term.state.assignment(partition).replicas))
-        and brokers != set(state.leader_and_isr.isr)
+        topic.known[number]: brokers
+        for name, topic in term.state.topics.items()
+        if not term.state.is_being_deleted(name)
+        for number, assignment in topic.partitions.items()
+        if (state := term.state.states.get(topic.known[number])) is not None
+        and (brokers := _foreign(state.leader_and_isr.isr, assignment.replicas))
+        and len(brokers) < len(state.leader_and_isr.isr)
     }
     led = [p for p in foreign if term.state.states[p].leader_and_isr.leader in foreign[p] and _has_electable(term, p)]
     await partition_machine.to_online(term, led)
     await replica_machine.leave_isr(term, [PartitionReplica(p, broker) for p in foreign for broker in foreign[p]])
     await elect_leaderless(term, foreign)
+
+
+@lru_cache(maxsize=1 << 12)
+def _foreign(isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]) -> frozenset[BrokerId]:
+    """Who is in sync and not assigned; asked for each partition, and a cluster has few different answers."""
+    return frozenset(isr).difference(replicas)
 
 
 async def elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> None:

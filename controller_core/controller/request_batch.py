@@ -21,6 +21,7 @@ from controller_core.controller.broker_requests import (
     Told,
 )
 from controller_core.controller.cluster_state import ClusterState
+from controller_core.controller.prepared_topic import NOTHING_PREPARED, Prepared
 from controller_core.model.ids import BrokerId, TopicId, TopicPartition
 from controller_core.wire.messages import ControlRequest
 
@@ -67,11 +68,10 @@ class RequestBatch:
         self.update_metadata(receivers)
 
     def leader_and_isr_to(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
-        """As `leader_and_isr`, for many partitions that are not new to one broker."""
+        """Tells one broker of many partitions that are not new to it; the metadata caches are the caller's matter."""
         if broker in self._state.live_or_shutting_down:
-            requests = self._brokers[broker].leader_and_isr
-            requests.update(dict.fromkeys(partitions, False) | requests)
-        self.update_metadata(partitions)
+            requests = self._brokers[broker]
+            requests.leader_and_isr = dict.fromkeys(partitions, False) | requests.leader_and_isr
 
     def update_metadata(self, partitions: Iterable[TopicPartition], brokers: Iterable[BrokerId] | None = None) -> None:
         """Updates the metadata caches of the brokers, by default of all; no partitions: the list of brokers alone."""
@@ -83,7 +83,10 @@ class RequestBatch:
         if self._told_all != self._state.live_or_shutting_down:
             self._tell_each()
             self._told_all = frozenset(self._state.live_or_shutting_down)
-        self._metadata_of_all.update(dict.fromkeys(partitions))
+        if self._metadata_of_all:
+            self._metadata_of_all.update(dict.fromkeys(partitions))
+        else:
+            self._metadata_of_all = dict.fromkeys(partitions)
 
     def _tell_each(self) -> None:
         """Makes what was meant for all something for each of them: from now on, all are others."""
@@ -127,11 +130,11 @@ class RequestBatch:
             if told is not None:
                 sink.send(*told)
 
-    async def flush_gently(self, sink: RequestSink) -> None:
+    async def flush_gently(self, sink: RequestSink, prepared: Prepared = NOTHING_PREPARED) -> None:
         """As `flush`, and whoever else is on the event loop has a turn every few milliseconds.
 
         Only where nobody changes the state meanwhile: the operation waits for it, or is done."""
-        for told in self._requests():
+        for told in self._requests(prepared):
             if told is None:
                 await asyncio.sleep(0)
             else:
@@ -143,11 +146,13 @@ class RequestBatch:
         self._metadata_of_all, self._told_all = {}, frozenset()
         self._deleted = {}
 
-    def _requests(self) -> Iterator[Told | None]:
+    def _requests(self, prepared: Prepared = NOTHING_PREPARED) -> Iterator[Told | None]:
         """Takes what was gathered and builds the requests."""
         gathered, of_all, deleted = self._brokers, self._metadata_of_all, self._deleted
         for broker in self._told_all:
             requests = gathered[broker]
             requests.metadata = {**of_all, **requests.metadata} if requests.metadata else of_all
         self.discard()
-        return BrokerRequests(self._state, self._identity, deleted).build(gathered) if gathered else iter(())
+        if not gathered:
+            return iter(())
+        return BrokerRequests(self._state, self._identity, deleted, prepared).build(gathered)

@@ -4,7 +4,7 @@ A new controller finds all partitions like this, a present one those of a topic 
 Their states are in the cluster state already.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from controller_core.controller import brokers, replica_machine
 from controller_core.controller.term import Term
@@ -15,11 +15,13 @@ from controller_core.model.transitions import PartitionStatus, ReplicaStatus
 def replica_startup(term: Term, partitions: Collection[TopicPartition]) -> None:
     """Initializes each replica by whether its broker is alive, and tells the live ones what they are."""
     live = term.state.live
+    if partitions:
+        term.batch.update_metadata(_not_deleted(term, partitions))
     for broker, hosted in term.state.by_broker(partitions).items():
         status = ReplicaStatus.ONLINE if broker in live else ReplicaStatus.OFFLINE
         term.state.replica_status.set_all(broker, hosted, status)
         if status is ReplicaStatus.ONLINE:
-            # -> OnlineReplica, which is legal for all of them: it is told the current leader and ISR
+            # -> OnlineReplica, which is legal for all of them: they are told the current leader and ISR
             term.batch.leader_and_isr_to(broker, _not_deleted(term, hosted))
 
 
@@ -27,13 +29,23 @@ async def partition_startup(term: Term, partitions: Collection[TopicPartition]) 
     """Initializes each partition by its state and the liveness of its leader, and elects where there is none.
 
     Replicas on dead brokers leave the ISRs afterwards: an election takes them out with the same write."""
-    led = [partition for partition in partitions if partition in term.state.states]
-    status = term.state.partition_status
-    status.update(dict.fromkeys(partitions, PartitionStatus.NEW))
-    status.update(dict.fromkeys(led, PartitionStatus.OFFLINE))
-    status.update(dict.fromkeys(term.state.with_live_leader(led), PartitionStatus.ONLINE))
+    term.state.partition_status.update(_initial_statuses(term, partitions))
     await brokers.elect_offline_partitions(term)
     await replica_machine.leave_isr(term, _dead_in_isr(term, partitions))
+
+
+def _initial_statuses(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionStatus]:
+    states, live, has_failed = term.state.states, term.state.live_or_shutting_down, bool(term.state.failed_replicas)
+    statuses = {}
+    for partition in partitions:
+        state = states.get(partition)
+        if state is None:
+            statuses[partition] = PartitionStatus.NEW
+        elif state.leader_and_isr.leader in live and not (has_failed and not term.state.is_leader_live(partition)):
+            statuses[partition] = PartitionStatus.ONLINE
+        else:
+            statuses[partition] = PartitionStatus.OFFLINE
+    return statuses
 
 
 def _dead_in_isr(term: Term, partitions: Collection[TopicPartition]) -> list[PartitionReplica]:

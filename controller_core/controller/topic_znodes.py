@@ -40,14 +40,16 @@ async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool 
     """The znodes of the topics; a vanished or unreadable one is left out, the latter with an error in the log."""
     names = list(topics)
     nodes = await (_read_watched(term, names) if watched else term.zk.read_many(list(map(paths.topic, names))))
-    return _decoded({name: node for name, node in zip(names, nodes, strict=True) if node is not None})
+    return _decoded(term, {name: node for name, node in zip(names, nodes, strict=True) if node is not None})
 
 
 async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
     """As `read_topics`, watched, without the known topics that this controller itself wrote last."""
     names = list(topics)
     nodes = zip(names, await _read_watched(term, names), strict=True)
-    return _decoded({n: node for n, node in nodes if node is not None and not _is_own(term.state.topics[n], node)})
+    return _decoded(
+        term, {n: node for n, node in nodes if node is not None and not _is_own(term.state.topics[n], node)}
+    )
 
 
 async def _read_watched(term: Term, names: Sequence[TopicName]) -> list[ZkNode | None]:
@@ -59,8 +61,8 @@ def _is_own(known: Topic, node: ZkNode) -> bool:
     return (known.czxid, known.written) == (node.czxid, node.version)
 
 
-def _decoded(nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
-    return {name: znode for name, node in nodes.items() if (znode := _decode(name, node)) is not None}
+def _decoded(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
+    return {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
 
 
 async def rewrite_topics(
@@ -160,9 +162,9 @@ def known_id(term: Term, topic: TopicName) -> TopicId | None:
     return known.topic_id if known else None
 
 
-def _decode(name: TopicName, node: ZkNode) -> TopicZnode | None:
+def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
     try:
-        content = codecs.decode_topic(name, node.data)
+        content = term.standby.known.content(name, node) or codecs.decode_topic(name, node.data)
     except MalformedZnode as error:
         log.error("unreadable topic znode, the topic is left alone", topic=name, error=str(error))
         return None

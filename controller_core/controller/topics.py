@@ -5,10 +5,12 @@ choose replicas among all that UpdateMetadata lists, and so sometimes the contro
 exist, and is replaced before anything else happens to the partition.
 """
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Final
 
 import structlog
 
@@ -36,6 +38,9 @@ from controller_core.model.wording import listed
 from controller_core.zk import paths
 
 log = structlog.get_logger()
+
+LOADED_AT_ONCE: Final = 100
+"""Topics that are taken into the cluster state before others on the event loop have their turn: a few milliseconds."""
 
 
 async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) -> None:
@@ -180,9 +185,12 @@ async def load_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName
     """Takes topics into the cluster state, with a topic id and without replicas on the controller itself."""
     znodes = await read_topics(term, topics, watched=True)
     contents = await _make_sound(term, znodes)
-    for name, content in contents.items():
-        term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions)
+    for loaded, (name, content) in enumerate(contents.items(), start=1):
+        prepared = term.standby.known.prepared_of(name, content)
+        term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions, prepared)
         reassignment.note_running(term, name, content)
+        if loaded % LOADED_AT_ONCE == 0:
+            await asyncio.sleep(0)
     await recorded_configs.load_of_topics(term, contents)
     return {name: znodes[name] for name in contents}
 

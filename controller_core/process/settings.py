@@ -59,6 +59,10 @@ class ControllerProcessSettings(ProcessSettings):
     zookeeper_session_timeout_ms: int = Field(
         default=6000, ge=1000, description="After how long without a sign of life ZooKeeper gives the role away."
     )
+    hot_standby: bool = Field(
+        default=True,
+        description="Whether a controller that stands by reads the cluster's state beforehand and keeps it current.",
+    )
     request_timeout_ms: int = Field(default=30_000, ge=1000, description="How long a broker may take to answer.")
     unclean_leader_election_enable: bool = Field(
         default=False, description="The default of topics that do not set unclean.leader.election.enable."

@@ -1,8 +1,8 @@
 """A session that passes everything on to another one: the base of sessions that change one thing about it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from controller_core.zk.session import SessionId, SessionListener, Watch, WriteOp, ZkError, ZkNode, ZkSession
+from controller_core.zk.session import SessionId, SessionListener, TreeWatch, Watch, WriteOp, ZkError, ZkNode, ZkSession
 
 
 class DelegatingSession:
@@ -29,6 +29,9 @@ class DelegatingSession:
 
     async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
         return await self._session.children_watched(path, watch)
+
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        return await self._session.watch_tree(path, watch)
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         return await self._session.transact(ops)

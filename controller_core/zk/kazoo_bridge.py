@@ -23,6 +23,8 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import CHILD_EVENT
+from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
@@ -107,6 +109,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
     def __init__(self, connect: str, *, session_timeout_ms: int, mailbox: Mailbox) -> None:
         self._gate = RLock()
         self._mailbox = mailbox
+        self._tree_watches: dict[str, Callable[[str | None], None]] = {}
         super().__init__(
             hosts=connect,
             timeout=session_timeout_ms / 1000,
@@ -115,6 +118,8 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
                 max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_RECONNECT_MAX_DELAY_S, max_jitter=0.4
             ),
         )
+        self._tell_one_shot_watches = self._connection._read_watch_event
+        self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
 
     def submit(self, requests: Sequence[Request]) -> "list[asyncio.Future[Any]]":
         """Sends the requests one behind the other; their futures fail with kazoo's exceptions.
@@ -141,6 +146,29 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         """Notes the data watches, by absolute path, that a request is about to arm. Called in kazoo's thread."""
         for path, callback in callbacks:
             self._data_watchers[path].add(callback)
+
+    def arm_tree(self, path: str, watch: Callable[[str | None], None]) -> None:
+        """Notes the watch of a tree, by absolute path, that a request is about to arm. Called in kazoo's thread."""
+        self._tree_watches[path] = watch
+
+    def disarm_tree(self, path: str) -> None:
+        """Nothing more is told to the watch of a tree."""
+        self._tree_watches.pop(path, None)
+
+    def _read_watch_event(self, buffer: bytes, offset: int) -> None:
+        if self._tree_watches:
+            event = Watch.deserialize(buffer, offset)[0]
+            for root, watch in list(self._tree_watches.items()):
+                # Changed children are told to one-shot watches alone: the child itself tells the tree.
+                if event.type != CHILD_EVENT and (event.path == root or event.path.startswith(f"{root}/")):
+                    self._mailbox.put(partial(watch, self.unchroot(event.path)))
+        self._tell_one_shot_watches(buffer, offset)
+
+    def _reset_watchers(self) -> None:
+        super()._reset_watchers()
+        lost, self._tree_watches = self._tree_watches, {}
+        for watch in lost.values():
+            self._mailbox.put(partial(watch, None))
 
     def _session_callback(self, state: str) -> None:
         with self._gate:

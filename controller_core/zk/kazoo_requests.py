@@ -3,7 +3,7 @@
 `MultiRead` (opcode 22, since ZooKeeper 3.6) reads hundreds of znodes in one request; with one request each, kazoo reads
 about 8,000 a second. `SetWatches` (opcode 101) is what ZooKeeper's own client sends after a reconnect: it arms any number
 of watches at once, as of a zxid. Watches on znodes that changed since that zxid fire at once, so nothing is missed
-between a read and the arming of its watches.
+between a read and the arming of its watches. `AddTreeWatch` (opcode 106) and `RemoveWatches` (18) are there since 3.6.
 """
 
 import struct
@@ -126,6 +126,41 @@ class SetWatches:
         self._arm()
         children = _strings(())
         return struct.pack("!q", self._zxid) + _strings(self._present) + _strings(self._absent) + children
+
+    def deserialize(self, buffer: bytes, offset: int) -> None:
+        return None
+
+
+class AddTreeWatch:
+    """Arms a persistent recursive watch (since ZooKeeper 3.6)."""
+
+    type = 106
+    _MODE: Final = 1
+    """Persistent recursive."""
+
+    def __init__(self, path: str, arm: Callable[[], None]) -> None:
+        self._path = path
+        self._arm = arm
+
+    def serialize(self) -> bytes:
+        self._arm()
+        return _string(self._path) + _INT.pack(self._MODE)
+
+    def deserialize(self, buffer: bytes, offset: int) -> None:
+        return None
+
+
+class RemoveWatches:
+    """Takes away all watches of this session on one path."""
+
+    type = 18
+    _ANY: Final = 3
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def serialize(self) -> bytes:
+        return _string(self._path) + _INT.pack(self._ANY)
 
     def deserialize(self, buffer: bytes, offset: int) -> None:
         return None

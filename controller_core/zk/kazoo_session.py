@@ -7,7 +7,7 @@ for that time is not used, because a write that waits there would be applied lon
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Final, Self
@@ -20,9 +20,11 @@ from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEve
 from controller_core.zk.kazoo_bridge import BridgedClient, Mailbox, Request
 from controller_core.zk.kazoo_errors import refused, translated
 from controller_core.zk.kazoo_requests import (
+    AddTreeWatch,
     GetChildren,
     GetNode,
     MultiRead,
+    RemoveWatches,
     SeenZxid,
     SetWatches,
     absolute,
@@ -40,6 +42,8 @@ from controller_core.zk.session import (
     SessionId,
     SessionListener,
     SessionState,
+    TreeWatch,
+    TreeWatchUnsupported,
     Watch,
     WatchEvent,
     WriteOp,
@@ -144,6 +148,19 @@ class KazooSession:
         request = KazooGetChildren(absolute(path, self._chroot), partial(_fire, watch))
         (names,) = _values(await self._answers([request]))
         return None if names is None else tuple(sorted(names))
+
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        where = absolute(path, self._chroot)
+
+        async def unwatch() -> None:
+            self._client.disarm_tree(where)
+            _values(await self._answers([RemoveWatches(where)]))
+
+        (answer,) = await self._answers([AddTreeWatch(where, partial(self._client.arm_tree, where, watch))])
+        if isinstance(answer, Exception):
+            self._client.disarm_tree(where)
+            raise TreeWatchUnsupported(str(answer)) if isinstance(answer, UnimplementedError) else translated(answer)
+        return unwatch
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         (result,) = await self.transact_many([ops])

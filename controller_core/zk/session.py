@@ -16,7 +16,7 @@ A session ends in one of two ways, both told by `SessionState.EXPIRED`: ZooKeepe
 implementation makes a new session by itself after an expiry, and tells `CONNECTED` with a new `session_id`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, NewType, Protocol
@@ -98,6 +98,10 @@ class SessionExpired(ZkError):
     """The session is gone and all its ephemeral znodes with it. Whoever held a role by it has lost it."""
 
 
+class TreeWatchUnsupported(ZkError):
+    """The server has no watches of whole trees. Not retriable with this server."""
+
+
 class AccessRefused(ZkError):
     """ZooKeeper refuses the credentials, or the ACL of a znode does. Fatal: a person has to act."""
 
@@ -143,6 +147,11 @@ class WatchEvent(Enum):
     CHILDREN_CHANGED = "children changed"
     MAY_HAVE_CHANGED = "may have changed"
     """The connection was lost while the watch was armed."""
+
+
+TreeWatch = Callable[[str | None], None]
+"""Called on the event loop with the path of every znode whose data has changed, or that was created or deleted; with None
+when the connection was lost, and the watch with it. It must not block."""
 
 
 class SessionState(Enum):
@@ -193,6 +202,14 @@ class ZkSession(Protocol):
         """The names of the children, sorted, with a watch for the next change of them.
 
         None, and no watch, where there is no such znode."""
+        ...
+
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        """Watches a znode and all below it, until the connection is lost or the returned function was called.
+
+        What it tells comes before the answer to any request of this session that was applied after the change. A znode
+        that is watched so must not be watched in another way: servers before 3.9 mix the two up. At most one such watch of
+        a path at a time. Raises `TreeWatchUnsupported` where the server is older than 3.6."""
         ...
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from controller_core.wire.link import BrokerLink
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import (
+    TreeWatch,
     Watch,
     WriteOp,
     ZkError,
@@ -45,6 +46,7 @@ class ProcessSettings:
     default_replication_factor: int = 1
     remote_log_storage_system_enable: bool = False
     zookeeper_timeout_ms: int = 60_000
+    hot_standby: bool = True
     journal_snapshot_interval_seconds: int = 3600
     journal_alive_interval_seconds: int = 10
 
@@ -94,6 +96,9 @@ class MortalSession(DelegatingSession):
 
     async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
         return await self._read(lambda: self._session.children_watched(path, watch))
+
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        return await self._read(lambda: self._session.watch_tree(path, watch))
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         result = (await self.transact_many([ops]))[0]

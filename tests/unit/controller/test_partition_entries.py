@@ -245,6 +245,7 @@ def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.Mo
     state = state_of(*TOPICS[:2], *(TopicName(f"topic-{number}") for number in range(5)))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
+    batch.update_metadata(state.all_partitions())
     batch.flush(sent)
     to_first = [request for broker, request in sent.requests if broker == BROKERS[0]]
     in_order = [type(request) for request in to_first]
@@ -262,6 +263,7 @@ def test_a_partition_with_a_value_that_no_field_can_carry_is_left_out_and_the_ot
     state.topics[TOPICS[1]], state.states[broken] = other.topics[TOPICS[1]], other.states[broken]
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
+    batch.update_metadata(state.all_partitions())
     batch.flush(sent)
     assert len(sent.requests) == 4
     for _, request in sent.requests:

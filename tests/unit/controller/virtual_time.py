@@ -24,6 +24,7 @@ class VirtualClock:
         self._elapsed_ms = 0.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
+        self._topic_ids = 0
 
     def now_ms(self) -> int:
         return _START_MS + int(self._elapsed_ms)
@@ -38,8 +39,8 @@ class VirtualClock:
         await woken
 
     def new_topic_id(self) -> TopicId:
-        self._count += 1
-        return TopicId(UUID(int=(0xC0FFEE << 64) + self._count))
+        self._topic_ids += 1
+        return TopicId(UUID(int=(0xC0FFEE << 64) + self._topic_ids))
 
     def pass_to_next(self, latest_ms: float) -> bool:
         """Wakes whoever sleeps the shortest, unless that is later than a time; whether there was one."""

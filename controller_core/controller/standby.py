@@ -1,0 +1,223 @@
+"""What a process that stands by knows already of the cluster: the topics and the states of all partitions, kept current.
+
+Reading them is most of what a takeover of a large cluster costs. So whoever waits for the role reads them beforehand, and
+ZooKeeper tells it of every change below `/brokers` (a persistent recursive watch). What has changed is dropped at once and
+read again a moment later. When the role is won, nothing but what changed in that last moment is left to read.
+
+It is as good as reading, because ZooKeeper tells a client of every change before it answers a request that came after the
+change. `/controller` is won by such a request, with a new epoch that keeps every former controller from writing: whatever
+one of them wrote until then has been told.
+
+What brokers will be told of each topic is written beforehand, too (`prepared_topic`).
+
+What is kept is what the term will hold anyway, so standing by takes the memory of a controller, and as much work as
+reading what the controller writes. A server that has no such watches (before 3.6) leaves a process cold.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import structlog
+
+from controller_core.controller.clock import Clock
+from controller_core.controller.partition_entries import prepared_topic
+from controller_core.controller.prepared_topic import PreparedTopic
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.metadata import PartitionState, TopicAssignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ConnectionLost, SessionExpired, TreeWatchUnsupported, ZkNode, ZkSession
+
+log = structlog.get_logger()
+
+GATHER_MS: Final = 100
+"""How long changes are gathered before they are read: whoever writes many, writes them close together."""
+READ_AT_ONCE: Final = 10_000
+"""How many znodes are read before others on the event loop have their turn, and before what was read is kept."""
+LOOK_AGAIN_MS: Final = 1000
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Known:
+    """What was read, as of the last change that ZooKeeper told of."""
+
+    topics: dict[TopicName, tuple[ZkNode, TopicAssignment]] = field(default_factory=dict)
+    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    prepared: dict[TopicName, PreparedTopic] = field(default_factory=dict)
+    """What brokers will be told, of topics of which all is known."""
+
+    def content(self, topic: TopicName, node: ZkNode) -> TopicAssignment | None:
+        """What a topic's znode says, where it was read before as it is now."""
+        read, content = self.topics.get(topic, (None, None))
+        return content if read == node else None
+
+    def prepared_of(self, topic: TopicName, content: TopicAssignment) -> PreparedTopic | None:
+        """What was prepared of a topic from this very assignment."""
+        prepared = self.prepared.get(topic)
+        return prepared if prepared is not None and prepared.content is content else None
+
+
+class Standby:
+    """Keeps the state of the cluster while this process is not the controller; `take` hands it to a term that begins."""
+
+    def __init__(self, zk: ZkSession, clock: Clock, *, is_enabled: bool) -> None:
+        self._zk = zk
+        self._clock = clock
+        self._is_enabled = is_enabled
+        self._task: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._known = Known()
+        self._changed_topics: set[TopicName] = set()
+        self._changed_states: set[TopicPartition] = set()
+        self._unprepared: set[TopicName] = set()
+        self._brokers: frozenset[BrokerId] = frozenset()
+        self._brokers_changed = True
+        self._woken = asyncio.Event()
+        self._is_lost = False
+
+    def begin(self) -> None:
+        """Starts to read, unless that is under way."""
+        if self._is_enabled and self._task is None:
+            self._task = asyncio.create_task(self._run(self._ending), name="standby")
+
+    @property
+    def known(self) -> Known:
+        """What is known at this moment; good until the next `await`."""
+        return self._known
+
+    def take(self) -> Known:
+        """What is known at this moment, to whoever takes over. Standing by ends with that."""
+        known, self._known = self._known, Known()
+        self._end()
+        return known
+
+    async def close(self) -> None:
+        """Ends standing by, and forgets everything."""
+        self._end()
+        if self._ending is not None:
+            await asyncio.wait([self._ending])
+        self._forget()
+
+    def _end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task, self._ending = None, self._task
+
+    async def _run(self, former: asyncio.Task[None] | None) -> None:
+        if former is not None:
+            await asyncio.wait([former])  # it takes away its watch, which would be this one's
+        while True:
+            try:
+                await self._keep_current()
+            except TreeWatchUnsupported:
+                log.warning("not standing by with the state read: ZooKeeper must be 3.6 or newer for that")
+                return
+            except (ConnectionLost, SessionExpired) as error:
+                log.info("standing by cold until ZooKeeper answers again", reason=str(error))
+            self._forget()
+            await self._clock.sleep_ms(LOOK_AGAIN_MS)
+
+    async def _keep_current(self) -> None:
+        """Reads everything, and from then on what changes. Returns when the watch was lost."""
+        self._forget()
+        self._is_lost = False
+        unwatch = await self._zk.watch_tree(paths.BROKERS, self._on_change)
+        try:
+            names = (await self._zk.children_many([paths.TOPICS]))[0] or ()
+            self._changed_topics.update(map(TopicName, names))
+            await self._read()
+            await self._prepare()
+            log.info("standing by with the state read", partitions=len(self._known.states))
+            while not self._is_lost:
+                await self._woken.wait()
+                self._woken.clear()
+                await self._clock.sleep_ms(GATHER_MS)
+                await self._read()
+                await self._prepare()
+        finally:
+            with suppress(ConnectionLost, SessionExpired):
+                await unwatch()
+
+    def _on_change(self, path: str | None) -> None:
+        """A znode below `/brokers` was created, written or deleted; None: anything may have been."""
+        self._woken.set()
+        if path is None:
+            self._is_lost = True
+            self._forget()
+        elif path.endswith("/state"):
+            with suppress(ValueError):
+                partition = paths.topic_partition_of_state(path)
+                self._changed_states.add(partition)
+                self._known.states.pop(partition, None)
+                self._unprepare(partition.topic)
+        elif path.startswith(f"{paths.BROKER_IDS}/"):
+            self._brokers_changed = True
+        elif path.startswith(f"{paths.TOPICS}/") and path.count("/") == paths.TOPICS.count("/") + 1:
+            topic = TopicName(path.rpartition("/")[2])
+            self._changed_topics.add(topic)
+            self._known.topics.pop(topic, None)
+            self._unprepare(topic)
+
+    def _unprepare(self, topic: TopicName) -> None:
+        self._unprepared.add(topic)
+        self._known.prepared.pop(topic, None)
+
+    async def _read(self) -> None:
+        """Reads what has changed, until nothing is left."""
+        while (self._changed_topics or self._changed_states) and not self._is_lost:
+            await self._read_topics(_some_of(self._changed_topics))
+            await self._read_states(_some_of(self._changed_states))
+
+    async def _prepare(self) -> None:
+        """Writes what brokers will be told of the topics that have changed; of all when brokers have come or gone."""
+        if self._brokers_changed:
+            self._brokers_changed = False
+            names = (await self._zk.children_many([paths.BROKER_IDS]))[0] or ()
+            self._brokers = frozenset(BrokerId(int(name)) for name in names if name.isdecimal())
+            self._unprepared.update(self._known.topics)
+        while self._unprepared and not self._is_lost:
+            topic = self._unprepared.pop()
+            _, content = self._known.topics.get(topic, (None, None))
+            if content is not None:
+                prepared = prepared_topic(topic, content, self._known.states, self._brokers)
+                if prepared is not None:
+                    self._known.prepared[topic] = prepared
+            await asyncio.sleep(0)
+
+    async def _read_topics(self, topics: Sequence[TopicName]) -> None:
+        nodes = await self._zk.read_many([paths.topic(topic) for topic in topics])
+        for topic, node in zip(topics, nodes, strict=True):
+            # What changed again since it was asked for is read once more; what was lost is not kept.
+            if node is None or topic in self._changed_topics or self._is_lost:
+                continue
+            with suppress(MalformedZnode):  # whoever takes over reports it
+                content = codecs.decode_topic(topic, node.data)
+                self._known.topics[topic] = node, content
+                self._unprepare(topic)
+                partitions = (TopicPartition(topic, number) for number in content.partitions)
+                self._changed_states.update(p for p in partitions if p not in self._known.states)
+
+    async def _read_states(self, partitions: Sequence[TopicPartition]) -> None:
+        nodes = await self._zk.read_many(paths.partition_states(partitions))
+        for partition, node in zip(partitions, nodes, strict=True):
+            if node is None or partition in self._changed_states or self._is_lost:
+                continue
+            with suppress(MalformedZnode):
+                self._known.states[partition] = codecs.decode_partition_state(partition, node)
+
+    def _forget(self) -> None:
+        self._known = Known()
+        self._changed_topics.clear()
+        self._changed_states.clear()
+        self._unprepared.clear()
+        self._brokers_changed = True
+
+
+def _some_of(changed: set[_T]) -> list[_T]:
+    """Takes as many of the changed ones as are read at once."""
+    return [changed.pop() for _ in range(min(len(changed), READ_AT_ONCE))]

@@ -1,0 +1,308 @@
+"""A process that stands by has read the state before it wins, and takes over exactly as one that reads it then."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller_core.controller.standby import GATHER_MS, Known, Standby
+from controller_core.model.ids import BrokerId, TopicName
+from controller_core.wire import entries
+from controller_core.wire.entries import partition_start as start
+from controller_core.wire.messages import ControlRequest
+from controller_core.zk import paths
+from controller_core.zk.delegating_session import DelegatingSession
+from controller_core.zk.session import TreeWatch, TreeWatchUnsupported, ZkNode
+from simulation.zookeeper_session import SimulatedSession
+from tests.unit.controller.checks import assert_no_surprises, assert_sound, simulated_cluster
+from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.process import Process
+
+SECOND: Final = 2000
+BROKERS: Final = (1, 2, 3, 4)
+TOPICS: Final = ("orders", "events", "other")
+
+ORDERS = tp("orders")
+
+
+class Reads:
+    """Counts the states that are read, at the server."""
+
+    def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.states = 0
+        read = cluster.zk.tree.read
+
+        def counted(path: str) -> ZkNode | None:
+            self.states += path.endswith("/state")
+            return read(path)
+
+        monkeypatch.setattr(cluster.zk.tree, "read", counted)
+
+
+async def served_by_two(cluster: Cluster) -> tuple[Process, Process]:
+    """A cluster with a topic, its controller, and one that stands by."""
+    cluster.start_brokers(*BROKERS)
+    first = await cluster.serve()
+    cluster.create_topic("orders", [1, 2, 3], [2, 3, 4])
+    await cluster.settle()
+    second = cluster.start_controller(SECOND)
+    await cluster.settle()
+    return first, second
+
+
+async def test_nothing_is_left_to_read_when_a_standby_takes_over(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await served_by_two(cluster)
+    cluster.create_topic("events", [3, 4], [4, 1])
+    await cluster.settle()
+    reads = Reads(cluster, monkeypatch)
+    await first.kill()
+    await cluster.settle()
+    assert second.is_active
+    assert reads.states == 0
+    assert_sound(cluster)
+
+
+async def test_what_brokers_are_told_was_written_before_the_standby_wins(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await served_by_two(cluster)
+    cluster.create_topic("events", [3, 4], [4, 1])
+    await cluster.settle()
+    written: list[object] = []
+
+    def noted(*what: Any) -> bytes:
+        written.append(what)
+        return start(*what)
+
+    monkeypatch.setattr(entries, "partition_start", noted)
+    await first.kill()
+    await cluster.settle()
+    assert (second.is_active, written) == (True, [])
+    assert_sound(cluster)
+    cluster.kill_broker(4)
+    await cluster.settle()
+    assert written
+    assert_sound(cluster)
+
+
+async def test_what_was_prepared_for_other_brokers_is_not_told(cluster: Cluster) -> None:
+    first, second = await served_by_two(cluster)
+    cluster.kill_broker(2)
+    await first.kill()
+    await cluster.settle()
+    assert second.is_active
+    assert_sound(cluster)
+
+
+async def test_what_changed_at_the_last_moment_is_read_when_a_standby_takes_over(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await served_by_two(cluster)
+    before = cluster.state(ORDERS).partition_epoch
+    await cluster.alter_isr(ORDERS, (1, 2))
+    reads = Reads(cluster, monkeypatch)
+    await first.kill()
+    await cluster.settle()
+    assert cluster.state(ORDERS).partition_epoch > before
+    assert second.is_active
+    assert reads.states <= 2
+    assert_sound(cluster)
+
+
+async def test_a_process_that_does_not_stand_by_hot_reads_nothing_beforehand(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.settings = replace(cluster.settings, hot_standby=False)
+    first, second = await served_by_two(cluster)
+    reads = Reads(cluster, monkeypatch)
+    await first.kill()
+    await cluster.settle()
+    assert second.is_active
+    assert reads.states == 2
+    assert_sound(cluster)
+
+
+async def test_a_standby_that_lost_its_connection_reads_everything_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await served_by_two(cluster)
+    cluster.zk.disconnect(second.session)
+    await cluster.alter_isr(ORDERS, (1, 2))
+    cluster.create_topic("events", [3, 4])
+    await cluster.settle()
+    cluster.zk.reconnect(second.session)
+    await cluster.settle()
+    reads = Reads(cluster, monkeypatch)
+    await first.kill()
+    await cluster.settle()
+    assert second.is_active
+    assert reads.states == 0
+    assert_sound(cluster)
+
+
+async def test_who_resigned_stands_by_hot_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = await served_by_two(cluster)
+    cluster.zk.expire(first.session)
+    await cluster.settle()
+    assert second.is_active
+    await cluster.alter_isr(ORDERS, (1, 2))
+    await cluster.settle()
+    reads = Reads(cluster, monkeypatch)
+    await second.kill()
+    await cluster.settle()
+    assert first.is_active
+    assert reads.states == 0
+    assert_sound(cluster)
+
+
+async def test_a_server_without_such_watches_leaves_a_standby_cold(cluster: Cluster) -> None:
+    class Old(DelegatingSession):
+        async def watch_tree(self, path: str, watch: TreeWatch) -> Any:
+            raise TreeWatchUnsupported("UnimplementedError")
+
+    standby = Standby(Old(cluster.zk.session()), cluster.clock, is_enabled=True)
+    standby.begin()
+    await cluster.settle()
+    assert standby.take() == Known()
+    assert [entry["event"] for entry in cluster.logs] == [
+        "not standing by with the state read: ZooKeeper must be 3.6 or newer for that"
+    ]
+    await standby.close()
+
+
+async def test_unreadable_znodes_are_left_to_whoever_takes_over(cluster: Cluster) -> None:
+    first, second = await served_by_two(cluster)
+    cluster.put(paths.topic(TopicName("broken")), b"no json")
+    cluster.put(paths.partition_state(tp("orders", 1)), b"no json")
+    await cluster.settle()
+    await first.kill()
+    await cluster.settle()
+    assert second.is_active
+    assert tp("orders", 1) not in second.term.state.states
+    assert second.term.state.states[ORDERS] == cluster.state(ORDERS)
+
+
+# Whatever happens before
+
+Act = Callable[[Cluster], object]
+
+
+def toggle(number: int) -> Act:
+    return lambda c: c.kill_broker(number) if number in c.live else c.start_broker(number)
+
+
+def create(name: str, replicas: Sequence[Sequence[int]]) -> Act:
+    return lambda c: None if c.exists(paths.topic(TopicName(name))) else c.create_topic(name, *replicas)
+
+
+def grow(name: str, replicas: Sequence[int]) -> Act:
+    return lambda c: c.add_partitions(name, replicas) if c.exists(paths.topic(TopicName(name))) else None
+
+
+def delete(name: str) -> Act:
+    path = paths.delete_topic(TopicName(name))
+    return lambda c: c.request_deletion(name) if not c.exists(path) and c.exists(paths.topic(TopicName(name))) else None
+
+
+def remove(name: str) -> Act:
+    return lambda c: c.remove_topic(name) if c.exists(paths.topic(TopicName(name))) else None
+
+
+def reassign(name: str, target: Sequence[int]) -> Act:
+    return lambda c: None if c.exists(paths.REASSIGN_PARTITIONS) else c.request_reassignment({tp(name): target})
+
+
+def session_of_standby(fault: str) -> Act:
+    def act(cluster: Cluster) -> None:
+        session: SimulatedSession = cluster.processes[1].session
+        {"drop": cluster.zk.drop_connection, "expire": cluster.zk.expire}[fault](session)
+
+    return act
+
+
+replica_lists = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True)
+names = st.sampled_from(TOPICS)
+acts = st.one_of(
+    st.builds(toggle, st.sampled_from(BROKERS)),
+    st.builds(create, names, st.lists(replica_lists, min_size=1, max_size=3)),
+    st.builds(grow, names, replica_lists),
+    st.builds(delete, names),
+    st.builds(reassign, names, replica_lists),
+    st.builds(session_of_standby, st.sampled_from(["drop", "expire"])),
+)
+turns = st.integers(0, 12)
+histories = st.lists(st.tuples(acts, st.none() | turns), max_size=5)
+"""What happens, and after how many turns of the event loop the next thing does; None: when all is at rest."""
+rude_histories = st.lists(acts | st.builds(remove, names), max_size=5)
+"""With topics that somebody removes without asking, which leaves brokers with what a later controller does not know of."""
+
+
+async def live_through(cluster: Cluster, history: Sequence[tuple[Act, int | None]]) -> None:
+    for act, pause in history:
+        act(cluster)
+        if pause is None:
+            await cluster.settle()
+        for _ in range(pause or 0):
+            await asyncio.sleep(0)
+
+
+async def takeover(
+    history: Sequence[tuple[Act, int | None]], *, hot: bool
+) -> tuple[dict[BrokerId, list[ControlRequest]], dict[str, Any]]:
+    """What a second controller tells each broker first, and what it then has in memory, after the first died at rest."""
+    async with simulated_cluster() as cluster:
+        cluster.settings = replace(cluster.settings, hot_standby=hot)
+        first, second = await served_by_two(cluster)
+        await live_through(cluster, history)
+        await cluster.settle(10 * GATHER_MS + 10_000)
+        before = {number: len(broker.requests) for number, broker in cluster.brokers.items()}
+        if second.is_active:
+            first, second = second, first
+        await first.kill()
+        await cluster.settle()
+        assert second.is_active
+        state = second.term.state
+        told = {number: cluster.brokers[number].requests[before[number] :] for number in cluster.brokers}
+        return told, {
+            "states": dict(state.states),
+            "topics": {name: (topic.topic_id, topic.partitions) for name, topic in state.topics.items()},
+            "partitions": dict(state.partition_status),
+            "replicas": dict(state.replica_status),
+            "reassignments": dict(state.reassignments),
+        }
+
+
+@settings(max_examples=15, deadline=None)
+@given(rude_histories)
+def test_a_hot_takeover_tells_and_knows_the_same_as_a_cold_one(history: list[Act]) -> None:
+    at_rest = [(act, None) for act in history]
+    assert asyncio.run(takeover(at_rest, hot=True)) == asyncio.run(takeover(at_rest, hot=False))
+
+
+@settings(max_examples=20, deadline=None)
+@given(histories, turns, histories)
+def test_whatever_happens_before_and_while_a_standby_wins_the_cluster_is_sound(
+    before: list[tuple[Act, int | None]], pause: int, during: list[tuple[Act, int | None]]
+) -> None:
+    async def live() -> None:
+        async with simulated_cluster() as cluster:
+            first, _ = await served_by_two(cluster)
+            await live_through(cluster, before)
+            await first.kill()
+            for _ in range(pause):
+                await asyncio.sleep(0)
+            await live_through(cluster, during)
+            for number in BROKERS:
+                if number not in cluster.live:
+                    cluster.start_broker(number)
+            await cluster.settle(10_000)
+            assert_sound(cluster)
+            assert_no_surprises(cluster)
+
+    asyncio.run(live())
