@@ -80,7 +80,8 @@ def lasting(
         "next_span": f"if({is_in_chain}, next_span, null)",
         "next_seq": f"if({is_in_chain}, next_seq, null)",
     }
-    return rows.withColumns({name: f.expr(value) for name, value in ends.items()}).drop("next_chain")
+    rows = rows.withColumns({name: f.expr(value) for name, value in ends.items()})
+    return rows.selectExpr("* except (next_chain)")
 
 
 def with_unknown(rows: DataFrame, state: Sequence[str]) -> DataFrame:

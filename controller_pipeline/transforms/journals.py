@@ -33,7 +33,7 @@ def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     left_out = _left_out(told)
     kept = told.join(f.broadcast(left_out.select(*EPOCH, "journal")), [*EPOCH, "journal"], "left_anti")
     repeated = kept.groupBy(*EPOCH, bucket().alias("bucket"), "seq").count().where("count > 1")
-    repeated = f.broadcast(repeated.select(*EPOCH, "bucket").distinct())
+    repeated = f.broadcast(repeated.groupBy(*EPOCH, "bucket").agg(f.count("*").alias("numbers")))
     kept = kept.withColumn("bucket", bucket())
     whole = kept.join(repeated, [*EPOCH, "bucket"], "left_anti")
     first = Window.partitionBy(*EPOCH, "bucket").orderBy("seq", "content", *_FROM)

@@ -129,7 +129,7 @@ def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
 
 def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
     """In histories of logs a partition is unknown before its first mention, unless that says that it was created."""
-    clusters = spans.where(f"origin = '{LOGS}'").select("cluster_id").distinct()
+    clusters = spans.where(f"origin = '{LOGS}'").select("cluster_id")
     of_logs = spans.join(f.broadcast(clusters), "cluster_id", "left_semi")
     rows = placed(events.where(f"kind in ({_quoted(_SET)})"), of_logs)
     envelope = ("topic_id", "inferred", "controller_id", "controller_epoch", "seq")
@@ -158,9 +158,10 @@ def _overlaps(step: str) -> str:
 
 def _left(rows: DataFrame, few: DataFrame, keys: tuple[str, ...], condition: str) -> DataFrame:
     """To each row those of a small table with the same keys for which the condition holds, or nulls."""
-    others = f.broadcast(few.withColumnsRenamed({key: f"its_{key}" for key in keys}))
+    few = few.selectExpr(f"* except ({', '.join(keys)})", *(f"{key} as its_{key}" for key in keys))
     on = " and ".join((*(f"{key} = its_{key}" for key in keys), f"({condition})"))
-    return rows.join(others, f.expr(on), "left").drop(*(f"its_{key}" for key in keys))
+    joined = rows.join(f.broadcast(few), f.expr(on), "left")
+    return joined.selectExpr(f"* except ({', '.join(f'its_{key}' for key in keys)})")
 
 
 def _quoted(kinds: Iterable[Kind]) -> str:

@@ -72,7 +72,7 @@ def events() -> DataFrame:
 @dp.materialized_view
 def findings() -> DataFrame:
     found = _table("unreadable").unionByName(_table("repeated"))
-    return layers.derive(_table("events"), found).findings
+    return layers.derive(_table("events"), found, _table("known_spans")).findings
 
 
 @dp.materialized_view
