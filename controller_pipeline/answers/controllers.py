@@ -25,7 +25,7 @@ def controllers(known_spans: DataFrame, events: DataFrame) -> DataFrame:
     spans = known_spans.groupBy("cluster_id", "controller_epoch").agg(
         f.max_by("ended_by", "span").alias("ended_by"),
         f.min("began").alias("_known_from"),
-        f.max(f.when(f.col("origin") != "logs", f.col("ended"))).alias("_known_until"),
+        f.max(f.when(~f.col("origin").eqNullSafe("logs"), f.col("ended"))).alias("_known_until"),
     )
     rows = terms.join(spans, ["cluster_id", "controller_epoch"], "left")
     earlier = Window.partitionBy("cluster_id").orderBy("controller_epoch").rowsBetween(Window.unboundedPreceding, -1)

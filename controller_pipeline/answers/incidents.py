@@ -43,7 +43,7 @@ def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFra
 
 def _found_by_snapshots(rows: DataFrame, known_spans: DataFrame) -> DataFrame:
     """With `_is_found`: true for an interval that began where a known span did, so nobody knows since when it was so."""
-    spans = known_spans.where("origin <> 'logs'").groupBy(
+    spans = known_spans.where("not origin <=> 'logs'").groupBy(
         f.col("cluster_id").alias("_cluster_id"), f.col("began").alias("_span_began")
     )
     starts = spans.agg(f.lit(True).alias("_at_start"))

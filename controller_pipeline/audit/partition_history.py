@@ -28,7 +28,7 @@ def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
     What a controller says when it is elected is known as well, though no state is.
     The text logs of Kafka have no snapshots, so that nothing is known to be complete; they are kept without a span."""
     in_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("first_seq")
-    spans = known_spans.where("origin <> 'logs'").select(
+    spans = known_spans.where("not origin <=> 'logs'").select(
         "cluster_id", "controller_epoch", "span", "first_seq", "last_seq", f.col("ended").alias("known_until"),
         (f.coalesce(f.lag("last_seq").over(in_epoch), f.lit(-1)) + 1).alias("span_seq"),
     ).alias("spans")  # fmt: skip
