@@ -1,8 +1,8 @@
 """Runs inside the toolbox: which partitions had no live leader at the worst moment.
 
-A leader lives when it is registered in ZooKeeper and accepts connections. Arguments: ZooKeeper's connect string, and a
-file that is there for as long as it shall go on, with a tenth of a second between two looks. Prints how often it
-looked, and the partitions, as JSON.
+A leader lives when it is registered in ZooKeeper and accepts connections. Arguments: ZooKeeper's connect string, a file
+that is there for as long as it shall go on, with a tenth of a second between two looks, and one that it makes when it has
+looked once. Prints how often it looked, and the partitions, as JSON.
 """
 
 import json
@@ -40,7 +40,7 @@ def offline(client: KazooClient) -> list[str]:
 
 
 def main() -> None:
-    connect, go_on = sys.argv[1], Path(sys.argv[2])
+    connect, go_on, has_begun = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     client = KazooClient(connect)
     client.start()
     worst: list[str] = []
@@ -48,6 +48,7 @@ def main() -> None:
     while go_on.exists():
         worst = max(worst, offline(client), key=len)
         looks += 1
+        has_begun.touch()
         time.sleep(0.1)
     sys.stdout.write(json.dumps({"looks": looks, "partitions": worst}))
 

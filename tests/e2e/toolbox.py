@@ -112,9 +112,10 @@ class OfflineWatch:
 
     def start(self) -> None:
         script = Path(__file__).with_name("offline_watcher.py").read_text()
-        run = f"/opt/kontroller/bin/python -c {shlex.quote(script)} {ZOOKEEPER} {self.folder}/go-on"
+        run = f"/opt/kontroller/bin/python -c {shlex.quote(script)} {ZOOKEEPER} {self.folder}/go-on {self.folder}/begun"
         self.toolbox.shell(
             f"mkdir {self.folder}; touch {self.folder}/go-on; nohup {run} > {self.folder}/seen 2>&1 < /dev/null &"
+            f" until [ -e {self.folder}/begun ] || [ -s {self.folder}/seen ]; do sleep 0.1; done"
         )
 
     def stop(self) -> None:
