@@ -34,17 +34,17 @@ def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 
 async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
-    """NewReplica, OnlineReplica -> OfflineReplica: it is stopped, and leaves the ISR.
+    """NewReplica, OnlineReplica -> OfflineReplica: it leaves the ISR, and is stopped then: no leader waits for it any more.
 
     Whoever tells the brokers of the partitions whose ISR does not change by himself, says so."""
     leaving = by_partition(_legal(term, replicas, ReplicaStatus.OFFLINE))
 
     async def take_offline(partitions: Sequence[TopicPartition]) -> None:
         group = {partition: leaving[partition] for partition in partitions}
+        await _leave_isr(term, group, tells_unchanged=tells_unchanged)
         for partition, brokers in group.items():
             for broker in brokers & term.state.live_or_shutting_down:
                 term.batch.stop_replica(partition, broker, delete=False)
-        await _leave_isr(term, group, tells_unchanged=tells_unchanged)
         replicas = [PartitionReplica(partition, broker) for partition, brokers in group.items() for broker in brokers]
         _mark(term, replicas, ReplicaStatus.OFFLINE)
 
