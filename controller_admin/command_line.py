@@ -15,6 +15,7 @@ main = typer.Typer(
     help="A Kafka controller outside the brokers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # square brackets in a help text are what they are
 )
 main.add_typer(controller_command.commands, name="controller")
 main.add_typer(operator_command.commands, name="operator")

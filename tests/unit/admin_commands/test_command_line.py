@@ -4,9 +4,12 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from controller_admin.command_line import main
@@ -17,6 +20,24 @@ EVERYTHING = {
     "drain": ("--bootstrap", NOBODY, "--broker-id", "1", "--deadline-seconds", "1"),
     "ready": ("--bootstrap", NOBODY, "--broker-id", "1", "--timeout-seconds", "1"),
 }
+
+
+def commands(group: Any, *path: str) -> Iterator[tuple[str, ...]]:
+    """Every command, as the words that it is called by."""
+    for name, command in group.commands.items():
+        yield (*path, name)
+        yield from commands(command, *path, name) if hasattr(command, "commands") else ()
+
+
+@pytest.mark.parametrize("command", list(commands(get_command(main))), ids=" ".join)
+def test_every_command_explains_itself_and_each_of_its_options(command: tuple[str, ...]) -> None:
+    described: Any = get_command(main)
+    for word in command:
+        described = described.commands[word]
+    result = CliRunner().invoke(main, [*command, "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.exception
+    assert described.params or hasattr(described, "commands")
+    assert all(option.opts[0] in result.output for option in described.params if not option.hidden)
 
 
 @pytest.mark.parametrize("command", EVERYTHING)
