@@ -1,8 +1,8 @@
-"""All layers of a history in one call: events and findings from lines, and what follows from the events.
+"""All layers of a history: events and findings from lines, and what follows from the events.
 
-Each is lazy: what nobody asks for is not computed. A job that asks for several should write the events, the known spans and
-the configurations first and read them again (`ingest`, `known_spans`, `config_intervals`, `derive`), since the other layers
-begin with them.
+Each is lazy: what nobody asks for is not computed. Events, known spans and configurations are to be written first and read
+again (`ingest`, `known_spans`, `config_intervals`, `derive`), since the other layers begin with them: Spark would plan all
+that they are made of anew wherever they are used.
 """
 
 from dataclasses import dataclass
@@ -37,16 +37,11 @@ class Layers:
         return found
 
 
-def build(raw: DataFrame) -> Layers:
-    """The layers of the lines (`schemas.LINES`) that sources give, of any number of clusters together.
+def ingest(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Events, each once, of the lines (`schemas.LINES`) that sources give, of any number of clusters together; and what is
+    wrong with the lines and journals that are left out.
 
     Records that come late are added to the lines, and everything is computed again: order and repetition do not matter."""
-    events, findings = ingest(raw)
-    return derive(events, findings)
-
-
-def ingest(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Events, each once, and what is wrong with the lines and journals that are left out."""
     events, unreadable = lines.read(raw)
     events, repeated = journals.once(events)
     return events, unreadable.unionByName(repeated)

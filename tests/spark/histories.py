@@ -389,7 +389,7 @@ def as_lines(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
 
 def as_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
     """The events of journals, by the production transform."""
-    return layers.build(as_lines(spark, *journals)).events
+    return layers.ingest(as_lines(spark, *journals))[0]
 
 
 def kept(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:

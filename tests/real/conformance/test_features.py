@@ -6,6 +6,7 @@ Every refusal has the same error code and Kafka's words; ours adds which brokers
 import json
 
 import pytest
+from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKeyV0
 from kio.schema.update_features.v0.request import UpdateFeaturesRequest as UpdateFeaturesRequestV0
@@ -83,6 +84,11 @@ def test_the_set_up_znode_is_the_same(cluster: ConformanceCluster) -> None:
 
 
 def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(cluster: ConformanceCluster) -> None:
+    def known_epoch(broker: int) -> int:
+        """The version of /feature that a broker has seen; -1 for none."""
+        asked = ApiVersionsRequest(client_software_name="conformance", client_software_version="1")
+        return int(cluster.ask_broker(broker, asked).finalized_features_epoch)
+
     for content in (
         {"version": 2, "status": 0, "features": {}},
         {"version": 1, "status": 1, "features": {}},
@@ -91,6 +97,10 @@ def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(
     ):
         if content is None:
             cluster.znodes.client.delete("/feature")
+            # A broker that sees only the new znode, whose version is older than what it knows, gives up.
+            cluster.wait(
+                lambda: set(map(known_epoch, cluster.kafka.brokers)) == {-1}, "the brokers know of no features"
+            )
         else:
             cluster.znodes.client.set("/feature", json.dumps(content).encode())
         cluster.begin_a_new_term()

@@ -9,6 +9,7 @@ from controller_pipeline.audit.audit import audit
 from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
 from controller_pipeline.store import Store
 from controller_pipeline.transforms import layers
+from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.histories import as_lines, history
 
 pytestmark = pytest.mark.timeout(600)
@@ -22,11 +23,10 @@ def test_nothing_is_found_in_random_histories_of_controllers_and_recorders(spark
         for seed in SEEDS
         for is_recorded in (False, True)
     ]
-    made = layers.build(as_lines(spark, *journals))
     store = Store(spark=spark, location=str(tmp_path))
-    store.write(KNOWN_SPANS, made.known_spans)
-    made.events.write.parquet(store.path(EVENTS))
+    layers.ingest(as_lines(spark, *journals))[0].write.parquet(store.path(EVENTS))
     events = store.read(EVENTS)
+    store.write(KNOWN_SPANS, known_spans(events))
     assert events.where("kind = 'leadership' AND NOT snapshot").count() > 10 * len(SEEDS)
     assert events.where("unclean").count() > 0
     proofs = spark.createDataFrame([], PROOFS.schema)
