@@ -8,8 +8,8 @@ are eventually consistent, as those of a broker are.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.request_batch import ControllerIdentity
 from controller_core.model.ids import BrokerId
 
 

@@ -16,6 +16,7 @@ import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller import collection, failover, handlers, office, topic_configs
+from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.channels import BrokerChannels
 from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
@@ -32,7 +33,7 @@ from controller_core.controller.interludes import Interludes
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import Holder, Office
 from controller_core.controller.patient_session import PatientSession
-from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
+from controller_core.controller.request_batch import RequestBatch
 from controller_core.controller.requests import Requests
 from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.standby import Standby

@@ -8,8 +8,8 @@ before the next one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
 from controller_core.controller.term import Term
 
@@ -23,7 +23,7 @@ GROUPS_TOLD_TOGETHER: Final = 8
 T = TypeVar("T")
 
 
-async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Awaitable[None]]) -> None:
+async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, None]]) -> None:
     """Does the work for all items; where there are many groups, the brokers are told of some after some.
 
     An error of one group is raised when those that had begun have ended; no further group begins then."""
@@ -42,7 +42,7 @@ async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]]
                 untold = 0
             if not running:
                 await term.pauses.serve(term)
-            running.add(asyncio.ensure_future(_done(work, items[start : start + MOST_IN_A_GROUP])))
+            running.add(asyncio.create_task(work(items[start : start + MOST_IN_A_GROUP])))
             untold += 1
         while running:
             running = await _one_of(running)
@@ -51,10 +51,6 @@ async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-
-
-async def _done(work: Callable[[Sequence[T]], Awaitable[None]], items: Sequence[T]) -> None:
-    await work(items)
 
 
 async def _one_of(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:

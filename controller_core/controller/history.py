@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.events import (
@@ -21,7 +22,6 @@ from controller_core.controller.events import (
     RequestReceived,
     SessionEnded,
 )
-from controller_core.controller.request_batch import ControllerIdentity
 from controller_core.journal.batches import (
     Alive,
     Batch,

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from controller_core.controller.broker_requests import (
-    SECURITY_PROTOCOL_IDS,
     BrokerRequests,
     ControllerIdentity,
     ForBroker,
@@ -24,8 +23,6 @@ from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.prepared_topic import NOTHING_PREPARED, Prepared
 from controller_core.model.ids import BrokerId, TopicId, TopicPartition
 from controller_core.wire.messages import ControlRequest
-
-__all__ = ["SECURITY_PROTOCOL_IDS", "ControllerIdentity", "RequestBatch", "RequestSink"]
 
 
 class RequestSink(Protocol):
@@ -51,10 +48,7 @@ class RequestBatch:
         self, topic_partition: TopicPartition, receivers: Iterable[BrokerId], *, is_new: bool = False
     ) -> None:
         """Tells the receivers of a partition's leadership and assignment, and every broker's metadata cache with them."""
-        for broker in self._state.live_or_shutting_down & set(receivers):
-            requests = self._brokers[broker].leader_and_isr
-            requests[topic_partition] = is_new or requests.get(topic_partition, False)
-        self.update_metadata((topic_partition,))
+        self.leader_and_isr_of({topic_partition: receivers}, is_new=is_new)
 
     def leader_and_isr_of(
         self, receivers: Mapping[TopicPartition, Iterable[BrokerId]], *, is_new: bool = False

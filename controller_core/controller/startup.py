@@ -35,13 +35,13 @@ async def partition_startup(term: Term, partitions: Collection[TopicPartition]) 
 
 
 def _initial_statuses(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionStatus]:
-    states, live, has_failed = term.state.states, term.state.live_or_shutting_down, bool(term.state.failed_replicas)
+    states, live, all_sound = term.state.states, term.state.live_or_shutting_down, not term.state.failed_replicas
     statuses = {}
     for partition in partitions:
         state = states.get(partition)
         if state is None:
             statuses[partition] = PartitionStatus.NEW
-        elif state.leader_and_isr.leader in live and not (has_failed and not term.state.is_leader_live(partition)):
+        elif state.leader_and_isr.leader in live and (all_sound or term.state.is_leader_live(partition)):
             statuses[partition] = PartitionStatus.ONLINE
         else:
             statuses[partition] = PartitionStatus.OFFLINE

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.channels import BrokerChannels
 from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.events import Event
 from controller_core.controller.history import History
 from controller_core.controller.prepared_topic import NOTHING_PREPARED, Prepared
-from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
+from controller_core.controller.request_batch import RequestBatch
 from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.controller.watched_reads import WatchedReads

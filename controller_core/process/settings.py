@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from controller_core.controller.request_batch import SECURITY_PROTOCOL_IDS
+from controller_core.controller.broker_requests import SECURITY_PROTOCOL_IDS
 from controller_core.model.metadata import Endpoint
 
 _LISTENER: Final = re.compile(r"(?P<listener>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]+):(?P<port>\d+)")

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller_core.controller import broker_requests
+from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.cluster_state import ClusterState, TopicDeletion
-from controller_core.controller.request_batch import ControllerIdentity, RequestBatch
+from controller_core.controller.request_batch import RequestBatch
 from controller_core.model.ids import (
     LEADER_DURING_DELETE,
     BrokerEpoch,

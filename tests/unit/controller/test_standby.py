@@ -54,6 +54,13 @@ async def served_by_two(cluster: Cluster) -> tuple[Process, Process]:
     return first, second
 
 
+async def succeed(cluster: Cluster, dying: Process, heir: Process) -> None:
+    """One controller dies, and the one that stands by takes over."""
+    await dying.kill()
+    await cluster.settle()
+    assert heir.is_active
+
+
 async def test_nothing_is_left_to_read_when_a_standby_takes_over(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,9 +68,7 @@ async def test_nothing_is_left_to_read_when_a_standby_takes_over(
     cluster.create_topic("events", [3, 4], [4, 1])
     await cluster.settle()
     reads = Reads(cluster, monkeypatch)
-    await first.kill()
-    await cluster.settle()
-    assert second.is_active
+    await succeed(cluster, first, second)
     assert reads.states == 0
     assert_sound(cluster)
 
@@ -94,9 +99,7 @@ async def test_what_brokers_are_told_was_written_before_the_standby_wins(
 async def test_what_was_prepared_for_other_brokers_is_not_told(cluster: Cluster) -> None:
     first, second = await served_by_two(cluster)
     cluster.kill_broker(2)
-    await first.kill()
-    await cluster.settle()
-    assert second.is_active
+    await succeed(cluster, first, second)
     assert_sound(cluster)
 
 
@@ -121,9 +124,7 @@ async def test_a_process_that_does_not_stand_by_hot_reads_nothing_beforehand(
     cluster.settings = replace(cluster.settings, hot_standby=False)
     first, second = await served_by_two(cluster)
     reads = Reads(cluster, monkeypatch)
-    await first.kill()
-    await cluster.settle()
-    assert second.is_active
+    await succeed(cluster, first, second)
     assert reads.states == 2
     assert_sound(cluster)
 
@@ -139,9 +140,7 @@ async def test_a_standby_that_lost_its_connection_reads_everything_again(
     cluster.zk.reconnect(second.session)
     await cluster.settle()
     reads = Reads(cluster, monkeypatch)
-    await first.kill()
-    await cluster.settle()
-    assert second.is_active
+    await succeed(cluster, first, second)
     assert reads.states == 0
     assert_sound(cluster)
 
@@ -154,9 +153,7 @@ async def test_who_resigned_stands_by_hot_again(cluster: Cluster, monkeypatch: p
     await cluster.alter_isr(ORDERS, (1, 2))
     await cluster.settle()
     reads = Reads(cluster, monkeypatch)
-    await second.kill()
-    await cluster.settle()
-    assert first.is_active
+    await succeed(cluster, second, first)
     assert reads.states == 0
     assert_sound(cluster)
 
@@ -181,9 +178,7 @@ async def test_unreadable_znodes_are_left_to_whoever_takes_over(cluster: Cluster
     cluster.put(paths.topic(TopicName("broken")), b"no json")
     cluster.put(paths.partition_state(tp("orders", 1)), b"no json")
     await cluster.settle()
-    await first.kill()
-    await cluster.settle()
-    assert second.is_active
+    await succeed(cluster, first, second)
     assert tp("orders", 1) not in second.term.state.states
     assert second.term.state.states[ORDERS] == cluster.state(ORDERS)
 
