@@ -98,7 +98,10 @@ class PartitionEntries:
         return {
             name: ready
             for name, ready in prepared.items()
-            if name not in state.deletions and name in state.topics and ready.is_of(state.states, live)
+            if name not in state.deletions
+            and (topic := state.topics.get(name)) is not None
+            and (topic.topic_id, topic.partitions) == (ready.content.topic_id, ready.content.partitions)
+            and ready.is_of(state.states, live)
         }
 
     def _starts_of(self, topic: TopicName, partitions: Sequence[TopicPartition]) -> list[bytes]:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from controller_core.controller import broker_requests
 from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.cluster_state import ClusterState, TopicDeletion
+from controller_core.controller.partition_entries import PartitionEntries, prepared_topic
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.model.ids import (
     LEADER_DURING_DELETE,
@@ -36,6 +37,7 @@ from controller_core.model.metadata import (
     LeaderRecoveryState,
     PartitionState,
     ReplicaAssignment,
+    TopicAssignment,
 )
 from controller_core.wire.encoding import encode_control_request
 from controller_core.wire.frames import encode_request
@@ -239,6 +241,22 @@ def state_of(*names: TopicName, partition_epoch: int = 0) -> ClusterState:
             partition_epoch=PartitionEpoch(partition_epoch),
         )
     return state
+
+
+@pytest.mark.parametrize("is_repaired", [False, True])
+def test_what_was_prepared_of_an_assignment_is_not_told_of_another(is_repaired: bool) -> None:
+    state = state_of(TOPICS[0])
+    (partition,) = state.all_partitions()
+    content = TopicAssignment(
+        topic_id=state.topics[TOPICS[0]].topic_id, partitions=dict(state.topics[TOPICS[0]].partitions)
+    )
+    prepared = prepared_topic(TOPICS[0], content, state.states, frozenset(state.brokers))
+    assert prepared is not None
+    replicas = tuple(BROKERS[: 2 if is_repaired else 3])
+    state.set_assignment(partition, ReplicaAssignment(replicas=replicas))
+    (told,) = PartitionEntries(state, {}, {TOPICS[0]: prepared}).update_metadata([partition])
+    assert (told is prepared.metadata) is not is_repaired
+    assert told == next(PartitionEntries(state, {}).update_metadata([partition]))
 
 
 def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
