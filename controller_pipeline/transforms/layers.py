@@ -13,8 +13,6 @@ from pyspark.sql import functions as f
 from controller_pipeline.schemas import FINDINGS, Table
 from controller_pipeline.transforms import journals, lines
 from controller_pipeline.transforms.broker_intervals import broker_intervals
-from controller_pipeline.transforms.config_intervals import config_intervals
-from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 from controller_pipeline.transforms.proofs import proofs
 from controller_pipeline.transforms.unknown_topics import unknown_topics
@@ -47,14 +45,10 @@ def ingest(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
     return events, unreadable.unionByName(repeated)
 
 
-def derive(
-    events: DataFrame, findings: DataFrame, spans: DataFrame | None = None, configs: DataFrame | None = None
-) -> Layers:
+def derive(events: DataFrame, findings: DataFrame, spans: DataFrame, configs: DataFrame) -> Layers:
     """What follows from events that are there once each; `findings` of theirs are added to those from before.
 
-    `spans` and `configs`: their known spans and the intervals of their configurations, where they were written before."""
-    spans = known_spans(events) if spans is None else spans
-    configs = config_intervals(events, spans) if configs is None else configs
+    `spans` and `configs`: their known spans and the intervals of their configurations, as they were written before."""
     found = findings.unionByName(journals.numbers(events)).unionByName(unknown_topics(events, spans))
     return Layers(
         events=events,

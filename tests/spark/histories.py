@@ -50,9 +50,10 @@ from controller_core.model.metadata import (
     PartitionState,
     ReplicaAssignment,
 )
-from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, LINES, Table
+from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, LINES, Table
 from controller_pipeline.store import Store
 from controller_pipeline.transforms import layers
+from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
@@ -393,21 +394,20 @@ def as_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
 
 
 def kept(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:
-    """The layers of lines, written step by step as a job does, by a session that compiles nothing for so few rows."""
-    quick = spark.newSession()
-    quick.conf.set("spark.sql.codegen.wholeStage", "false")
-    quick.conf.set("spark.sql.adaptive.enabled", "false")
-    store = Store(spark=quick, location=str(folder))
+    """The layers of lines, written step by step as a job does."""
+    store = Store(spark=spark, location=str(folder))
     lines.write.parquet(str(folder / "lines"))
-    events, left_out = layers.ingest(quick.read.schema(LINES).parquet(str(folder / "lines")))
+    events, left_out = layers.ingest(spark.read.schema(LINES).parquet(str(folder / "lines")))
     events.write.parquet(store.path(EVENTS))
     left_out.write.parquet(str(folder / "left_out"))
     events = rows(store, EVENTS)
     known_spans(events).write.parquet(store.path(KNOWN_SPANS))
-    left_out = quick.read.schema(FINDINGS.schema).parquet(str(folder / "left_out"))
-    derived = layers.derive(events, left_out, rows(store, KNOWN_SPANS))
+    left_out = spark.read.schema(FINDINGS.schema).parquet(str(folder / "left_out"))
+    spans = rows(store, KNOWN_SPANS)
+    config_intervals(events, spans).write.parquet(store.path(CONFIG_INTERVALS))
+    derived = layers.derive(events, left_out, spans, rows(store, CONFIG_INTERVALS))
     for table in LAYERS:
-        if table not in (EVENTS, KNOWN_SPANS):
+        if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS):
             derived.of(table).write.parquet(store.path(table))
     return store
 

@@ -72,7 +72,7 @@ def events() -> DataFrame:
 @dp.materialized_view
 def findings() -> DataFrame:
     found = _table("unreadable").unionByName(_table("repeated"))
-    return layers.derive(_table("events"), found, _table("known_spans")).findings
+    return layers.derive(_table("events"), found, _table("known_spans"), _table("config_intervals")).findings
 
 
 @dp.materialized_view

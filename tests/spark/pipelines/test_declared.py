@@ -17,6 +17,7 @@ from controller_pipeline import schemas
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms import layers
+from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.histories import history
 
@@ -67,7 +68,8 @@ def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSess
 
     events, findings = layers.ingest(journal_files.lines(spark, [str(project / "journals")]))
     events = events.localCheckpoint()
-    built = layers.derive(events, findings, known_spans(events).localCheckpoint())
+    spans = known_spans(events).localCheckpoint()
+    built = layers.derive(events, findings, spans, config_intervals(events, spans).localCheckpoint())
     for table in COMPARED:
         assertDataFrameEqual(kept(table), built.of(table))
     answers = answer_all({table: kept(table) for table in (schemas.EVENTS, schemas.KNOWN_SPANS, *COMPARED)})
