@@ -71,7 +71,7 @@ def _updates(request: UpdateFeaturesRequest) -> dict[str, FeatureUpdate]:
 
 
 def _unreadable() -> str:
-    return f"The finalized features cannot be read, so none can be changed: {features.REPAIR}."
+    return f"The finalized features are missing or cannot be read, so none can be changed: {features.REPAIR}."
 
 
 def _response(

@@ -69,7 +69,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     """Reads everything, and watches it from here on.
 
     Returns the running partitions whose assignment was repaired, and what was prepared to be told to the brokers."""
-    await features.load(term)
+    await features.set_up(term)
     await _remove_isr_notifications(term)
     await log_dirs.remove_notifications(term)
     await config_changes.watch_configs(term)

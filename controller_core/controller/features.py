@@ -1,7 +1,9 @@
 """The finalized features of the cluster, as `/feature` says them (KIP-584): set up by a new controller, then watched.
 
 A znode that cannot be understood is left as it is, because whatever wrote it may mean something by it: the cluster is
-served without features then, no level can be changed, and every look at the znode says in the log what to do.
+served without features then, no level can be changed, and every look at the znode says in the log what to do. So it is
+with one that is deleted: the versions of a new znode begin again at 0, and a broker that sees a lower version than it
+knows, because it never saw that there was no znode, ends itself. Only the next controller makes one, as with Kafka.
 """
 
 from collections.abc import Mapping
@@ -24,14 +26,14 @@ from controller_core.zk.session import (
     SetData,
     TransactionFailed,
     WriteOp,
-    ZkNode,
     ZkVersion,
 )
 
 log = structlog.get_logger()
 
 REPAIR: Final = (
-    f"repair the data of {paths.FEATURE}, or delete the znode: then the controller makes a new one without features"
+    f"repair the data of {paths.FEATURE}, or delete the znode and restart the controller: "
+    "a new controller makes one without features"
 )
 
 
@@ -39,26 +41,39 @@ class FeaturesNotWrittenError(Exception):
     """ZooKeeper refused a write of `/feature`, which is as it was before. Retriable where somebody else wrote it."""
 
 
+async def set_up(term: Term) -> None:
+    """Makes `/feature` where it is absent, and loads it."""
+    if await term.watched.node(paths.FEATURE, FeaturesChanged()) is None:
+        refused = await _attempt(term, Create(path=paths.FEATURE, data=codecs.encode_features(FeatureZnode())))
+        if not isinstance(refused, NodeExists | None):
+            log.error("cannot set up finalized features", error=str(refused))
+    await load(term)
+
+
 async def load(term: Term) -> None:
-    """Reads `/feature`, watched, and sets it up where it is absent, disabled or of an old version."""
+    """Reads `/feature`, watched, and rewrites it where it is disabled or of an old version."""
     while True:
         node = await term.watched.node(paths.FEATURE, FeaturesChanged())
+        if node is None:
+            term.state.finalized_features = None
+            log.error("no finalized features: no feature can be changed", path=paths.FEATURE, to_do=REPAIR)
+            return
         try:
-            found = codecs.decode_features(node.data) if node else None
+            found = codecs.decode_features(node.data)
         except MalformedZnode as error:
             term.state.finalized_features = None
             log.error("unreadable finalized features: no feature can be changed", error=str(error), to_do=REPAIR)
             return
-        wanted = FeatureZnode(features=found.features if found and found.is_enabled else {})
-        if node is not None and found == wanted:
+        wanted = FeatureZnode(features=found.features if found.is_enabled else {})
+        if found == wanted:
             term.state.finalized_features = FinalizedFeatures(features=found.features, epoch=node.version)
             return
-        if found and found.features and not found.is_enabled:
+        if found.features and not found.is_enabled:
             log.warning("features of a disabled znode are dropped", path=paths.FEATURE, features=dict(found.features))
-        refused = await _write(term, node, wanted)
-        if not isinstance(refused, BadVersion | NodeExists | NoNode | None):
+        refused = await _write_at(term, node.version, wanted)
+        if not isinstance(refused, BadVersion | NoNode | None):
             term.state.finalized_features = None
-            log.error("cannot set up finalized features: no feature can be changed", error=str(refused))
+            log.error("cannot rewrite finalized features: no feature can be changed", error=str(refused))
             return
 
 
@@ -82,12 +97,6 @@ async def finalize(term: Term, validated: FinalizedFeatures, features: Mapping[s
         raise FeaturesNotWrittenError(str(refused)) from refused
     term.state.finalized_features = FinalizedFeatures(features=dict(features), epoch=validated.epoch + 1)
     log.info("features finalized", before=dict(validated.features), **_shown(term.state.finalized_features))
-
-
-async def _write(term: Term, node: ZkNode | None, znode: FeatureZnode) -> TransactionFailed | AccessRefused | None:
-    if node is not None:
-        return await _write_at(term, node.version, znode)
-    return await _attempt(term, Create(path=paths.FEATURE, data=codecs.encode_features(znode)))
 
 
 async def _write_at(term: Term, version: ZkVersion, znode: FeatureZnode) -> TransactionFailed | AccessRefused | None:

@@ -97,7 +97,7 @@ def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(
     ):
         if content is None:
             cluster.znodes.client.delete("/feature")
-            # A broker that sees only the new znode, whose version is older than what it knows, gives up.
+            # A broker that sees only the next znode, whose version is older than what it knows, ends itself.
             cluster.wait(
                 lambda: set(map(known_epoch, cluster.kafka.brokers)) == {-1}, "the brokers know of no features"
             )

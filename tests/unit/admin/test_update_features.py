@@ -103,12 +103,12 @@ class TestFailover:
         assert cluster.data(paths.FEATURE) == b'{"version":2,"status":1,"features":{"f":{"max_version_level":3}}}'
         assert known(cluster) == ({"f": 3}, 1)
 
-    async def test_a_lost_answer_to_the_first_write_sets_them_up_once(self, cluster: Cluster) -> None:
+    async def test_a_lost_answer_to_a_rewrite_sets_them_up_once(self, cluster: Cluster) -> None:
         process = await cluster.serve()
-        cluster.write(Delete(path=paths.FEATURE))
+        cluster.put(paths.FEATURE, b'{"version":2,"status":0,"features":{}}')
         cluster.zk.lose_next_response(process.session)
         await cluster.settle()
-        assert known(cluster) == finalized(cluster) == ({}, 0)
+        assert known(cluster) == finalized(cluster) == ({}, 2)
 
 
 UNREADABLE = (
@@ -147,6 +147,29 @@ class TestUnreadableZnode:
         await cluster.settle()
         assert errors(await cluster.request(upgrade(f=2))) == {"f": ErrorCode.none}
         assert finalized(cluster) == ({"f": 2}, 2)
+
+
+class TestDeletedZnode:
+    """The versions of a new znode begin at 0: a broker that saw a higher one and not its deletion would end itself."""
+
+    async def test_only_the_next_controller_makes_one(self, served: Cluster) -> None:
+        await served.request(upgrade(f=4))
+        served.write(Delete(path=paths.FEATURE))
+        await served.settle()
+        response = await served.request(upgrade(f=2))
+        assert errors(response) == {"f": ErrorCode.feature_update_failed}
+        assert "restart the controller" in message(response, "f")
+        assert served.zk.tree.read(paths.FEATURE) is None
+        await served.active.kill()
+        await served.serve(1001)
+        assert known(served) == finalized(served) == ({}, 0)
+
+    async def test_one_that_somebody_makes_anew_is_taken_over(self, served: Cluster) -> None:
+        served.write(Delete(path=paths.FEATURE))
+        await served.settle()
+        served.put(paths.FEATURE, b'{"version":2,"status":1,"features":{"f":{"max_version_level":2}}}')
+        await served.settle()
+        assert known(served) == ({"f": 2}, 0)
 
 
 class TestUpdates:
