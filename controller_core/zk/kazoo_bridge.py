@@ -4,15 +4,16 @@ kazoo runs one thread for the connection, and by default two more for callbacks,
 response is lost. Here there is one `Mailbox`: whatever the connection thread has to tell goes into it in its order, and
 one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
 
-`BridgedClient` also closes two gaps in kazoo: a request made while there is no connection is refused instead of queued,
-and no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
-disconnected.
+`BridgedClient` also closes three gaps in kazoo: a request made while there is no connection is refused instead of queued,
+no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
+disconnected, and one unanswered handshake does not take as long as a session lives.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import ceil
 from threading import RLock
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
+_HANDSHAKES_PER_SESSION = 3
 _RECONNECT_DELAY_S = 0.1
 _RECONNECT_MAX_DELAY_S = 1.0
 
@@ -118,6 +120,9 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
                 max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_RECONNECT_MAX_DELAY_S, max_jitter=0.4
             ),
         )
+        # kazoo waits for the answer to a handshake as long as the session may be silent, divided by the number of
+        # addresses: a server that accepts one before it is up, and never answers, would cost the session.
+        self.hosts = self.hosts * ceil(_HANDSHAKES_PER_SESSION / len(self.hosts))
         self._tell_one_shot_watches = self._connection._read_watch_event
         self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
 

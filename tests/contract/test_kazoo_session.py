@@ -66,6 +66,55 @@ async def test_a_session_without_a_chroot_sees_the_root(zookeeper: ZooKeeper) ->
     await session.close()
 
 
+class Gateway:
+    """Between a session and its server: connections can be cut, and handshakes be left without an answer."""
+
+    def __init__(self, server: ZooKeeper) -> None:
+        self._host, port = server.connect.split(":")
+        self._port = int(port)
+        self._open: list[asyncio.StreamWriter] = []
+        self.is_silent = False
+        self.unanswered = 0
+
+    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.append(writer)
+        if self.is_silent:
+            self.unanswered += bool(await reader.read(1))
+            return
+        from_server, to_server = await asyncio.open_connection(self._host, self._port)
+        self._open.append(to_server)
+        await asyncio.gather(self._copy(reader, to_server), self._copy(from_server, writer))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+        except ConnectionError:
+            pass  # it was cut
+        finally:
+            writer.close()
+
+    def cut(self) -> None:
+        for writer in self._open:
+            writer.close()
+        self._open.clear()
+
+
+async def test_a_handshake_that_is_never_answered_does_not_cost_the_session(zookeeper: ZooKeeper) -> None:
+    gateway = Gateway(zookeeper)
+    async with await asyncio.start_server(gateway.relay, "127.0.0.1", 0) as listening:
+        session = await connect(f"127.0.0.1:{listening.sockets[0].getsockname()[1]}")
+        session_id = session.session_id
+        gateway.is_silent = True
+        gateway.cut()
+        await until(lambda: gateway.unanswered > 0)
+        gateway.is_silent = False
+        assert await session.wait_connected(20_000)
+        assert session.session_id == session_id
+        await session.close()
+        gateway.cut()
+
+
 class ReadsJustBeforeAWrite(KazooSession):
     """Another session writes when this one has read and not yet armed its watches."""
 
