@@ -122,7 +122,8 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         )
         # kazoo waits for the answer to a handshake as long as the session may be silent, divided by the number of
         # addresses: a server that accepts one before it is up, and never answers, would cost the session.
-        self.hosts = self.hosts * ceil(_HANDSHAKES_PER_SESSION / len(self.hosts))
+        hosts: list[tuple[str, int]] = self.hosts  # type: ignore[has-type]  # kazoo is not typed
+        self.hosts = hosts * ceil(_HANDSHAKES_PER_SESSION / len(hosts))
         self._tell_one_shot_watches = self._connection._read_watch_event
         self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
 

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionDropped
 
 from controller_core.zk.kazoo_session import KazooSession
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
@@ -75,16 +76,22 @@ class RealEnsemble:
         return session
 
     async def expire(self, session: ZkSession) -> None:
-        """A second client takes the session over with its password, and closes it."""
+        """A second client takes the session over with its password, and closes it; the first cannot take it back."""
         assert isinstance(session, KazooSession)
-        client_id = session._client.client_id  # only a test may hold a session's password
-        await asyncio.to_thread(_close_from_elsewhere, self._server.connect, client_id)
+        client = session._client  # only a test may hold a session's password
+        connect, client._connection._connect = client._connection._connect, _held_back
+        await asyncio.to_thread(_close_from_elsewhere, self._server.connect, client.client_id)
+        client._connection._connect = connect
 
     async def take_away(self) -> None:
         await asyncio.to_thread(self._server.kill)
 
     async def give_back(self) -> None:
         await asyncio.to_thread(self._server.start)
+
+
+def _held_back(host: str, ip: str, port: int) -> NoReturn:
+    raise ConnectionDropped("held back until the session is closed")
 
 
 def _close_from_elsewhere(connect: str, client_id: tuple[int, bytes]) -> None:
