@@ -4,7 +4,6 @@ A full request has an entry for every partition of a cluster. So this is an iter
 milliseconds while a large one is made, it says so, and whoever iterates may let others have their turn.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,15 +11,12 @@ from typing import Final
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.partition_entries import PartitionEntries
 from controller_core.controller.prepared_topic import Prepared
+from controller_core.controller.stop_entries import stop_entries
 from controller_core.model.ids import (
-    EPOCH_DURING_DELETE,
-    NO_EPOCH,
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
-    LeaderEpoch,
     TopicId,
-    TopicName,
     TopicPartition,
 )
 from controller_core.model.metadata import Endpoint
@@ -30,7 +26,6 @@ from controller_core.wire.messages import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
-    StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaTopicState,
     UpdateMetadataBroker,
@@ -100,8 +95,7 @@ class BrokerRequests:
         yield from self._leader_and_isr(broker, epoch, what.leader_and_isr)
         if what.metadata is not None:
             yield from self._update_metadata(epoch, what.metadata)
-        if what.stop:
-            yield self._stop_replica(epoch, what)
+        yield from self._stop_replica(epoch, what)
 
     # LeaderAndIsr
 
@@ -161,35 +155,20 @@ class BrokerRequests:
             rack=self._state.rack_of_controller(),
         )
 
-    def _stop_replica(self, epoch: BrokerEpoch, requests: ForBroker) -> StopReplicaRequest:
-        return StopReplicaRequest(
-            controller_id=self._identity.id,
-            controller_epoch=self._identity.epoch,
-            broker_epoch=epoch,
-            topic_states=self._stop_topics(requests),
-        )
+    # StopReplica
 
-    def _stop_topics(self, requests: ForBroker) -> tuple[StopReplicaTopicState, ...]:
-        by_topic: defaultdict[TopicName, list[StopReplicaPartitionState]] = defaultdict(list)
-        for partition, delete in requests.stop.items():
-            by_topic[partition.topic].append(
-                StopReplicaPartitionState(
-                    partition_index=partition.partition,
-                    leader_epoch=NO_EPOCH if partition in requests.strays else self._stop_epoch(partition),
-                    delete_partition=delete,
+    def _stop_replica(self, epoch: BrokerEpoch, what: ForBroker) -> Iterator[StopReplicaRequest | None]:
+        for topics in _request_sized(stop_entries(self._state, what.stop, what.strays)):
+            yield (
+                None
+                if topics is None
+                else StopReplicaRequest(
+                    controller_id=self._identity.id,
+                    controller_epoch=self._identity.epoch,
+                    broker_epoch=epoch,
+                    topic_states=entries.encoded_topics(StopReplicaTopicState, topics),
                 )
             )
-        return tuple(
-            StopReplicaTopicState(topic_name=topic, partition_states=tuple(entries))
-            for topic, entries in by_topic.items()
-        )
-
-    def _stop_epoch(self, partition: TopicPartition) -> LeaderEpoch:
-        """The fence of KIP-570: a delayed StopReplica must not stop a replica that was added again since."""
-        if partition.topic in self._state.deletions:
-            return EPOCH_DURING_DELETE
-        state = self._state.states.get(partition)
-        return state.leader_and_isr.leader_epoch if state else NO_EPOCH
 
 
 def _request_sized(topics: Iterable[bytes]) -> Iterator[list[bytes] | None]:

@@ -47,6 +47,7 @@ from controller_core.controller.events import (
 from controller_core.controller.term import Term
 from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.wire.answers import is_all_well
+from controller_core.wire.entries import deleted_by
 from controller_core.wire.messages import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
@@ -122,7 +123,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
             await log_dirs.on_leader_and_isr_answered(term, answered, applied)
             await _on_replicas_told(term, answered, applied.topics)
         case StopReplicaResponse() as stopped:
-            for failure in stopped.partition_errors:
+            for failure in () if is_all_well(stopped) else stopped.partition_errors:
                 _report(answered, failure.topic_name, failure.partition_index, failure.error_code)
             await _on_replicas_deleted(term, answered, stopped)
 
@@ -155,15 +156,12 @@ def _is_of_present_life(term: Term, answered: BrokerAnswered) -> bool:
 async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
     if not isinstance(answered.request, StopReplicaRequest) or not _is_of_present_life(term, answered):
         return
-    asked = {
-        TopicPartition(topic.topic_name, partition.partition_index): partition.leader_epoch
-        for topic in answered.request.topic_states
-        for partition in topic.partition_states
-        if partition.delete_partition
-    }
+    asked = deleted_by(answered.request)
+    if not asked:
+        return
     failed = {
         partition
-        for failure in response.partition_errors
+        for failure in (() if is_all_well(response) else response.partition_errors)
         if failure.error_code is not ErrorCode.none
         and (partition := TopicPartition(failure.topic_name, failure.partition_index)) in asked
     }

@@ -53,14 +53,14 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
 
     async def hand_over(partitions: Sequence[TopicPartition]) -> None:
         # 1. each partition whose leader is on shutdown broker -> OnlinePartition
-        leading = term.state.led_by(partitions, {broker})
-        not_elected = await partition_machine.to_online(term, leading, Election.CONTROLLED_SHUTDOWN)
-        elected = set(leading).difference(not_elected)
-        # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica
-        led = set(term.state.led_by(partitions, {broker}))
-        followers = [PartitionReplica(partition, broker) for partition in partitions if partition not in led]
-        await replica_machine.to_offline(term, replica_machine.not_offline(term, followers), tells_unchanged=False)
-        term.batch.update_metadata([p for p in partitions if p not in elected and p not in led])
+        led = dict.fromkeys(term.state.led_by(partitions, {broker}))
+        await partition_machine.to_online(term, led, Election.CONTROLLED_SHUTDOWN)
+        # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica.
+        # One that led until now is a follower only when its broker was told so, and has left the ISR with step 1.
+        followed = [partition for partition in partitions if partition not in led]
+        followers = replica_machine.not_offline(term, (PartitionReplica(p, broker) for p in followed))
+        await replica_machine.to_offline(term, followers, tells_unchanged=False)
+        term.batch.update_metadata(followed)
 
     await in_groups(term, replicated, hand_over)
     return sorted(term.state.led_by(replicated, {broker}))

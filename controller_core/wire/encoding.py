@@ -1,6 +1,6 @@
 """Writes control requests as frames, in pieces: what is the same for all brokers is not copied for each of them.
 
-A full LeaderAndIsr or UpdateMetadata has tens of megabytes, and nearly all of it is its topics, which are bytes already
+A full request has tens of megabytes, and nearly all of it is its topics, which are bytes already
 (`controller_core.wire.entries`). Only what stands before and behind them is written for each broker.
 
 The bytes are those of kio's writer; a test holds the two together.
@@ -15,11 +15,11 @@ from kio.serial.errors import SerialError
 
 from controller_core.wire.entries import EncodedTopics, unsigned_varint
 from controller_core.wire.frames import Unencodable, encode_request, encode_request_header
-from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, UpdateMetadataRequest
+from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 
 _LENGTH: Final = struct.Struct(">i")
 _LEADER_AND_ISR_START: Final = struct.Struct(">i?iqb")
-_UPDATE_METADATA_START: Final = struct.Struct(">i?iq")
+_START: Final = struct.Struct(">i?iq")
 _TYPE_TAG: Final = struct.Struct(">BBBb")
 _NO_TAGGED_FIELDS: Final = b"\0"
 
@@ -31,9 +31,7 @@ def encode_control_request(request: ControlRequest, correlation_id: int, client_
 
 def control_request_pieces(request: ControlRequest, correlation_id: int, client_id: str) -> list[bytes]:
     """A request as a whole frame, in the pieces that it is made of. Raises `Unencodable`."""
-    if isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest) and isinstance(
-        request.topic_states, EncodedTopics
-    ):
+    if isinstance(request.topic_states, EncodedTopics):
         try:
             pieces = [encode_request_header(request, correlation_id, client_id), *_pieces(request)]
         except (SerialError, struct.error, TypeError, AttributeError, ValueError) as error:
@@ -42,15 +40,17 @@ def control_request_pieces(request: ControlRequest, correlation_id: int, client_
     return [encode_request(request, correlation_id, client_id)]
 
 
-def _pieces(request: LeaderAndIsrRequest | UpdateMetadataRequest) -> tuple[bytes, bytes, bytes]:
+def _pieces(request: ControlRequest) -> tuple[bytes, bytes, bytes]:
     """What stands before the topics, the topics, and what stands behind them."""
     topics: Any = request.topic_states
     who = request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch
     if isinstance(request, LeaderAndIsrRequest):
         start = _LEADER_AND_ISR_START.pack(*who, request.type_)
         return start, topics.content, _array(request.live_leaders) + _NO_TAGGED_FIELDS
+    if isinstance(request, StopReplicaRequest):
+        return _START.pack(*who), topics.content, _NO_TAGGED_FIELDS
     tagged = _TYPE_TAG.pack(1, 0, 1, request.type_) if request.type_ else _NO_TAGGED_FIELDS
-    return _UPDATE_METADATA_START.pack(*who), topics.content, _array(request.live_brokers) + tagged
+    return _START.pack(*who), topics.content, _array(request.live_brokers) + tagged
 
 
 def _array(items: tuple[Any, ...]) -> bytes:

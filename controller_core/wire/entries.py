@@ -1,28 +1,31 @@
-"""The partitions of LeaderAndIsr and UpdateMetadata as bytes from the start: full requests have one for each of a cluster.
+"""The partitions of control requests as bytes from the start: full requests have one for each of a cluster.
 
 A partition's entry says the same to every broker. So entries are written once, straight from the partition's state and
 assignment, and a request carries its topics as they lie on the wire (`EncodedTopics`): no object for each partition, and
-one copy for all brokers. Whoever wants to look into such a request (simulated brokers do, tests, an answer to a
-StopReplica never) reads it as the tuple of topics that it stands for, which is decoded on demand.
+one copy for all brokers. Whoever wants to look into such a request (simulated brokers do, and tests) reads it as the tuple
+of topics that it stands for, which is decoded on demand; what a StopReplica deletes is found without that.
 
 The bytes are those of kio's writer; a property test holds the two together.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar, cast
 
 from controller_core.model.ids import (
     LEADER_DURING_DELETE,
     BrokerId,
+    LeaderEpoch,
     PartitionId,
     TopicId,
     TopicName,
+    TopicPartition,
 )
 from controller_core.model.metadata import PartitionState
-from controller_core.wire.decoding import decode_array
+from controller_core.wire.decoding import Cursor, decode_array
 from controller_core.wire.messages.leader_and_isr import LeaderAndIsrTopicState
+from controller_core.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicState
 from controller_core.wire.messages.update_metadata import UpdateMetadataTopicState
 from controller_core.wire.undecoded import Undecoded
 
@@ -30,8 +33,9 @@ NO_TAGGED_FIELDS: Final = b"\0"
 _START: Final = struct.Struct(">4i")
 _NUMBER: Final = struct.Struct(">i")
 _END_OF_LEADER_AND_ISR: Final = struct.Struct(">?bB")
+_STOP: Final = struct.Struct(">ii?B")
 
-T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState)
+T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTopicState)
 
 
 class EncodedTopics(Undecoded[T]):
@@ -57,22 +61,54 @@ def encoded_topics(kind: type[T], topics: Sequence[bytes]) -> tuple[T, ...]:
 
 
 def topic(name: TopicName, topic_id: TopicId | None, entries: Sequence[bytes]) -> bytes:
-    """A topic with the entries of its partitions, in either request. Raises `UnicodeEncodeError`."""
+    """A topic of LeaderAndIsr or UpdateMetadata, with the entries of its partitions. Raises `UnicodeEncodeError`."""
+    return _topic(name, bytes(16) if topic_id is None else topic_id.bytes, entries)
+
+
+def stopped_topic(name: TopicName, stops: Sequence[bytes]) -> bytes:
+    """A topic of StopReplica, with its entries that `stop` made. Raises `UnicodeEncodeError`."""
+    return _topic(name, b"", stops)
+
+
+def _topic(name: TopicName, topic_id: bytes, entries: Sequence[bytes]) -> bytes:
     encoded = name.encode()
-    return b"".join(
-        (
-            unsigned_varint(len(encoded) + 1),
-            encoded,
-            bytes(16) if topic_id is None else topic_id.bytes,
-            unsigned_varint(len(entries) + 1),
-            *entries,
-            NO_TAGGED_FIELDS,
+    start = unsigned_varint(len(encoded) + 1), encoded, topic_id, unsigned_varint(len(entries) + 1)
+    return b"".join((*start, *entries, NO_TAGGED_FIELDS))
+
+
+def stop(partition: PartitionId, leader_epoch: LeaderEpoch, *, delete: bool) -> bytes:
+    """The entry in StopReplica that makes a broker stop a replica. Raises `struct.error`."""
+    return _STOP.pack(partition, leader_epoch, delete, 0)
+
+
+def deleted_by(request: StopReplicaRequest) -> dict[TopicPartition, LeaderEpoch]:
+    """The replicas that a request has deleted, by the leader epochs that it gives."""
+    topics = request.topic_states
+    found = (
+        _stops_in(topics.content)
+        if isinstance(topics, EncodedTopics)
+        else (
+            (topic.topic_name, (state.partition_index, state.leader_epoch, state.delete_partition))
+            for topic in topics
+            for state in topic.partition_states
         )
     )
+    return {TopicPartition(name, number): epoch for name, (number, epoch, delete) in found if delete}
+
+
+def _stops_in(topics: bytes) -> Iterator[tuple[TopicName, tuple[PartitionId, LeaderEpoch, bool]]]:
+    """The entries of topics that `stopped_topic` wrote."""
+    cursor = Cursor(topics, 0)
+    for _ in range(cursor.unsigned_varint() - 1):
+        name = TopicName(cursor.take(cursor.unsigned_varint() - 1).decode())
+        stops = cursor.take((cursor.unsigned_varint() - 1) * _STOP.size)
+        for number, leader_epoch, delete, _ in _STOP.iter_unpack(stops):
+            yield name, (number, leader_epoch, delete)
+        cursor.take(len(NO_TAGGED_FIELDS))
 
 
 def partition_start(partition: PartitionId, state: PartitionState, replicas: tuple[BrokerId, ...]) -> bytes:
-    """What an entry of either request starts with: index, epochs, leader, ISR and replicas. Raises `struct.error`."""
+    """What an entry in LeaderAndIsr and in UpdateMetadata starts with. Raises `struct.error`."""
     leadership = state.leader_and_isr
     return b"".join(
         (

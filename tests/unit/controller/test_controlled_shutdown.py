@@ -3,7 +3,12 @@
 import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, ErrorCode
+from controller_core.wire.messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ErrorCode,
+    StopReplicaRequest,
+)
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, tp
 
@@ -34,6 +39,19 @@ async def test_leaderships_move_followers_stop_and_a_lonely_replica_is_left_alon
     assert served.broker(1).replicas[tp("followed")].is_stopped
     assert served.broker(1).leads(tp("alone"))
     assert_sound(served)
+
+
+async def test_a_replica_that_led_until_now_is_not_stopped_and_one_that_followed_is_stopped_once(
+    served: Cluster,
+) -> None:
+    """As by Kafka's controller: the first one knows from LeaderAndIsr that it leads no more."""
+    await served.shut_down(1)
+    told = served.broker(1).requests_of(StopReplicaRequest)
+    assert [topic.topic_name for request in told for topic in request.topic_states] == ["followed"]
+    assert not any(state.delete_partition for request in told for state in request.topic_states[0].partition_states)
+    await served.shut_down(1)
+    told = served.broker(1).requests_of(StopReplicaRequest)
+    assert [topic.topic_name for request in told for topic in request.topic_states] == ["followed", "led"]
 
 
 async def test_asking_again_changes_nothing(served: Cluster) -> None:

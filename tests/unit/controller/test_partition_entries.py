@@ -4,8 +4,8 @@ The reference is the plain way: an object for each entry, made from the state, a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,9 @@ from controller_core.controller.cluster_state import ClusterState, TopicDeletion
 from controller_core.controller.partition_entries import PartitionEntries, prepared_topic
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.model.ids import (
+    EPOCH_DURING_DELETE,
     LEADER_DURING_DELETE,
+    NO_EPOCH,
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
@@ -40,12 +42,16 @@ from controller_core.model.metadata import (
     TopicAssignment,
 )
 from controller_core.wire.encoding import encode_control_request
+from controller_core.wire.entries import deleted_by
 from controller_core.wire.frames import encode_request
 from controller_core.wire.messages import (
     ControlRequest,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
@@ -140,6 +146,27 @@ def reference_deleted(partition: TopicPartition) -> UpdateMetadataPartitionState
     )
 
 
+def reference_stops(
+    state: ClusterState, stops: Mapping[TopicPartition, bool], strays: Container[TopicPartition]
+) -> tuple[StopReplicaTopicState, ...]:
+    by_topic: defaultdict[TopicName, list[StopReplicaPartitionState]] = defaultdict(list)
+    for partition, delete in stops.items():
+        known = state.states.get(partition)
+        leader_epoch = known.leader_and_isr.leader_epoch if known else NO_EPOCH
+        if partition.topic in state.deletions:
+            leader_epoch = EPOCH_DURING_DELETE
+        by_topic[partition.topic].append(
+            StopReplicaPartitionState(
+                partition_index=partition.partition,
+                leader_epoch=NO_EPOCH if partition in strays else leader_epoch,
+                delete_partition=delete,
+            )
+        )
+    return tuple(
+        StopReplicaTopicState(topic_name=name, partition_states=tuple(stops)) for name, stops in by_topic.items()
+    )
+
+
 some_brokers = st.lists(st.sampled_from(BROKERS), max_size=4, unique=True).map(tuple)
 epochs = st.integers(-(2**31), 2**31 - 1)
 assignments = st.builds(
@@ -219,6 +246,37 @@ def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: Clus
         assert encode_control_request(request, 5, "1000") == encode_request(request, 5, "1000")
 
 
+@settings(max_examples=100, deadline=None)
+@given(clusters(), st.lists(st.tuples(partitions, st.sampled_from(["stop", "delete", "stray"])), max_size=8))
+def test_stops_say_what_the_plain_objects_would_say_byte_for_byte(
+    state: ClusterState, asked: list[tuple[TopicPartition, str]]
+) -> None:
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    receiver = next(iter(state.brokers))
+    stops: dict[TopicPartition, bool] = {}
+    strays = {partition for partition, how in asked if how == "stray"}
+    for partition, how in asked:
+        if how == "stray":
+            batch.delete_stray(partition, receiver)
+        else:
+            batch.stop_replica(partition, receiver, delete=how == "delete")
+        stops[partition] = stops.get(partition, False) or how != "stop"
+    batch.flush(sent)
+    expected = reference_stops(state, stops, strays)
+    requests = [request for _, request in sent.requests if isinstance(request, StopReplicaRequest)]
+    assert [request.topic_states for request in requests] == ([expected] if asked else [])
+    for request in requests:
+        assert encode_control_request(request, 5, "1000") == encode_request(request, 5, "1000")
+        deleted = {
+            TopicPartition(topic.topic_name, stop.partition_index): stop.leader_epoch
+            for topic in expected
+            for stop in topic.partition_states
+            if stop.delete_partition
+        }
+        assert deleted_by(request) == deleted
+        assert deleted_by(replace(request, topic_states=expected)) == deleted
+
+
 def sorted_topics(topics: Iterable[Any]) -> list[Any]:
     """The order of topics and of partitions says nothing."""
     found = [(topic.topic_name, str(topic.topic_id), list(topic.partition_states)) for topic in topics]
@@ -260,16 +318,19 @@ def test_what_was_prepared_of_an_assignment_is_not_told_of_another(is_repaired: 
 
 
 def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_requests, "REQUEST_BYTES", 150)
+    monkeypatch.setattr(broker_requests, "REQUEST_BYTES", 50)
     state = state_of(*TOPICS[:2], *(TopicName(f"topic-{number}") for number in range(5)))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
     batch.update_metadata(state.all_partitions())
+    for partition in state.all_partitions():
+        batch.stop_replica(partition, BROKERS[0], delete=False)
     batch.flush(sent)
     to_first = [request for broker, request in sent.requests if broker == BROKERS[0]]
     in_order = [type(request) for request in to_first]
-    assert in_order == sorted(in_order, key=[LeaderAndIsrRequest, UpdateMetadataRequest].index)
-    for kind in (LeaderAndIsrRequest, UpdateMetadataRequest):
+    kinds = [LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest]
+    assert in_order == sorted(in_order, key=kinds.index)
+    for kind in kinds:
         told = [request for request in to_first if isinstance(request, kind)]
         assert len(told) > 1
         assert sorted(topic.topic_name for request in told for topic in request.topic_states) == sorted(state.topics)
@@ -288,6 +349,20 @@ def test_a_partition_with_a_value_that_no_field_can_carry_is_left_out_and_the_ot
     for _, request in sent.requests:
         assert isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest)
         assert [topic.topic_name for topic in request.topic_states] == [TOPICS[0]]
+
+
+def test_a_replica_whose_leader_epoch_no_field_can_carry_is_not_stopped_and_the_others_are() -> None:
+    state = state_of(*TOPICS[:2])
+    broken, sound = state.all_partitions()
+    leadership = replace(state.states[broken].leader_and_isr, leader_epoch=LeaderEpoch(2**31))
+    state.states[broken] = replace(state.states[broken], leader_and_isr=leadership)
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    for partition in (broken, sound):
+        batch.stop_replica(partition, BROKERS[0], delete=False)
+    batch.flush(sent)
+    ((_, request),) = sent.requests
+    assert isinstance(request, StopReplicaRequest)
+    assert [topic.topic_name for topic in request.topic_states] == [sound.topic]
 
 
 def test_brokers_that_are_told_the_same_share_its_bytes() -> None:

@@ -1,11 +1,17 @@
 """An answer without errors is recognised from its bytes, and says the same as one that was decoded as a whole."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller_core.model.ids import PartitionId, TopicId
-from controller_core.wire.answers import decode_leader_and_isr_response, is_all_well
+from controller_core.model.ids import PartitionId, TopicId, TopicName
+from controller_core.wire.answers import (
+    decode_leader_and_isr_response,
+    decode_stop_replica_response,
+    is_all_well,
+)
 from controller_core.wire.decoding import Undecodable
 from controller_core.wire.frames import decode_response, encode_response
 from controller_core.wire.messages import (
@@ -13,7 +19,10 @@ from controller_core.wire.messages import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
+    StopReplicaPartitionError,
+    StopReplicaResponse,
 )
+from tests.unit.wire.strategies import TEXT
 
 GOOD = (ErrorCode.none, ErrorCode.stale_controller_epoch)
 
@@ -35,7 +44,21 @@ def answers(codes: st.SearchStrategy[ErrorCode]) -> st.SearchStrategy[LeaderAndI
     )
 
 
-def content_of(response: LeaderAndIsrResponse) -> bytes:
+def stopped(codes: st.SearchStrategy[ErrorCode]) -> st.SearchStrategy[StopReplicaResponse]:
+    errors = st.builds(
+        StopReplicaPartitionError,
+        topic_name=(TEXT | st.just("n" * 249)).map(TopicName),
+        partition_index=st.integers(0, 2**31 - 1).map(PartitionId),
+        error_code=codes,
+    )
+    return st.builds(
+        StopReplicaResponse,
+        error_code=st.just(ErrorCode.none),
+        partition_errors=st.lists(errors, max_size=5).map(tuple),
+    )
+
+
+def content_of(response: LeaderAndIsrResponse | StopReplicaResponse) -> bytes:
     return encode_response(response, 5)[4:]
 
 
@@ -59,10 +82,32 @@ def test_an_answer_with_any_other_code_is_decoded(response: LeaderAndIsrResponse
     assert found == response
 
 
+@settings(max_examples=60, deadline=None)
+@given(stopped(st.just(ErrorCode.none)))
+def test_stops_without_an_error_are_known_to_be_well_and_can_be_read(response: StopReplicaResponse) -> None:
+    found = decode_stop_replica_response(content_of(response))
+    assert is_all_well(found)
+    assert found == response
+    assert tuple(found.partition_errors) == response.partition_errors
+
+
+@settings(max_examples=60, deadline=None)
+@given(stopped(st.sampled_from([ErrorCode.none, ErrorCode.fenced_leader_epoch])), st.booleans())
+def test_stops_of_which_any_failed_are_decoded(response: StopReplicaResponse, is_refused: bool) -> None:
+    if is_refused:
+        response = StopReplicaResponse(
+            error_code=ErrorCode.stale_broker_epoch, partition_errors=response.partition_errors
+        )
+    found = decode_stop_replica_response(content_of(response))
+    is_well = all(failure.error_code is ErrorCode.none for failure in response.partition_errors)
+    assert is_all_well(found) == (is_well and not is_refused)
+    assert found == response
+
+
 @settings(max_examples=300, deadline=None)
-@given(answers(st.sampled_from(GOOD)), st.data())
+@given(answers(st.sampled_from(GOOD)) | stopped(st.just(ErrorCode.none)), st.data())
 def test_bytes_that_somebody_changed_are_read_as_they_always_were(
-    response: LeaderAndIsrResponse, data: st.DataObject
+    response: LeaderAndIsrResponse | StopReplicaResponse, data: st.DataObject
 ) -> None:
     content = bytearray(content_of(response))
     place = data.draw(st.integers(4, len(content) - 1))
@@ -74,10 +119,13 @@ def test_bytes_that_somebody_changed_are_read_as_they_always_were(
             del content[place:]
         case "insert":
             content.insert(place, data.draw(st.integers(0, 255)))
+    decode: Any = (
+        decode_leader_and_isr_response if isinstance(response, LeaderAndIsrResponse) else decode_stop_replica_response
+    )
     try:
-        expected = decode_response(LeaderAndIsrResponse, bytes(content))
+        expected = decode_response(type(response), bytes(content))
     except Undecodable:
         with pytest.raises(Undecodable):
-            decode_leader_and_isr_response(bytes(content))
+            decode(bytes(content))
     else:
-        assert decode_leader_and_isr_response(bytes(content)) == expected
+        assert decode(bytes(content)) == expected
