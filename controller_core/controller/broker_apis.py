@@ -4,6 +4,7 @@ from typing import Final
 
 from controller_core.controller import isr, producer_ids, shutdown
 from controller_core.controller.served_api import AnyServedApi, ServedApi
+from controller_core.wire import isr_changes
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -13,7 +14,7 @@ from controller_core.wire.versions import Versions
 
 BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
     ServedApi(
-        versions=Versions(AlterPartitionRequest),
+        versions=Versions(AlterPartitionRequest, read=isr_changes.read_request, write=isr_changes.write_response),
         answer=isr.on_alter_partition,
         refuse=lambda _, error_code: isr.refusal(error_code),
         may_be_let_in=isr.may_be_let_in,

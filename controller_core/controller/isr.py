@@ -11,8 +11,7 @@ from typing import Final
 
 import structlog
 from kio.schema.errors import ErrorCode
-from kio.schema.types import BrokerId as WireBrokerId
-from kio.static.primitive import i8, i32, i32Timedelta
+from kio.static.primitive import i32Timedelta
 
 from controller_core.controller import reassignment
 from controller_core.controller.events import IsrChangesNotified
@@ -21,21 +20,14 @@ from controller_core.controller.term import Term
 from controller_core.model.ids import (
     BrokerEpoch,
     BrokerId,
-    LeaderEpoch,
     PartitionEpoch,
     PartitionId,
-    TopicId,
     TopicName,
     TopicPartition,
 )
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
-from controller_core.wire.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    AlterPartitionState,
-    AlterPartitionTopicResult,
-)
+from controller_core.wire.isr_changes import AskedIsr, answered, asked_by, changed, refused
+from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete
@@ -44,7 +36,7 @@ log = structlog.get_logger()
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta())
 
-_RECOVERY_STATES: Final = frozenset(int(state) for state in LeaderRecoveryState)
+_RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
 
 Outcome = ErrorCode | PartitionState
 """What became of one partition's request: the state that holds now, or why it was refused."""
@@ -63,34 +55,26 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     broker = term.state.brokers.get(BrokerId(request.broker_id))
     if broker is None or broker.epoch != BrokerEpoch(request.broker_epoch):
         return refusal(ErrorCode.stale_broker_epoch)
-    names = {
-        topic.topic_id: term.state.topic_named(TopicId(topic.topic_id)) if topic.topic_id else None
-        for topic in request.topics
+    asked = asked_by(request)
+    names = {topic_id: term.state.topic_named(topic_id) if topic_id else None for topic_id, _ in asked}
+    changes = {
+        TopicPartition(name, one.partition): one
+        for topic_id, partitions in asked
+        if (name := names[topic_id]) is not None
+        for one in partitions
     }
-    asked = {
-        TopicPartition(name, PartitionId(partition.partition_index)): partition
-        for topic in request.topics
-        if (name := names[topic.topic_id]) is not None
-        for partition in topic.partitions
-    }
-    changes = {p: _change(broker.id, asked[p]) for p in asked if asked[p].leader_recovery_state in _RECOVERY_STATES}
     outcomes = await _alter(term, broker.id, changes)
-    outcomes.update(dict.fromkeys(asked.keys() - changes.keys(), ErrorCode.invalid_request))
-    changed = [partition for partition, outcome in outcomes.items() if isinstance(outcome, PartitionState)]
-    term.batch.update_metadata(changed)
-    await reassignment.advance(term, changed)
+    written = [partition for partition, outcome in outcomes.items() if isinstance(outcome, PartitionState)]
+    term.batch.update_metadata(written)
+    await reassignment.advance(term, written)
     return AlterPartitionResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
-        topics=tuple(
-            AlterPartitionTopicResult(
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    _result(names[topic.topic_id], partition.partition_index, outcomes)
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
+        topics=answered(
+            [
+                (topic_id, [_result(names[topic_id], one.partition, outcomes) for one in partitions])
+                for topic_id, partitions in asked
+            ]
         ),
     )
 
@@ -99,11 +83,10 @@ def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
     """Whether nothing but ISRs can follow from the request: where a partition is reassigned, much more may."""
     running = term.state.reassignments
     return not running or not any(
-        (name := term.state.topic_named(TopicId(topic.topic_id))) is not None
-        and TopicPartition(name, PartitionId(partition.partition_index)) in running
-        for topic in request.topics
-        if topic.topic_id is not None
-        for partition in topic.partitions
+        (name := term.state.topic_named(topic_id)) is not None and TopicPartition(name, one.partition) in running
+        for topic_id, partitions in asked_by(request)
+        if topic_id is not None
+        for one in partitions
     )
 
 
@@ -151,14 +134,16 @@ def _check_recovery_and_members(current: LeaderAndIsr, wanted: LeaderAndIsr, liv
     return None
 
 
-async def _alter(
-    term: Term, broker: BrokerId, changes: dict[TopicPartition, IsrChange]
-) -> dict[TopicPartition, Outcome]:
+async def _alter(term: Term, broker: BrokerId, asked: dict[TopicPartition, AskedIsr]) -> dict[TopicPartition, Outcome]:
     outcomes: dict[TopicPartition, Outcome] = {}
     wanted: dict[TopicPartition, LeaderAndIsr] = {}
     before: dict[TopicPartition, PartitionState] = {}
     live = term.state.live
-    for partition, change in changes.items():
+    for partition, one in asked.items():
+        change = _change(broker, one)
+        if change is None:
+            outcomes[partition] = ErrorCode.invalid_request
+            continue
         error = check(term, broker, partition, change, live)
         if error is not None:
             outcomes[partition] = error
@@ -197,37 +182,17 @@ async def on_isr_changes_notified(term: Term) -> None:
     await term.writer.write({path: [Delete(path=path)] for path in notifications})
 
 
-def _change(leader: BrokerId, partition: AlterPartitionState) -> IsrChange:
-    return IsrChange(
-        wanted=LeaderAndIsr(
-            leader=leader,
-            isr=tuple(BrokerId(member.broker_id) for member in partition.new_isr_with_epochs),
-            leader_epoch=LeaderEpoch(partition.leader_epoch),
-            leader_recovery_state=LeaderRecoveryState(partition.leader_recovery_state),
-        ),
-        partition_epoch=PartitionEpoch(partition.partition_epoch),
+def _change(leader: BrokerId, asked: AskedIsr) -> IsrChange | None:
+    """None where the recovery state is none that there is."""
+    recovery_state = _RECOVERY_STATES.get(asked.leader_recovery_state)
+    if recovery_state is None:
+        return None
+    wanted = LeaderAndIsr(
+        leader=leader, isr=asked.isr, leader_epoch=asked.leader_epoch, leader_recovery_state=recovery_state
     )
+    return IsrChange(wanted=wanted, partition_epoch=asked.partition_epoch)
 
 
-def _result(topic: TopicName | None, partition: i32, outcomes: dict[TopicPartition, Outcome]) -> AlterPartitionResult:
-    outcome: Outcome = ErrorCode.unknown_topic_id
-    if topic is not None:
-        outcome = outcomes[TopicPartition(topic, PartitionId(partition))]
-    if isinstance(outcome, ErrorCode):
-        return AlterPartitionResult(
-            partition_index=partition,
-            error_code=outcome,
-            leader_id=WireBrokerId(0),
-            leader_epoch=i32(0),
-            partition_epoch=i32(0),
-        )
-    leadership = outcome.leader_and_isr
-    return AlterPartitionResult(
-        partition_index=partition,
-        error_code=ErrorCode.none,
-        leader_id=WireBrokerId(leadership.leader),
-        leader_epoch=i32(leadership.leader_epoch),
-        isr=tuple(WireBrokerId(member) for member in leadership.isr),
-        leader_recovery_state=i8(leadership.leader_recovery_state),
-        partition_epoch=i32(outcome.partition_epoch),
-    )
+def _result(topic: TopicName | None, partition: PartitionId, outcomes: dict[TopicPartition, Outcome]) -> bytes:
+    outcome = ErrorCode.unknown_topic_id if topic is None else outcomes[TopicPartition(topic, partition)]
+    return refused(partition, outcome) if isinstance(outcome, ErrorCode) else changed(partition, outcome)

@@ -24,6 +24,7 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import PartitionState
 from controller_core.wire.decoding import Cursor, decode_array
+from controller_core.wire.messages.alter_partition import AlterPartitionTopicResult
 from controller_core.wire.messages.leader_and_isr import LeaderAndIsrTopicState
 from controller_core.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicState
 from controller_core.wire.messages.update_metadata import UpdateMetadataTopicState
@@ -35,7 +36,7 @@ _NUMBER: Final = struct.Struct(">i")
 _END_OF_LEADER_AND_ISR: Final = struct.Struct(">?bB")
 _STOP: Final = struct.Struct(">ii?B")
 
-T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTopicState)
+T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTopicState, AlterPartitionTopicResult)
 
 
 class EncodedTopics(Undecoded[T]):
@@ -56,7 +57,7 @@ class EncodedTopics(Undecoded[T]):
 
 
 def encoded_topics(kind: type[T], topics: Sequence[bytes]) -> tuple[T, ...]:
-    """The topics of a request, from the bytes that `topic` made of each. Typed as the field that they are meant for."""
+    """The topics of a message, from the bytes of each. Typed as the field that they are meant for."""
     return cast("tuple[T, ...]", EncodedTopics(kind, topics))
 
 

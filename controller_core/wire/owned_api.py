@@ -16,7 +16,6 @@ from controller_core.wire.decoding import Undecodable
 from controller_core.wire.frames import (
     RequestHead,
     Unencodable,
-    decode_request,
     decode_response,
     encode_response,
     with_length,
@@ -168,17 +167,16 @@ async def _decoded(versions: Versions[Any], head: RequestHead, content: bytes) -
             f"version {head.api_version} of API {head.api_key} is not served, only {versions.min} to {versions.max}: "
             "brokers must run with inter.broker.protocol.version=3.9"
         )
-    request_type = versions.request_type(head.api_version)
     if len(content) > LARGE_REQUEST_BYTES:
-        return await asyncio.to_thread(decode_request, request_type, content)
-    return decode_request(request_type, content)
+        return await asyncio.to_thread(versions.decoded, content, head.api_version)
+    return versions.decoded(content, head.api_version)
 
 
 def _encoded(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:
     response = versions.lowered(response, head.api_version)
     if (response.__api_key__, response.__version__) != (head.api_key, head.api_version):
         raise Unencodable(f"{type(response).__name__} is no answer to version {head.api_version} of API {head.api_key}")
-    return encode_response(response, head.correlation_id)
+    return versions.encoded(response, head.correlation_id)
 
 
 def _failed(request: RequestPayload, error: Exception) -> AnswerFailedError:

@@ -18,6 +18,8 @@ from kio.index import load_request_schema, load_response_schema
 from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.wire.frames import decode_request, encode_response
+
 Request = TypeVar("Request", bound=RequestPayload)
 _Message = TypeVar("_Message")
 
@@ -28,7 +30,8 @@ _NO_TIME: Final = i32Timedelta.parse(timedelta())
 class Versions(Generic[Request]):
     """The versions of one API from `oldest` up to that of the type `newest`; by default that one alone.
 
-    `lift` makes the newest request of an older one where fields were renamed or got another meaning."""
+    `lift` makes the newest request of an older one where fields were renamed or got another meaning. `read` and `write` are
+    quicker ways to read and write large messages of the newest version; whatever they do, the messages are the same."""
 
     def __init__(
         self,
@@ -36,12 +39,16 @@ class Versions(Generic[Request]):
         *,
         oldest: int | None = None,
         lift: Callable[[RequestPayload], Request] | None = None,
+        read: Callable[[bytes], Request] | None = None,
+        write: Callable[[Any, int], bytes] = encode_response,
     ) -> None:
         self.newest = newest
         self.max = int(newest.__version__)
         self.min = self.max if oldest is None else oldest
         self.key = int(newest.__api_key__)
         self._lift = lift
+        self._read = read
+        self._write = write
 
     def __contains__(self, version: int) -> bool:
         return self.min <= version <= self.max
@@ -55,6 +62,17 @@ class Versions(Generic[Request]):
     def response_type(self, version: int) -> type[ResponsePayload]:
         """The response of a version that is served."""
         return load_response_schema(self.key, version)
+
+    def decoded(self, content: bytes, version: int) -> RequestPayload:
+        """The request of a version that is served, from a frame's content. Raises `Undecodable`."""
+        if version == self.max and self._read is not None:
+            return cast(RequestPayload, self._read(content))
+        return decode_request(self.request_type(version), content)
+
+    def encoded(self, response: ResponsePayload, correlation_id: int) -> bytes:
+        """The response, lowered already, as a whole frame. Raises `Unencodable`."""
+        write = self._write if response.__version__ == self.max else encode_response
+        return write(response, correlation_id)
 
     def lifted(self, request: RequestPayload) -> Request:
         """The request in the newest version."""
