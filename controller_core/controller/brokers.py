@@ -5,6 +5,7 @@ anyone noticed has the same id and a larger epoch: for the controller it failed 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import structlog
 
@@ -30,6 +31,8 @@ from controller_core.zk.codecs import MalformedZnode
 
 log = structlog.get_logger()
 
+_WITHOUT_LEADER: Final = (PartitionStatus.OFFLINE, PartitionStatus.NEW)
+
 
 async def on_brokers_changed(term: Term) -> None:
     """Compares the registered brokers with the known ones, and handles who came, went, or did both."""
@@ -49,36 +52,35 @@ async def on_brokers_changed(term: Term) -> None:
 
 
 async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
-    """onBrokerFailure, its steps in the order of the specification; steps 2 and 3 for a group of partitions at a time."""
+    """onBrokerFailure, its steps in the order of the specification for a group of partitions at a time.
+
+    The partitions without a leader come first, and apart: the ISRs of the others are written in other transactions."""
     dead = set(dead)
     for broker in dead:
         term.state.brokers.pop(broker, None)
         term.state.shutting_down.discard(broker)
         term.state.failed_replicas.pop(broker, None)
     affected = term.state.partitions_on(dead)
-    # 1. partitions w/o leader -> OfflinePartition
-    leaderless = [
-        partition
-        for partition in term.state.led_by(affected, dead)
-        if term.state.partition_status.get(partition) is PartitionStatus.ONLINE
-    ]
-    partition_machine.to_offline(term, leaderless)
-    waiting = dict.fromkeys(without_leader(term))
-    waiting_here = waiting.keys() & set(affected)
-    await partition_machine.to_online(term, [partition for partition in waiting if partition not in waiting_here])
+    led = dict.fromkeys(term.state.led_by(affected, dead))
+    waiting_elsewhere = set(without_leader(term)).difference(affected)
+    await partition_machine.to_online(term, sorted(waiting_elsewhere))
 
     async def heal(partitions: Sequence[TopicPartition]) -> None:
+        # 1. partitions w/o leader -> OfflinePartition
+        status = term.state.partition_status
+        leaderless = [p for p in partitions if p in led and status.get(p) is PartitionStatus.ONLINE]
+        partition_machine.to_offline(term, leaderless)
         # 2. partitions in OfflinePartition and NewPartition -> OnlinePartition
-        electing = [partition for partition in partitions if partition in waiting_here]
+        kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
+        electing = [partition for partition in kept if status.get(partition) in _WITHOUT_LEADER]
         not_elected = await partition_machine.to_online(term, electing)
         # 3. each replica on the failed broker -> OfflineReplica
-        kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
         replicas = replica_machine.not_offline(term, term.state.replicas_among(kept, dead))
         await replica_machine.to_offline(term, replicas, tells_unchanged=False)
         elected = set(electing).difference(not_elected)
         term.batch.update_metadata([partition for partition in partitions if partition not in elected])
 
-    await in_groups(term, affected, heal)
+    await in_groups(term, [*led, *(partition for partition in affected if partition not in led)], heal)
     await reassignment_completion.on_replicas_gone(term, dead)
 
 
@@ -115,7 +117,7 @@ async def elect_offline_partitions(term: Term) -> None:
 
 def without_leader(term: Term) -> list[TopicPartition]:
     """The partitions in OfflinePartition and NewPartition, without those of topics that are being deleted."""
-    waiting = term.state.partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
+    waiting = term.state.partitions_in(*_WITHOUT_LEADER)
     return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
 
 

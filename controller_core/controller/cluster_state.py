@@ -337,26 +337,6 @@ class ClusterState:
         state = self.states.get(topic_partition)
         return state is not None and self.is_served_by(topic_partition, state.leader_and_isr.leader)
 
-    def preferred_replica_imbalance(self) -> int:
-        """How many partitions are not led by their first assigned replica."""
-        return sum(
-            1
-            for partition, state in self.states.items()
-            if self.has(partition) and state.leader_and_isr.leader != self.assignment(partition).preferred
-        )
-
-    def offline_partitions(self) -> int:
-        """How many partitions have no live leader."""
-        return sum(1 for partition in self.all_partitions() if not self.is_leader_live(partition))
-
-    def under_replicated_partitions(self) -> int:
-        """How many partitions have a replica that is not in the ISR; those that a reassignment adds do not count."""
-        return sum(
-            1
-            for partition, state in self.states.items()
-            if self.has(partition) and not set(self.assignment(partition).origin) <= set(state.leader_and_isr.isr)
-        )
-
 
 def bounced(known: Mapping[BrokerId, Broker], present: Mapping[BrokerId, Broker]) -> list[BrokerId]:
     """The brokers that were down and are back before anyone noticed: the same id with a larger epoch (KIP-380)."""

@@ -209,7 +209,8 @@ class Controller:
                 await term.send_all_requests()
                 self._requests.settle(term)
                 await term.history.end_event()
-                await term.changes.write_gently()
+                await term.changes.write_gently(lambda: self._interludes.serve(term))
+                self._requests.settle(term)
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
             self._queue.put(ControllerChanged())

@@ -2,8 +2,9 @@
 
 Leaders ask for ISR changes all the time and wait for the answers; a controller that handles the death of a broker with a
 hundred thousand replicas must not leave them waiting for seconds. So where an operation pauses (`in_groups`: all that it
-has decided is written, remembered and told, and the rest will be decided from the state as it is then), requests whose
-API says that they may be let in are answered, each to its end. All other events wait for their turn.
+has decided is written, remembered and told, and the rest will be decided from the state as it is then), and where an event
+is over but for its lines in the log, requests whose API says that they may be let in are answered, each to its end. All
+other events wait for their turn.
 """
 
 from collections.abc import Callable

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from controller_core.controller.partition_counts import partition_counts
 from controller_core.controller.term import Term
 
 _EVENT_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -74,22 +75,21 @@ class _Gauges(Collector):
         if term is None:
             return
         state = term.state
+        partitions = partition_counts(state)
         yield _gauge("kontroller_controller_epoch", "The controller epoch of the present term", term.identity.epoch)
         yield _gauge("kontroller_brokers", "Registered brokers", len(state.brokers))
         yield _gauge("kontroller_topics", "Topics", len(state.topics))
-        yield _gauge(
-            "kontroller_partitions", "Partitions", sum(len(topic.partitions) for topic in state.topics.values())
-        )
-        yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", state.offline_partitions())
+        yield _gauge("kontroller_partitions", "Partitions", partitions.total)
+        yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", partitions.offline)
         yield _gauge(
             "kontroller_under_replicated_partitions",
             "Partitions with a replica that is not in sync, but for those that a reassignment adds",
-            state.under_replicated_partitions(),
+            partitions.under_replicated,
         )
         yield _gauge(
             "kontroller_preferred_replica_imbalance",
             "Partitions not led by their first assigned replica",
-            state.preferred_replica_imbalance(),
+            partitions.not_led_by_preferred,
         )
         yield _gauge("kontroller_topics_to_delete", "Topics on their way out", len(state.deletions))
         yield _gauge(

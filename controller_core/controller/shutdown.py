@@ -3,13 +3,10 @@
 The broker asks with ControlledShutdown until nothing remains that it leads, and only then stops (KIP-380 for its epoch).
 """
 
-from collections.abc import Sequence
-
 import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.controller import partition_machine, replica_machine
-from controller_core.controller.groups import in_groups
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -50,19 +47,13 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
         and partition in term.state.states
         and not term.state.is_being_deleted(partition.topic)
     ]
-
-    async def hand_over(partitions: Sequence[TopicPartition]) -> None:
-        # 1. each partition whose leader is on shutdown broker -> OnlinePartition
-        led = dict.fromkeys(term.state.led_by(partitions, {broker}))
-        await partition_machine.to_online(term, led, Election.CONTROLLED_SHUTDOWN)
-        # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica.
-        # One that led until now is a follower only when its broker was told so, and has left the ISR with step 1.
-        followed = [partition for partition in partitions if partition not in led]
-        followers = replica_machine.not_offline(term, (PartitionReplica(p, broker) for p in followed))
-        await replica_machine.to_offline(term, followers, tells_unchanged=False)
-        term.batch.update_metadata(followed)
-
-    await in_groups(term, replicated, hand_over)
+    led = dict.fromkeys(term.state.led_by(replicated, {broker}))
+    # 1. each partition whose leader is on shutdown broker -> OnlinePartition
+    await partition_machine.to_online(term, led, Election.CONTROLLED_SHUTDOWN)
+    # 2. and 3. each replica on shutdown broker that is follower: StopReplica (w/o deletion), -> OfflineReplica.
+    # One that led until now is a follower only when its broker was told so, and has left the ISR with step 1.
+    followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
+    await replica_machine.to_offline(term, replica_machine.not_offline(term, followers))
     return sorted(term.state.led_by(replicated, {broker}))
 
 

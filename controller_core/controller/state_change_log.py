@@ -7,7 +7,7 @@ were told. Partitions that changed alike share a line, because a broker's death 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -93,11 +93,17 @@ class StateChangeLog:
         for _ in self._lines():
             pass
 
-    async def write_gently(self) -> None:
-        """As `write`, and whoever else is on the event loop has a turn after some lines."""
-        for number, _ in enumerate(self._lines()):
-            if number % LINES_IN_A_TURN == LINES_IN_A_TURN - 1:
-                await asyncio.sleep(0)
+    async def write_gently(self, pause: Callable[[], Awaitable[None]]) -> None:
+        """As `write`, and whoever else is on the event loop has a turn after some lines, and then `pause`."""
+        lines = self._lines()
+        try:
+            for number, _ in enumerate(lines):
+                if number % LINES_IN_A_TURN == LINES_IN_A_TURN - 1:
+                    await asyncio.sleep(0)
+                    await pause()
+        finally:
+            for _ in lines:
+                pass
 
     def _lines(self) -> Iterator[None]:
         gathered, self._gathered = self._gathered, defaultdict(list)

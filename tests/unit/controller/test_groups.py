@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
-from controller_core.controller import groups
+from controller_core.controller import groups, state_change_log
 from controller_core.controller.liveness import Liveness
+from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse, ErrorCode, LeaderAndIsrRequest
@@ -151,13 +153,13 @@ async def test_an_isr_change_is_answered_in_the_middle_of_a_broker_s_death(clust
     answers: list[asyncio.Task[AlterPartitionResponse]] = []
     left_at_the_answer: list[int] = []
 
-    def led_by_the_dead() -> int:
-        return sum(cluster.leadership(tp("orders", number))[0] == 1 for number in range(PARTITIONS))
+    def counting_on_the_dead() -> int:
+        return sum(1 in cluster.leadership(tp("orders", number))[1] for number in range(PARTITIONS))
 
     def note_when_it_is_answered() -> None:
         if not answers:
             answers.append(asyncio.create_task(process.answer(shrunk)))
-            answers[0].add_done_callback(lambda _: left_at_the_answer.append(led_by_the_dead()))
+            answers[0].add_done_callback(lambda _: left_at_the_answer.append(counting_on_the_dead()))
 
     cluster.kill_broker(1)
     cluster.zk.observers.append(note_when_it_is_answered)
@@ -165,10 +167,59 @@ async def test_an_isr_change_is_answered_in_the_middle_of_a_broker_s_death(clust
     response = answers[0].result()
     assert response.topics[0].partitions[0].error_code is ErrorCode.none
     assert left_at_the_answer[0] > 0
-    assert led_by_the_dead() == 0
+    assert counting_on_the_dead() == 0
     assert cluster.leadership(asked) == (2, [2, 3])
     assert process.terms == 1
     assert_sound(cluster)
+
+
+async def test_an_isr_change_is_answered_while_the_lines_of_an_event_are_written(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_change_log, "LINES_IN_A_TURN", 1)
+    await populated(cluster)
+    asked = tp("orders", 1)
+    shrunk = shrink(cluster, asked, leader=2, isr=(2, 3))
+    process = cluster.active
+    answers: list[asyncio.Task[AlterPartitionResponse]] = []
+    lines_at_the_answer: list[int] = []
+
+    def lines() -> int:
+        return sum(entry.get("cause") == "BrokersChanged" for entry in cluster.logs)
+
+    def ask_when_all_is_written() -> None:
+        is_healed = all(1 not in cluster.leadership(tp("orders", number))[1] for number in range(PARTITIONS))
+        if is_healed and not answers:
+            answers.append(asyncio.create_task(process.answer(shrunk)))
+            answers[0].add_done_callback(lambda _: lines_at_the_answer.append(lines()))
+
+    cluster.kill_broker(1)
+    before = lines()
+    cluster.zk.observers.append(ask_when_all_is_written)
+    await cluster.settle()
+    assert answers[0].result().topics[0].partitions[0].error_code is ErrorCode.none
+    assert before < lines_at_the_answer[0] < lines()
+    assert cluster.leadership(asked) == (2, [2, 3])
+    changes = [entry for entry in cluster.logs if entry["event"] == "leadership" and str(asked) in entry["partitions"]]
+    assert changes[-1]["cause"] == "RequestReceived"
+    assert_sound(cluster)
+
+
+def test_lines_that_an_error_cuts_short_are_written_all_the_same() -> None:
+    async def write(changes: StateChangeLog) -> None:
+        async def fail() -> None:
+            raise RuntimeError("no more")
+
+        await changes.write_gently(fail)
+
+    changes = StateChangeLog(controller_epoch=ControllerEpoch(1))
+    many = [tp("orders", number) for number in range(3 * state_change_log.LINES_IN_A_TURN)]
+    with capture_logs() as logs:
+        for number, partition in enumerate(many):
+            changes.leadership(partition, None, LeaderAndIsr(leader=BrokerId(number), isr=()))
+        with pytest.raises(RuntimeError):
+            asyncio.run(write(changes))
+    assert [line["partitions"] for line in logs] == [[str(partition)] for partition in many]
 
 
 async def test_what_an_interlude_changed_has_its_own_cause_in_the_journal(cluster: Cluster) -> None:
