@@ -152,9 +152,10 @@ async def _alter(term: Term, broker: BrokerId, asked: dict[TopicPartition, Asked
         else:
             before[partition], wanted[partition] = state, change.wanted
     failed = await write_states(term, wanted, before) if wanted else {}
-    for partition in before.keys() - failed.keys():
-        outcomes[partition] = term.state.states[partition]
-        term.changes.leadership(partition, before[partition].leader_and_isr, wanted[partition])
+    for partition, leadership in wanted.items():
+        if partition not in failed:
+            outcomes[partition] = term.state.states[partition]
+            term.changes.leadership(partition, before[partition].leader_and_isr, leadership)
     outcomes.update(dict.fromkeys(failed, ErrorCode.invalid_update_version))
     await refresh(term, failed)
     return outcomes

@@ -110,14 +110,15 @@ class PartitionEntries:
         if known is None:
             return [_NOTHING] * len(partitions)
         starts, states, assignments = self._starts, self._state.states, known.partitions
+        found: list[bytes] = []
         for partition in partitions:
-            if partition not in starts:
+            start = starts.get(partition)
+            if start is None:
                 state, assignment = states.get(partition), assignments.get(partition[1])
-                if state is None or assignment is None:
-                    starts[partition] = _NOTHING
-                else:
-                    starts[partition] = self._start(partition, state, assignment)
-        return [starts[partition] for partition in partitions]
+                start = _NOTHING if state is None or assignment is None else self._start(partition, state, assignment)
+                starts[partition] = start
+            found.append(start)
+        return found
 
     def _start(self, partition: TopicPartition, state: PartitionState, assignment: ReplicaAssignment) -> bytes:
         if assignment.adding or assignment.removing or state.leader_and_isr.leader_recovery_state:

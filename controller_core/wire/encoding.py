@@ -8,6 +8,7 @@ The bytes are those of kio's writer; a test holds the two together.
 
 import io
 import struct
+from functools import lru_cache
 from typing import Any, Final
 
 from kio.serial import entity_writer
@@ -53,7 +54,9 @@ def _pieces(request: ControlRequest) -> tuple[bytes, bytes, bytes]:
     return _START.pack(*who), topics.content, _array(request.live_brokers) + tagged
 
 
+@lru_cache(maxsize=64)
 def _array(items: tuple[Any, ...]) -> bytes:
+    """Brokers, as each request of the same time names them."""
     return unsigned_varint(len(items) + 1) + b"".join(map(_written_by_kio, items))
 
 
