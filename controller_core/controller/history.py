@@ -22,15 +22,14 @@ from controller_core.controller.events import (
     RequestReceived,
     SessionEnded,
 )
+from controller_core.controller.pen import Pen
 from controller_core.journal.batches import (
     Alive,
-    Batch,
     Committed,
     Context,
     Elected,
     Journal,
     Resigned,
-    Snapshot,
     StateCopy,
     TopicCopy,
 )
@@ -72,8 +71,10 @@ class History:
     """How many there were in this term."""
     _event: int = 0
     """The number of the one that is being handled."""
-    _last_record_ms: float = field(default=0.0)
-    _next_snapshot_ms: float = field(default=0.0)
+    _pen: Pen = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pen = Pen(journal=self.journal, clock=self.clock, snapshot_interval_ms=self.snapshot_interval_ms)
 
     @property
     def is_kept(self) -> bool:
@@ -102,7 +103,7 @@ class History:
         if not self.is_kept:
             return
         await self._learn_cluster_id()
-        self._record(Elected(context=self._context(), config=self.own_config))
+        self._pen.record(Elected(context=self._context(), config=self.own_config))
         self.state.changes.is_open = True
         self._take_snapshot()
 
@@ -112,7 +113,7 @@ class History:
             if self._cluster_id is None and self.state.brokers:
                 await self._learn_cluster_id()
             self._hand_over()
-            if self.journal.wants_snapshot or self._is_snapshot_due():
+            if self.journal.wants_snapshot or self._pen.is_snapshot_due:
                 self._take_snapshot()
         self._cause, self._since_ms = STOPPED, None
 
@@ -120,11 +121,11 @@ class History:
         """Records that the controller has its role where nothing else was recorded for long, after asking ZooKeeper.
 
         Returns after how many milliseconds that should be looked at again."""
-        silent_ms = self.clock.monotonic_ms() - self._last_record_ms
+        silent_ms = self._pen.silent_ms
         if silent_ms < self.alive_interval_ms:
             return self.alive_interval_ms - silent_ms
-        if not self._is_snapshot_due() and await self._has_role():
-            self._record(Alive(context=self._context()))
+        if not self._pen.is_snapshot_due and await self._has_role():
+            self._pen.record(Alive(context=self._context()))
         return self.alive_interval_ms
 
     def end_term(self, reason: str) -> None:
@@ -134,7 +135,7 @@ class History:
                 self._count_event()
             self._hand_over()
             self.state.changes.is_open = False
-            self._record(Resigned(context=self._context(), reason=reason))
+            self._pen.record(Resigned(context=self._context(), reason=reason))
 
     def _count_event(self) -> None:
         self._events += 1
@@ -144,29 +145,20 @@ class History:
         changes = self.state.changes.take()
         if changes:
             self._cause = _told_by_changes(self._cause, changes)
-            self._record(Committed(context=self._context(), changes=changes))
-
-    def _is_snapshot_due(self) -> bool:
-        return self.clock.monotonic_ms() >= self._next_snapshot_ms
+            self._pen.record(Committed(context=self._context(), changes=changes))
 
     def _take_snapshot(self) -> None:
-        self._next_snapshot_ms = self.clock.monotonic_ms() + self.snapshot_interval_ms
-        self._record(Snapshot(context=self._context(), state=copy_of(self.state)))
-
-    def _record(self, batch: Batch) -> None:
-        self._last_record_ms = self.clock.monotonic_ms()
-        self.journal.append(batch)
+        self._pen.take_snapshot(self._context(), copy_of(self.state))
 
     def _context(self) -> Context:
         took_ms = None if self._since_ms is None else self.clock.monotonic_ms() - self._since_ms
-        return Context(
+        return self._pen.context(
             cluster_id=self._cluster_id,
             controller_id=self.identity.id,
             controller_epoch=self.identity.epoch,
-            event_time_us=self.clock.now_ms() * 1000,
-            took_us=None if took_ms is None else int(took_ms * 1000),
             cause=self._cause,
-            correlation_id=f"{self.identity.epoch}-{self._event}",
+            event=self._event,
+            took_ms=took_ms,
         )
 
     async def _has_role(self) -> bool:

@@ -11,16 +11,15 @@ from typing import Final
 import structlog
 
 from controller_core.controller.clock import Clock
+from controller_core.controller.pen import Pen
 from controller_core.journal.batches import (
     Alive,
-    Batch,
     Committed,
     Context,
     Elected,
     Journal,
     RecorderStarted,
     Resigned,
-    Snapshot,
     StateCopy,
 )
 from controller_core.journal.changes import Change
@@ -65,7 +64,7 @@ class Chronicle:
         """Whose term is being recorded; None while there is no controller."""
         self._journal = journal
         self._clock = clock
-        self._snapshot_interval_ms = snapshot_interval_ms
+        self._pen = Pen(journal=journal, clock=clock, snapshot_interval_ms=snapshot_interval_ms)
         self._last_epoch = last_epoch
         self._cluster_id: str | None = None
         self._recorded: StateCopy | None = None
@@ -73,17 +72,15 @@ class Chronicle:
         self._restarted_ms: dict[BrokerId, float] = {}
         self._began_ms = clock.now_ms()
         self._events = 0
-        self._last_record_ms = clock.monotonic_ms()
-        self._next_snapshot_ms = 0.0
 
     @property
     def is_snapshot_due(self) -> bool:
-        return self.role is not None and self._clock.monotonic_ms() >= self._next_snapshot_ms
+        return self.role is not None and self._pen.is_snapshot_due
 
     @property
     def silent_ms(self) -> float:
         """For how long nothing was recorded."""
-        return self._clock.monotonic_ms() - self._last_record_ms
+        return self._pen.silent_ms
 
     def follow(self, view: View, is_unobserved: Callable[[Change], bool]) -> None:
         """Records what is new in a view. Raises `AnotherCluster`."""
@@ -109,12 +106,11 @@ class Chronicle:
     def take_snapshot(self, cause: str = _JOURNAL_DUE) -> None:
         """Records the whole state."""
         if self._recorded is not None:
-            self._next_snapshot_ms = self._clock.monotonic_ms() + self._snapshot_interval_ms
-            self._record(Snapshot(context=self._context(cause), state=self._recorded))
+            self._pen.take_snapshot(self._context(cause), self._recorded)
 
     def note_alive(self) -> None:
         """Records that the controller had its role, and that nothing changed."""
-        self._record(Alive(context=self._context(_JOURNAL_DUE)))
+        self._pen.record(Alive(context=self._context(_JOURNAL_DUE)))
 
     def _check(self, view: View) -> None:
         if self._cluster_id not in (None, view.cluster_id):
@@ -137,7 +133,7 @@ class Chronicle:
             self.role = former
             self._begin_event()
             reason = f"broker {view.role.controller_id} took the role" if view.role else "nobody has the role"
-            self._record(Resigned(context=self._context(_FAILOVER), reason=reason))
+            self._pen.record(Resigned(context=self._context(_FAILOVER), reason=reason))
             self.role = view.role
         if view.role is not None:
             self._begin_term(view.role, view.state)
@@ -148,10 +144,10 @@ class Chronicle:
         self._begin_event()
         if self._recorded is None:
             self._recorded = state
-            self._record(RecorderStarted(context=self._context(_STARTED)))
+            self._pen.record(RecorderStarted(context=self._context(_STARTED)))
             self.take_snapshot(_STARTED)
         else:
-            self._record(Elected(context=self._context(_FAILOVER)))
+            self._pen.record(Elected(context=self._context(_FAILOVER)))
             self.take_snapshot(_FAILOVER)
 
     def _restarted_lately(self, changes: Sequence[Change]) -> list[BrokerId]:
@@ -161,23 +157,18 @@ class Chronicle:
 
     def _commit(self, cause: str, changes: Sequence[Change]) -> None:
         self._begin_event()
-        self._record(Committed(context=self._context(cause), changes=changes))
+        self._pen.record(Committed(context=self._context(cause), changes=changes))
 
     def _begin_event(self) -> None:
         self._events += 1
 
-    def _record(self, batch: Batch) -> None:
-        self._last_record_ms = self._clock.monotonic_ms()
-        self._journal.append(batch)
-
     def _context(self, cause: str) -> Context:
         assert self.role is not None
-        return Context(
+        return self._pen.context(
             cluster_id=self._cluster_id,
             controller_id=self.role.controller_id,
             controller_epoch=self.role.epoch,
-            event_time_us=self._clock.now_ms() * 1000,
             cause=cause,
-            correlation_id=f"{self.role.epoch}-{self._began_ms}-{self._events}",
+            event=f"{self._began_ms}-{self._events}",
             is_inferred=True,
         )
