@@ -23,8 +23,12 @@ def kafka_jars() -> str:
 
     Raises MissingToolError, or BuildError where a jar cannot be fetched or is not the one that was meant.
     """
-    folder = cached("spark-kafka", _POM, _CHECKSUMS, build=_fetch)
-    return ",".join(str(path) for path in sorted(folder.glob("*.jar")))
+    return ",".join(str(path) for path in kafka_jar_files())
+
+
+def kafka_jar_files() -> list[Path]:
+    """The same, one by one."""
+    return sorted(cached("spark-kafka", _POM, _CHECKSUMS, build=_fetch).glob("*.jar"))
 
 
 def _fetch(folder: Path) -> None:

@@ -20,11 +20,13 @@ from devcluster.images.wheels import (
     PROJECT,
     dependencies,
     dependency_wheels,
+    image_dependencies,
     pipeline_wheels,
     project_version,
     project_wheel,
 )
 from devcluster.java import KAFKA_FOLDER, kafka_home
+from devcluster.spark_jars import kafka_jar_files
 
 _IMAGES = PROJECT / "images"
 _STEPS = _IMAGES / "steps"
@@ -61,7 +63,7 @@ def history_image_archive() -> ImageArchive:
 def _kontroller_layers() -> list[Layer]:
     system = _system_layer()
     wheels = dependency_wheels()
-    above = _wheels_layer("dependencies", [system], dependencies(), wheels)
+    above = _wheels_layer("dependencies", [system], image_dependencies(), wheels)
     project = _wheels_layer("project", [system, above], ["kontroller"], wheels, project_wheel())
     return [system, above, project]
 
@@ -130,13 +132,16 @@ def _kafka_layer() -> Layer:
 
 
 def _spark_home_layer() -> Layer:
-    """/opt/spark: links to Spark, and what a container starts with."""
+    """/opt/spark: links to Spark, and what a container starts with; and among Spark's jars those for Kafka."""
+    jars = kafka_jar_files()
 
     def build(folder: Path, root: Path) -> None:
-        _enter_layers([_system_layer()], root)
-        run_step(root, "steps/make-spark.sh", "/mnt/history", mounts={"steps": _STEPS, "history": _HISTORY_FOLDER})
-        _keep_only(root, "spark")
-        write_layer(folder, root)
+        with progress.step("Making the layer with Spark's home"):
+            mounts = {"steps": _STEPS, "history": _HISTORY_FOLDER, "jars": jars[0].parent}
+            _enter_layers([_system_layer()], root)
+            before = snapshot(root)
+            run_step(root, "steps/make-spark.sh", "/mnt/history", "/mnt/jars", mounts=mounts)
+            write_layer(folder, root, changed_since(root, before))
 
     return _layer("spark-home", *_texts(_HISTORY_FOLDER), _text("make-spark.sh"), build=build)
 

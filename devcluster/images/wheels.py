@@ -33,9 +33,14 @@ def dependencies(extra: str | None = None) -> list[str]:
     return cast(list[str], project["optional-dependencies"][extra] if extra else project["dependencies"])
 
 
+def image_dependencies() -> list[str]:
+    """What the image `kontroller` has besides the project."""
+    return [*dependencies(), *dependencies("journal-topic")]
+
+
 def dependency_wheels() -> Path:
     """The folder with the wheels of the dependencies and all that they need, and pip's."""
-    wanted = [*dependencies(), "pip"]
+    wanted = [*image_dependencies(), "pip"]
     machine = platform.machine()
 
     def build(folder: Path) -> None:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes Spark's home /opt/spark where Spark and its operator look for it: links to what pip installs into
-# /opt/kontroller, and from the folder $1 what a container starts with and the program for spark-submit.
+# /opt/kontroller, and from the folder $1 what a container starts with and the program for spark-submit. The jars of the folder
+# $2, with which Spark reads from Kafka, come among its own, where its drivers and executors look.
 set -eu
 
 source=$1
@@ -11,5 +12,7 @@ mkdir -p "$home/conf"
 ln -s "$library/pyspark/bin" "$library/pyspark/jars" "$home"
 ln -s "$library/controller_pipeline/conf/log4j2.properties" "$home/conf"
 cp "$source/entrypoint.sh" "$source/history.py" "$home"
+mkdir -p "$library/pyspark/jars"
+install -m 644 "$2"/*.jar "$library/pyspark/jars"
 chmod 755 "$home/entrypoint.sh"
 chmod 644 "$home/history.py"

@@ -24,6 +24,14 @@ with session("count", cores=2, memory="1g") as spark:
     spark.range(1000).selectExpr("id % 7 AS rest").groupBy("rest").count().write.parquet("/tmp/counted")
     print(spark.read.parquet("/tmp/counted").count(), spark.sparkContext.master)
 """
+READING = """
+from controller_pipeline.session import session
+from controller_pipeline.sources import kafka_topic
+
+with session("read", cores=2, memory="1g") as spark:
+    topic = spark.readStream.format("kafka").options(**{"subscribe": "t", "kafka.bootstrap.servers": "127.0.0.1:9"})
+    print(*(name for name in topic.load().columns if name == "offset"), kafka_topic.connector_settings())
+"""
 OF_AN_EXECUTOR = {
     "SPARK_APPLICATION_ID": "spark-1",
     "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:9",
@@ -67,6 +75,11 @@ def test_its_user_may_write_only_temporary_files_and_gets_no_other_privileges(im
 def test_spark_works_with_nothing_writable_but_the_temporary_folder(image: Image) -> None:
     script = f'printf "%s" "$1" > /tmp/count.py && {SUBMIT} /tmp/count.py'
     assert run_script(image, script, COUNTING).split() == ["7", "local[2]"]
+
+
+def test_what_spark_needs_to_read_from_kafka_is_among_its_jars(image: Image) -> None:
+    script = f'printf "%s" "$1" > /tmp/read.py && {SUBMIT} /tmp/read.py'
+    assert run_script(image, script, READING).split() == ["offset", "{}"]
 
 
 def test_its_arguments_are_those_of_the_history(image: Image) -> None:

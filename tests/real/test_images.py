@@ -46,6 +46,13 @@ def image(request: pytest.FixtureRequest) -> Image:
     return found
 
 
+def test_the_controller_can_write_its_journal_to_a_topic(kontroller: Image) -> None:
+    ended = kontroller.run(
+        "python3", "-c", "from controller_core.journal.topic import TopicSink; print(TopicSink('t', 'b:1'))"
+    )
+    assert (ended.returncode, ended.stdout) == (0, "topic t\n"), ended.stderr
+
+
 def test_a_second_build_is_the_first(archives: tuple[ImageArchive, ...]) -> None:
     assert image_archives() == archives
 

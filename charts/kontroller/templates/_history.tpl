@@ -2,10 +2,11 @@
 {{ include "kontroller.fullname" . }}-history
 {{- end }}
 
-{{- /* The journals to take in: those of this release's controllers, one after the other, and those that are named. */ -}}
+{{- /* The journals to take in: those of this release's controllers, one after the other, unless a topic has them, and those
+  that are named. A topic has gaps and numbers of its own, which are not to be mixed with those of the files. */ -}}
 {{- define "kontroller.journals" -}}
 {{- $journals := list }}
-{{- if and .Values.controller.enabled .Values.controller.journal.enabled }}
+{{- if and .Values.controller.enabled .Values.controller.journal.enabled (not .Values.history.topic.name) }}
 {{- $controller := include "kontroller.controllerName" . }}
 {{- $domain := include "kontroller.serviceDomain" . }}
 {{- range $number := until (int .Values.controller.replicas) }}
@@ -17,14 +18,23 @@
 
 {{- /* Takes a dict: root, journals. */ -}}
 {{- define "kontroller.checkHistory" -}}
-{{- if not .journals }}
-{{- fail "history.enabled needs a journal: set controller.enabled with controller.journal.enabled, or name some in history.journals" }}
-{{- end }}
 {{- $history := .root.Values.history }}
+{{- include "kontroller.checkTopic" (list "history.topic" $history.topic) }}
+{{- if not (or .journals $history.topic.name) }}
+{{- fail "history.enabled needs a journal: set controller.enabled with controller.journal.enabled, or name some in history.journals, or a topic in history.topic" }}
+{{- end }}
 {{- $memory := toString (dig "limits" "memory" "" $history.resources) }}
 {{- $needed := add 512 (include "kontroller.mebibytes" $history.driverMemory) }}
 {{- if and (regexMatch "^[0-9]+[MG]i$" $memory) (lt (int (include "kontroller.mebibytes" $memory)) (int $needed)) }}
 {{- fail (printf "history.resources.limits.memory is %s, which is too little for Spark with history.driverMemory %s: set it to %dMi or more" $memory $history.driverMemory $needed) }}
+{{- end }}
+{{- end }}
+
+{{- /* Takes a list: the name of the value, a topic. */ -}}
+{{- define "kontroller.checkTopic" -}}
+{{- $topic := index . 1 }}
+{{- if ne (empty $topic.name) (empty $topic.bootstrapServers) }}
+{{- fail (printf "%s.name and %s.bootstrapServers go together: set both, or neither" (index . 0) (index . 0)) }}
 {{- end }}
 {{- end }}
 

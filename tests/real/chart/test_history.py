@@ -69,9 +69,25 @@ def test_it_takes_in_the_journal_of_each_controller_and_those_that_are_named(api
     assert journals(api, *ON, *alone, "--set", "controller.journal.enabled=false") == [ELSEWHERE]
 
 
+def test_a_topic_is_taken_in_instead_of_what_the_controllers_serve(api: KubernetesApi) -> None:
+    topic = r"topic.name=journal,{0}.topic.bootstrapServers=kafka-0:9092\,kafka-1:9092"
+    reads = ("--set", "history." + topic.format("history"))
+    assert journals(api, *ON, *reads, "--set", f"history.journals={{{ELSEWHERE}}}") == [ELSEWHERE]
+    ingest, _ = steps(api, *ON, *reads)
+    assert ingest["args"][2:] == ["--topic=journal", "--bootstrap=kafka-0:9092,kafka-1:9092"]
+    assert steps(api, "--set", "history.enabled=true", *reads)[0]["args"] == ingest["args"]
+    controller = container(api, "controller", *ON, "--set", "controller.journal." + topic.format("controller.journal"))
+    written = {each["name"]: each.get("value") for each in controller["env"] if "JOURNAL_" in each["name"]}
+    assert written["KONTROLLER_JOURNAL_TOPIC"] == "journal"
+    assert written["KONTROLLER_JOURNAL_BOOTSTRAP"] == "kafka-0:9092,kafka-1:9092"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ((*ON, "--set", "history.topic.name=t"), "history.topic.bootstrapServers go together"),
+        ((*ON, "--set", "controller.journal.topic.bootstrapServers=b:1"), "controller.journal.topic.name and"),
+        ((*ON, "--set", "history.topic.name=t,history.topic.bootstrapServers=b"), "/history/topic/bootstrapServers"),
         (
             ("--set", "history.enabled=true"),
             "needs a journal: set controller.enabled .*, or name some in history.journals",
