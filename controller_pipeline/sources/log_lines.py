@@ -89,6 +89,11 @@ def _assignment(topic: str, partition: str, first: int) -> str:
     return _one("assignment", topic=topic, partition=partition, replicas=replicas, adding=adding, removing=removing)
 
 
+FIELDS: Final = tuple(_TYPES)
+WHY: Final = "why"
+"""The kind of what a line says that tells why what follows happens."""
+CAUSE_RECORD: Final = _one(WHY)
+
 _TOPIC_IDS: Final = r"regexp_extract_all(message, r'TopicIdReplicaAssignment\(([^,]+,(?:Some\([^)]+\)|None))', 1)"
 _NAME: Final = "split(t, ',')[0]"
 _ID: Final = r"nullif(regexp_extract(t, r',Some\(([^)]+)\)', 1), '')"

@@ -4,6 +4,10 @@ A folder of logs is what one broker wrote, rotated and compressed as Kafka and o
 long as it was the controller, come events as a journal has them. The logs were made for people: what each kind of line says
 is in `log_lines`, and docs/text-logs.md tells what they leave out. Why something happened is a guess from the lines before
 it, so all events are `inferred`.
+
+Logs are taken in again while they grow and old files are deleted, so what is kept is what each line says, known by its
+time and its place among those of the same millisecond (`read`). What repeats it, why it happened and which number it has is
+found out from all that is kept, whenever a history is made of it (`numbered`).
 """
 
 from collections.abc import Collection, Sequence
@@ -13,13 +17,18 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructField
 
-from controller_pipeline.schemas import EVENTS, FINDINGS, Table
+from controller_pipeline.schemas import EVENTS, FINDINGS, LONG, Table
 from controller_pipeline.sources import log_lines
 
 FILES: Final = "{state-change,controller}.log*"
 ORIGIN: Final = "logs"
-_PLACE: Final = ("event_time", "source", "block", "position")
-"""The order of what one host wrote: its clock, and within a millisecond its files, one after the other."""
+_PLACE: Final = ("event_time", "is_of_states", "is_current", "source", "block", "position")
+"""The order of what one host wrote: its clock, and within a millisecond `controller.log` before `state-change.log`, and the
+rotated files of each before the current one."""
+_OF_STATES: Final = 1_000_000
+"""The place of the first record of `state-change.log` in a millisecond; those of `controller.log` begin with 0."""
+UNREADABLE: Final = "unreadable_log_line"
+"""The finding of one line, of which `counted` makes `unreadable`."""
 
 
 def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
@@ -37,51 +46,79 @@ def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
 
 
 def read(lines: DataFrame, *, cluster_id: str, time_zone: str = "UTC") -> tuple[DataFrame, DataFrame]:
-    """The tables `EVENTS` and `FINDINGS` of the logs of one cluster.
+    """What the logs of one cluster say: records, in the columns of `EVENTS`, and findings, one for each line that is about
+    the state and cannot be read. `numbered` makes events of the ones, `counted` makes one finding for each folder.
 
-    `time_zone`: of the brokers, as in "Europe/Berlin"; Kafka writes local times. What is about the state and cannot be
-    read is counted for each file."""
+    `time_zone`: of the brokers, as in "Europe/Berlin"; Kafka writes local times. `seq` is the place of a record among
+    those of the same millisecond."""
     told = log_lines.parsed(lines, time_zone)
     return _events(told, cluster_id), _findings(told, cluster_id)
 
 
-def _events(told: DataFrame, cluster_id: str) -> DataFrame:
-    of_the_host = Window.partitionBy("journal").orderBy(*_PLACE)
-    so_far = of_the_host.rowsBetween(Window.unboundedPreceding, 0)
-    placed = told.where("records IS NOT NULL OR cause IS NOT NULL").withColumns(
+def numbered(told: DataFrame) -> DataFrame:
+    """The events of all logs, of what `read` gives: each once, with its cause, and numbered in each epoch; without what
+    repeats what was said before of the same thing, as logs tell some changes twice. In what order it came is all one."""
+    same = ("cluster_id", "controller_epoch", "event_time", "seq", "kind")
+    first = Window.partitionBy(*same).orderBy("journal", "source")
+    once = told.withColumn("copy", f.row_number().over(first)).where("copy = 1")
+    of_the_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("event_time", "seq")
+    so_far = of_the_epoch.rowsBetween(Window.unboundedPreceding, 0)
+    is_why = f.col("kind") == log_lines.WHY
+    why = f.last(f.when(is_why, f.struct("cause", "event_time")), ignorenulls=True).over(so_far)
+    records = once.withColumn("why", why).where(~is_why)
+    news = _news(records).withColumns(
         {
-            "controller_epoch": f.last("controller_epoch", ignorenulls=True).over(so_far),
-            "cause": f.last("cause", ignorenulls=True).over(so_far),
-            "event": f.count("cause").over(so_far),
+            "seq": f.row_number().over(of_the_epoch).cast(LONG) - 1,
+            "cause": f.coalesce("why.cause", f.lit("unknown")),
+            "correlation_id": f.concat_ws(
+                "-", "controller_epoch", f.unix_millis(f.coalesce("why.event_time", "event_time"))
+            ),
         }
     )
-    records = placed.where("controller_epoch IS NOT NULL").selectExpr(
-        "*", "posexplode(records) AS (index, record)"
+    return news.select(*EVENTS.schema.fieldNames())
+
+
+def _news(records: DataFrame) -> DataFrame:
+    order = ("controller_epoch", "event_time", "seq")
+    of_the_thing = Window.partitionBy("cluster_id", "about", "topic", "partition", "broker").orderBy(*order)
+    said = f.struct(*(name for name in log_lines.FIELDS if name not in _TOLD_DIFFERENTLY))
+    rows = records.withColumns({"about": f.regexp_replace("kind", "_removed$", ""), "said": said})
+    rows = rows.withColumn("before", f.lag("said").over(of_the_thing))
+    return rows.where(f.col("kind").startswith("controller") | ~f.col("said").eqNullSafe(f.col("before")))
+
+
+def counted(findings: DataFrame) -> DataFrame:
+    """Findings in which those of single lines are counted for each folder, with the first as an example."""
+    of_lines = findings.where(f.col("problem") == UNREADABLE)
+    begin = "lines that are about the state, in words of another version of Kafka; one of them: "
+    rows = of_lines.groupBy("cluster_id", "source").agg(
+        f.sum("count").alias("count"), f.min("event_time").alias("event_time"), f.min("detail").alias("example")
     )  # fmt: skip
-    numbered = _news(records.select("*", "record.*")).withColumn(
-        "seq",
-        f.row_number().over(Window.partitionBy("controller_epoch").orderBy(*_PLACE, "index")).cast("long") - 1,
+    rows = rows.withColumns({"problem": f.lit("unreadable"), "detail": f.concat(f.lit(begin), "example")})
+    return findings.where(f.col("problem") != UNREADABLE).unionByName(_as(FINDINGS, rows))
+
+
+def _events(told: DataFrame, cluster_id: str) -> DataFrame:
+    name = f.regexp_extract("source", "([^/]*)$", 1)
+    told = told.withColumns({"is_of_states": name.startswith("state"), "is_current": name.endswith(".log")})
+    of_the_host = Window.partitionBy("journal").orderBy(*_PLACE)
+    so_far = of_the_host.rowsBetween(Window.unboundedPreceding, 0)
+    placed = told.where("records IS NOT NULL OR cause IS NOT NULL").withColumn(
+        "controller_epoch", f.last("controller_epoch", ignorenulls=True).over(so_far)
     )
+    said = f"concat(filter({log_lines.CAUSE_RECORD}, r -> cause IS NOT NULL), coalesce(records, array()))"
+    records = placed.where("controller_epoch IS NOT NULL").selectExpr("*", f"posexplode({said}) AS (index, record)")
+    moment = Window.partitionBy("journal", "controller_epoch", "event_time", "is_of_states")
+    place = f.row_number().over(moment.orderBy(*_PLACE, "index")).cast(LONG) - 1
     known = {
+        "seq": place + f.when(f.col("is_of_states"), _OF_STATES).otherwise(0),
         "cluster_id": f.lit(cluster_id),
         "origin": f.lit(ORIGIN),
         "inferred": f.lit(True),
         "snapshot": f.lit(False),
-        "cause": f.coalesce("cause", f.lit("unknown")),
-        "correlation_id": f.concat_ws("-", "controller_epoch", "event"),
+        "cause": f.when(f.col("kind") == log_lines.WHY, f.col("cause")),
     }
-    return _as(EVENTS, numbered.withColumns(known))
-
-
-def _news(records: DataFrame) -> DataFrame:
-    """Without what repeats what was said before of the same thing: logs tell some changes twice."""
-    of_the_thing = Window.partitionBy("about", "topic", "partition", "broker").orderBy(
-        "controller_epoch", *_PLACE, "index"
-    )
-    about = f.regexp_replace("kind", "_removed$", "")
-    compared = records.withColumn("about", about).withColumn("before", f.lag("record").over(of_the_thing))
-    said, before = (f.col(name).dropFields(*_TOLD_DIFFERENTLY) for name in ("record", "before"))
-    return compared.where(f.col("kind").startswith("controller") | ~said.eqNullSafe(before))
+    return _as(EVENTS, records.select("*", "record.*").withColumns(known))
 
 
 _TOLD_DIFFERENTLY: Final = ("unclean", "state_controller_epoch")
@@ -89,15 +126,10 @@ _TOLD_DIFFERENTLY: Final = ("unclean", "state_controller_epoch")
 
 
 def _findings(told: DataFrame, cluster_id: str) -> DataFrame:
-    begin = "first(left(value, 200))"
-    counted = told.where("is_unreadable").groupBy("source").agg(
-        f.count("*").alias("count"), f.min("event_time").alias("event_time"), f.expr(begin).alias("example")
-    )  # fmt: skip
-    detail = f.concat(
-        f.lit("lines that are about the state, in words of another version of Kafka; one of them: "), "example"
-    )
-    rows = counted.withColumns({"cluster_id": f.lit(cluster_id), "problem": f.lit("unreadable"), "detail": detail})
-    return _as(FINDINGS, rows)
+    rows = told.where("is_unreadable").withColumn("detail", f.expr("left(value, 200)"))
+    rows = rows.groupBy("journal", "event_time", "detail").agg(f.count("*").alias("count"))
+    known = {"cluster_id": f.lit(cluster_id), "problem": f.lit(UNREADABLE), "source": f.col("journal")}
+    return _as(FINDINGS, rows.withColumns(known))
 
 
 def _as(table: Table, rows: DataFrame) -> DataFrame:

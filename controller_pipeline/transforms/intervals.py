@@ -17,7 +17,7 @@ def placed(events: DataFrame, spans: DataFrame) -> DataFrame:
     the span, whatever the clock said.
 
     `chain`: the first of the spans that say something together, more than one where they are of logs. Of its end:
-    `chain_ended`, `known_again`, `last_epoch`, `last_seq`; `is_final`: no span follows."""
+    `chain_ended`, `known_again`, `last_epoch`, `last_seq`; `is_final`: after it only a mention tells of anything."""
     rows = events.join(f.broadcast(chained(spans)), ["cluster_id", "controller_epoch"])
     rows = rows.where("seq between first_seq and span_last_seq and (not snapshot or seq <= snapshot_seq)")
     return rows.withColumn("at", f.expr("greatest(span_began, least(event_time, span_ended))"))
@@ -39,8 +39,10 @@ def chained(spans: DataFrame) -> DataFrame:
     history_ended = "max(greatest(ended, known_again)) over (partition by cluster_id)"
     again = f"if(lead(is_by_mention) {by_span}), coalesce({snapshot_again}, {history_ended}), known_again) as until"
     last_snapshot = f"max(if({is_by_mention}, null, ended)) {by_span})"
+    # Without a snapshot to come, what nobody mentions is unknown to the end of the history.
+    is_final = f"{snapshot_again} is null and coalesce(lead(is_by_mention) {by_span}), true) as is_last_span"
     told_from = f"coalesce({last_snapshot}, min(began) over (partition by cluster_id)) as told_from"
-    rows = rows.selectExpr("*", again, told_from, f"lead(span) {by_span}) is null as is_last_span")
+    rows = rows.selectExpr("*", again, told_from, is_final)
     return rows.selectExpr(
         "cluster_id",
         "controller_epoch",
@@ -57,7 +59,7 @@ def chained(spans: DataFrame) -> DataFrame:
         f"max_by(until, span) {of_chain} as known_again",
         f"max(controller_epoch) {of_chain} as last_epoch",
         f"max_by(last_seq, span) {of_chain} as last_seq",
-        f"max(is_last_span) {of_chain} as is_final",
+        f"max_by(is_last_span, span) {of_chain} as is_final",
     )
 
 
@@ -98,5 +100,5 @@ def with_unknown(rows: DataFrame, state: Sequence[str]) -> DataFrame:
         "seq": "last_seq + 1",
     } | dict.fromkeys(state, "null")
     values = {name: f"if(is_known, {name}, {value})" for name, value in of_unknown.items()}
-    values["is_last"] = "if(is_known, next_seq is null and known_again is null, is_final)"
+    values["is_last"] = "if(is_known, next_seq is null and known_again is null, is_final and next_at is null)"
     return rows.withColumns({name: f.expr(value) for name, value in values.items()})

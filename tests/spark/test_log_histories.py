@@ -1,6 +1,9 @@
 """What is known of a cluster whose past is in Kafka's text logs alone, which have no snapshots."""
 
+import gzip
+import hashlib
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,11 +14,24 @@ from pyspark.sql import Row, SparkSession
 from controller_pipeline import intake
 from controller_pipeline.answers.options import Options
 from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, INCIDENTS, KNOWN_SPANS, PARTITION_INTERVALS
+from controller_pipeline.schemas import (
+    CONFIG_INTERVALS,
+    EVENTS,
+    FINDINGS,
+    INCIDENTS,
+    KNOWN_SPANS,
+    LAYERS,
+    PARTITION_INTERVALS,
+)
+from controller_pipeline.sources import text_logs
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 
 SAMPLE = Path(__file__).parent / "data" / "text_logs"
+STRANGE = (
+    "[2026-11-21 12:58:47,000] INFO [Controller id=3 epoch=1] Changed partition a-0 from NewPartition to "
+    "OnlinePartition with state LeaderAndIsr{in words to come} (state.change.logger)\n"
+)
 BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 NEW: Mapping[str, object] = {
     "kind": "assignment",
@@ -48,6 +64,7 @@ HISTORIES: dict[str, Told] = {
     "led by two": {1: [(0, ELECTED), (5, LED)], 2: [(20, ELECTED), (30, NOBODY)]},
     "an epoch is missing": {1: [(0, ELECTED), (5, LED), (7, LED)], 3: [(20, ELECTED), (30, NOBODY)]},
     "an epoch is missing, and then silence": {1: [(0, ELECTED), (5, LED)], 3: [(20, ELECTED)]},
+    "two epochs are missing": {1: [(0, ELECTED), (5, LED)], 3: [(20, ELECTED), (25, LED)], 5: [(40, ELECTED)]},
 }
 FOUND = {
     "created": [(5, 6, True, -1), (6, 9, True, 1), (9, 9, True, -1)],
@@ -57,6 +74,9 @@ FOUND = {
         (0, 5, False, None), (5, 7, True, 1), (7, 7, True, 1), (7, 30, False, None), (30, 30, True, -1),
     ],
     "an epoch is missing, and then silence": [(0, 5, False, None), (5, 5, True, 1), (5, 20, False, None)],
+    "two epochs are missing": [
+        (0, 5, False, None), (5, 5, True, 1), (5, 25, False, None), (25, 25, True, 1), (25, 40, False, None),
+    ],
 }  # fmt: skip
 """Of the one partition: seconds, whether it is known, and its leader."""
 
@@ -94,13 +114,79 @@ def test_a_partition_is_known_from_its_first_mention_on_over_all_epochs_that_the
     found = [row for row in intervals if row.cluster_id == name]
     assert [(seconds(row.began), seconds(row.ended), row.is_known, row.leader) for row in found] == FOUND[name]
     assert all(row.inferred for row in found)
+    assert [row.is_last for row in found] == [*(False for _ in found[1:]), True]
 
 
-def test_a_report_of_logs_names_the_partitions_that_had_no_leader(spark: SparkSession, tmp_path: Path) -> None:
-    kept = KeptHistory.at(spark, str(tmp_path / "history"))
-    folders = [str(folder) for folder in sorted(SAMPLE.iterdir())]
+def take_in(kept: KeptHistory, logs: Path) -> None:
+    folders = [str(folder) for folder in sorted(logs.iterdir())]
     assert intake.take_in_kafka_logs(kept, folders, cluster_id="old", time_zone="Europe/Berlin") == []
+
+
+def begin_of(logs: Path, folder: Path) -> None:
+    """The same logs some time before: nothing is rotated yet, and the files do not end at the same time."""
+    (folder / "broker-1").mkdir(parents=True)
+    (folder / "broker-3").mkdir()
+    rotated = gzip.decompress((logs / "broker-3" / "state-change.log.2026-11-21-13.gz").read_bytes())
+    texts = {
+        "broker-1/controller.log": (logs / "broker-1" / "controller.log").read_bytes(),
+        "broker-3/controller.log": (logs / "broker-3" / "controller.log").read_bytes(),
+        "broker-3/state-change.log": rotated,
+    }
+    for number, (name, text) in enumerate(texts.items(), start=2):
+        lines = text.splitlines(keepends=True)
+        (folder / name).write_bytes(b"".join(lines[: len(lines) * number // 5]))
+    (folder / "broker-3" / "state-change.log.2026-11-21-12").write_text(STRANGE)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of logs, in one of which is a line that nobody can read."""
+    folder = tmp_path_factory.mktemp("logs") / "logs"
+    shutil.copytree(SAMPLE, folder)
+    (folder / "broker-3" / "state-change.log.2026-11-21-12").write_text(STRANGE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def grown(spark: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
+    """A history that logs were taken into when they were shorter, and again when they had grown and rotated."""
+    kept = KeptHistory.at(spark, str(tmp_path_factory.mktemp("history")))
+    whole = logs.rename(logs.with_name("whole"))
+    begin_of(whole, logs)
+    take_in(kept, logs)
+    shutil.rmtree(logs)
+    whole.rename(logs)
+    take_in(kept, logs)
     kept.fold()
+    return kept
+
+
+def test_logs_that_were_taken_in_before_they_had_grown_are_the_same_history(
+    spark: SparkSession, grown: KeptHistory, logs: Path
+) -> None:
+    told, lines = text_logs.read(text_logs.lines(spark, [str(logs)]), cluster_id="old", time_zone="Europe/Berlin")
+    fields = [name for name in EVENTS.schema.fieldNames() if name != "source"]
+    at_once = text_logs.numbered(told).sort(*EVENTS.order).select(*fields).collect()
+    assert grown.store.read(EVENTS).sort(*EVENTS.order).select(*fields).collect() == at_once
+    assert grown.store.read(FINDINGS).collect() == text_logs.counted(lines).collect()
+
+
+def test_taking_logs_in_again_changes_no_byte(grown: KeptHistory, logs: Path) -> None:
+    def digests() -> dict[str, str]:
+        return {
+            str(path.parent): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in Path(grown.store.location).rglob("*.parquet")
+        }
+
+    before = digests()
+    assert len(before) >= len(LAYERS)
+    take_in(grown, logs)
+    grown.fold()
+    assert digests() == before
+
+
+def test_a_report_of_logs_names_the_partitions_that_had_no_leader(grown: KeptHistory, tmp_path: Path) -> None:
+    kept = grown
     kept.report(tmp_path / "report", Options(), kept.period(began=None, ended=None, days=None))
     leaderless = kept.store.read(INCIDENTS).where("problem = 'leaderless' and began < ended").collect()
     assert ("unclean_t", 0) in {(row.topic, row.partition) for row in leaderless}
