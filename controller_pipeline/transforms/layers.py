@@ -15,6 +15,7 @@ from controller_pipeline.transforms import journals, lines
 from controller_pipeline.transforms.broker_intervals import broker_intervals
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 from controller_pipeline.transforms.proofs import proofs
+from controller_pipeline.transforms.silent_days import silent_days
 from controller_pipeline.transforms.unknown_topics import unknown_topics
 
 
@@ -50,6 +51,7 @@ def derive(events: DataFrame, findings: DataFrame, spans: DataFrame, configs: Da
 
     `spans` and `configs`: their known spans and the intervals of their configurations, as they were written before."""
     found = findings.unionByName(journals.numbers(events)).unionByName(unknown_topics(events, spans))
+    found = found.unionByName(silent_days(events))
     return Layers(
         events=events,
         findings=_each_once(found),

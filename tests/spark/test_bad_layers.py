@@ -71,7 +71,21 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
     "hole": (journal(*HISTORY[:MIDDLE], *HISTORY[MIDDLE + 1 :]), {"gap": 1}, None),
     "declared gap": (journal(*HISTORY, LAST | {"kind": "gap", "seq": NEXT, "dropped": 7}), {"gap": 7}, False),
     "clock back": (with_times(lambda n: -DAY_US // 2 if n == MIDDLE else 0), {"clock_went_back": 1}, False),
-    "clock ahead": (with_times(lambda n: 30 * DAY_US if n > MIDDLE else 0), {"clock_jumped": 1}, False),
+    "clock ahead": (
+        with_times(lambda n: 30 * DAY_US if n > MIDDLE else 0),
+        {"clock_jumped": 1, "silent_days": 29},
+        False,
+    ),
+    "clock far ahead": (
+        with_times(lambda n: 2_000_000 * DAY_US if n > MIDDLE else 0),
+        {"clock_jumped": 1, "silent_days": 1_999_999},
+        False,
+    ),
+    "nobody wrote": (
+        with_times(lambda n: 4 * DAY_US if HISTORY[n]["controller_epoch"] == LAST["controller_epoch"] else 0),
+        {"silent_days": 3},
+        False,
+    ),
     "recorder too": (recorded(5), {"two_journals": 5}, True),
     "no such topic": (
         journal(*HISTORY, altered(topic="nowhere", seq=NEXT, event_time_us=LAST["event_time_us"])),
