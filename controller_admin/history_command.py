@@ -66,6 +66,18 @@ def ingest(
     cluster_id: Annotated[
         str | None, typer.Option(help="The cluster that --kafka-logs are of, as /cluster/id in ZooKeeper has it.")
     ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
+    ] = None,
+    bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of the topic's brokers.")] = None,
+    jars: Annotated[
+        str,
+        typer.Option(
+            help="The jars with which Spark reads from Kafka, separated by commas. Without them Spark has them, as in the "
+            "image, or fetches them from Maven Central.",
+            show_default=False,
+        ),
+    ] = "",
     logs_time_zone: Annotated[
         str, typer.Option(help="The brokers' time zone, such as Europe/Berlin: Kafka logs local times.")
     ] = "UTC",
@@ -76,22 +88,29 @@ def ingest(
 
     Exits with 0; with 1 when something could not be read, and says what; with 2 when the command is wrong."""
     journals, logs = journal or [], kafka_logs or []
-    if not journals and not logs:
+    if not journals and not logs and not topic:
         raise usage_error(
             WrongOption(
-                "say what to take in: --journal FOLDER, --journal http://HOST:9404/journal, or --kafka-logs FOLDER"
+                "say what to take in: --journal FOLDER, --journal http://HOST:9404/journal, --topic NAME with --bootstrap, "
+                "or --kafka-logs FOLDER"
             )
         )
+    if bool(topic) != bool(bootstrap):
+        raise usage_error(WrongOption("--topic and --bootstrap go together: give both, or neither"))
     if logs and not cluster_id:
         raise usage_error(WrongOption("Kafka's logs do not say which cluster they are of: give its --cluster-id"))
     if logs_time_zone not in available_timezones():
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
-    with _kept(history, cores, memory, taken_in=[*journals, *logs]) as kept:
+    topics = [(topic, bootstrap)] if topic and bootstrap else []
+    places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
+    with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None) as kept:
         from controller_pipeline import intake
 
         unread = intake.take_in_journals(kept, journals)
         unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
-        if len(unread) < len(journals) + len(logs):
+        for name, address in topics:
+            unread += _take_in_topic(kept, name, address)
+        if len(unread) < len(places):
             kept.fold()
             typer.echo(kept.summary())
         for problem in unread:
@@ -156,9 +175,25 @@ def report(
         typer.echo(_told(kept.report(output, options, period)))
 
 
+def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]:
+    """Takes in what is new in a topic; returns why it could not be read."""
+    from controller_pipeline.pipelines.topic import TopicUnreadable, ingest_topic
+    from controller_pipeline.sources.kafka_topic import NoConnector
+
+    try:
+        ingest_topic(kept, topic, bootstrap)
+    except (NoConnector, TopicUnreadable) as error:
+        return [str(error)]
+    return []
+
+
 @contextmanager
-def _kept(location: str, cores: int, memory: str, *, taken_in: Sequence[str] = ()) -> Iterator["KeptHistory"]:
-    """The history at a location, on a Spark that ends with the block; errors end the command in one line."""
+def _kept(
+    location: str, cores: int, memory: str, *, taken_in: Sequence[str] = (), jars: str | None = None
+) -> Iterator["KeptHistory"]:
+    """The history at a location, on a Spark that ends with the block; errors end the command in one line.
+
+    `jars`: None where nothing is read from Kafka, else as `connector_settings` takes them."""
     if not _MEMORY.fullmatch(memory):
         raise usage_error(WrongOption(f"--memory {memory} is no amount of memory: give one such as 2g or 1500m"))
     try:
@@ -169,10 +204,12 @@ def _kept(location: str, cores: int, memory: str, *, taken_in: Sequence[str] = (
 
     from controller_pipeline.kept_history import KeptHistory, NoHistory
     from controller_pipeline.session import NoJava, is_small, session
+    from controller_pipeline.sources.kafka_topic import connector_settings
 
     try:
         small = is_small([location, *taken_in])
-        with session("kontroller history", cores=cores, memory=memory, is_small=small) as spark:
+        more = None if jars is None else connector_settings(jars)
+        with session("kontroller history", cores=cores, memory=memory, is_small=small, more=more) as spark:
             yield KeptHistory.at(spark, location)
     except WrongOption as error:
         raise usage_error(error) from error

@@ -5,8 +5,8 @@
     answers, violations         made anew from the layers
 
 Taking something in again, late, or in another order changes nothing: a record is known by its journal, epoch and number.
-Nothing is lost when it is killed: what is to replace days of raw_events is written elsewhere first, as a whole, and put in
-their place afterwards, by the next run if need be.
+Nothing is lost when it is killed: what is to replace raw_findings and days of raw_events is written elsewhere first, as a
+whole, and put in their place afterwards, by the next run if need be.
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,7 @@ from controller_pipeline.schemas import (
     VIOLATIONS,
     Table,
 )
+from controller_pipeline.sources import text_logs
 from controller_pipeline.store import Store
 from controller_pipeline.transforms import journals, layers, lines
 from controller_pipeline.transforms.config_intervals import config_intervals
@@ -45,6 +46,7 @@ _ORDER: Final = (*EVENTS.order, "journal", "event_time")
 RAW_EVENTS: Final = Table(name="raw_events", schema=EVENTS.schema, order=_ORDER, by_day="event_time")
 NEXT_RAW_EVENTS: Final = Table(name="next_raw_events", schema=EVENTS.schema, order=_ORDER, by_day="event_time")
 RAW_FINDINGS: Final = Table(name="raw_findings", schema=FINDINGS.schema, order=FINDINGS.order)
+NEXT_RAW_FINDINGS: Final = Table(name="next_raw_findings", schema=FINDINGS.schema, order=FINDINGS.order)
 _SAME_RECORD: Final = ["cluster_id", "journal", "controller_epoch", "seq", "kind", "event_time"]
 """What two copies of a record have in common, and two records of one journal never have."""
 
@@ -78,16 +80,17 @@ class KeptHistory:
         """Adds what a source has to what is kept; `fold` makes the layers of it."""
         self._put_in_place()
         with self.steps.step("Reading and checking the records"):
-            self.store.write(NEXT_RAW_EVENTS, self._with_their_days(events))
             together = self.store.read_if_kept(RAW_FINDINGS).unionByName(findings).distinct()
-            self.store.write(RAW_FINDINGS, together.localCheckpoint())
+            self.store.write(NEXT_RAW_FINDINGS, together)
+            self.store.write(NEXT_RAW_EVENTS, self._with_their_days(events))
         with self.steps.step("Keeping them"):
             self._put_in_place()
 
     def fold(self) -> None:
         """Makes the layers anew from the raw events."""
-        raw, unreadable = self.store.read_if_kept(RAW_EVENTS), self.store.read_if_kept(RAW_FINDINGS)
-        events, repeated = journals.once(raw)
+        self._put_in_place()
+        raw, unreadable = self._raw_events(), text_logs.counted(self.store.read_if_kept(RAW_FINDINGS))
+        events, repeated = journals.once(journals.of_their_clusters(raw))
         events = self._keep({EVENTS: events})[EVENTS]
         spans = self._keep({KNOWN_SPANS: known_spans(events)})[KNOWN_SPANS]
         configs = self._keep({CONFIG_INTERVALS: config_intervals(events, spans)})[CONFIG_INTERVALS]
@@ -143,6 +146,15 @@ class KeptHistory:
             f"controller's own state at {proofs[1]} of {counted(proofs[0], 'checksum')}. {counted(findings, 'finding')}."
         )
 
+    def _raw_events(self) -> DataFrame:
+        """All that was taken in; what Kafka's logs say is numbered now, as every line of theirs may change that."""
+        raw = self.store.read_if_kept(RAW_EVENTS)
+        of_logs = raw.where(f.col("origin") == lines.LOGS)
+        if of_logs.isEmpty():
+            return raw
+        others = raw.where(f.col("origin") != lines.LOGS)
+        return others.unionByName(text_logs.numbered(of_logs).localCheckpoint())
+
     def _keep(self, tables: Mapping[Table, DataFrame]) -> dict[Table, DataFrame]:
         for table, rows in tables.items():
             with self.steps.step(f"Making the table {table.name}"):
@@ -161,3 +173,6 @@ class KeptHistory:
         if self.store.is_whole(NEXT_RAW_EVENTS):
             self.store.move_days(NEXT_RAW_EVENTS, RAW_EVENTS)
         self.store.remove(NEXT_RAW_EVENTS)
+        if self.store.is_whole(NEXT_RAW_FINDINGS):
+            self.store.move(NEXT_RAW_FINDINGS, RAW_FINDINGS)
+        self.store.remove(NEXT_RAW_FINDINGS)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -45,19 +45,17 @@ def local_session(
     cores: int = 2,
     memory: str = "2g",
     shuffle_partitions: int | None = None,
-    packages: str = "",
     is_small: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session in this process. `packages`: jars, separated by commas, for sources that Spark does not bring.
-    `is_small`: whether it is for `SMALL_SETTINGS`."""
+    """A session in this process. `is_small`: whether it is for `SMALL_SETTINGS`; `more`: settings besides, as of
+    sources that Spark does not bring."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
     settings = SETTINGS | LOCAL_SETTINGS | (SMALL_SETTINGS if is_small else {})
     partitions = shuffle_partitions or (cores if is_small else 4 * cores)
     settings |= {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(partitions)}
-    if packages:
-        settings["spark.jars"] = packages
-    return _quiet(SparkSession.builder.master(f"local[{cores}]").appName(name), settings)
+    return _quiet(SparkSession.builder.master(f"local[{cores}]").appName(name), settings | dict(more or {}))
 
 
 def is_small(places: Iterable[str]) -> bool:
@@ -69,18 +67,22 @@ def is_small(places: Iterable[str]) -> bool:
 
 
 @contextmanager
-def session(name: str, *, cores: int, memory: str, is_small: bool = False) -> Iterator[SparkSession]:
-    """Spark while the block runs: where spark-submit says, if that started this process, else in this process with
-    `cores` and `memory`, and the settings for what `is_small`. Raises `NoJava`."""
+def session(
+    name: str, *, cores: int, memory: str, is_small: bool = False, more: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Spark while the block runs: where and how spark-submit says, if that started this process, else in this process with
+    `cores` and `memory`, the settings for what `is_small`, and `more`. Raises `NoJava`."""
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             spark = _quiet(SparkSession.builder.appName(name), SETTINGS)
         else:
-            spark = local_session(name, cores=cores, memory=memory, is_small=is_small)
+            spark = local_session(name, cores=cores, memory=memory, is_small=is_small, more=more)
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        raise NoJava("Spark did not start: it needs Java 17 or newer, on the PATH or in JAVA_HOME") from error
+        fetched = (more or {}).get("spark.jars.packages")
+        why = f", and access to Maven Central for {fetched}, or the files of its jars" if fetched else ""
+        raise NoJava(f"Spark did not start: it needs Java 17 or newer, on the PATH or in JAVA_HOME{why}") from error
     try:
         yield spark
     finally:

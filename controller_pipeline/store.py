@@ -73,6 +73,13 @@ class Store:
                 files.mkdirs(target.getParent())
                 files.rename(day.getPath(), target)
 
+    def move(self, table: Table, to: Table) -> None:
+        """Replaces a table by another one, which is gone afterwards. When it was interrupted it is called again."""
+        self.remove(to)
+        folder, files = self._folder(table)
+        target, _ = self._folder(to)
+        files.rename(folder, target)
+
     def _write(self, table: Table, rows: DataFrame, mode: str) -> None:
         rows = rows.select(*table.schema.fieldNames())
         if table.by_day is None:

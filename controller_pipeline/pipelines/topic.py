@@ -5,9 +5,11 @@ also hours apart. So a batch is taken in as a folder of segments is, into the sa
 nothing. Spark's own dropping of duplicates needs a watermark, which would drop the lines of clusters that are behind.
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,23 +21,47 @@ from controller_pipeline.store import Store
 from controller_pipeline.transforms import lines as journal_lines
 
 
+class TopicUnreadable(Exception):
+    """What is new in a topic could not be read; the message says what to do."""
+
+
 def ingest_topic(
     kept: KeptHistory,
     topic: str,
     bootstrap_servers: str,
-    checkpoint: str,
     options: Mapping[str, str] | None = None,
     *,
     most_at_once: int = 500_000,
 ) -> None:
     """Takes what is new in the topic into the history, and returns; `KeptHistory.fold` makes the layers of it.
 
-    `checkpoint` is the folder that says how far it came before; without it all is read again, which changes nothing.
-    One call at a time for a history. Raises `NoConnector`, and `pyspark.errors.StreamingQueryException` where the brokers
-    are out of reach or messages were deleted before they were read.
+    How far it came is noted beside the tables (`checkpoint_of`); without that note all is read again, and changes nothing.
+    One call at a time for a history. Raises `NoConnector`, and `TopicUnreadable` where the brokers are out of reach or
+    messages were deleted before they were read.
     """
-    spark = kept.store.spark
-    ingest(kept, kafka_topic.stream(spark, topic, bootstrap_servers, options, most_at_once=most_at_once), checkpoint)
+    spark, checkpoint = kept.store.spark, checkpoint_of(kept, topic, bootstrap_servers)
+    try:
+        ingest(
+            kept, kafka_topic.stream(spark, topic, bootstrap_servers, options, most_at_once=most_at_once), checkpoint
+        )
+    except StreamingQueryException as error:
+        raise TopicUnreadable(
+            f"topic {topic} of {bootstrap_servers} could not be read: {_reason(error)}. If the brokers are there, the "
+            f"topic was made anew, or messages were deleted before they were taken in: remove {checkpoint} to read from "
+            "the first message that is left"
+        ) from error
+
+
+def checkpoint_of(kept: KeptHistory, topic: str, bootstrap_servers: str) -> str:
+    """Where it is noted how far a topic was read."""
+    where = hashlib.sha256(bootstrap_servers.encode()).hexdigest()[:12]
+    return f"{kept.store.location.rstrip('/')}/checkpoints/{topic}-{where}"
+
+
+def _reason(error: StreamingQueryException) -> str:
+    """The first line that says more than that a query ended."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else "no reason is given"
 
 
 def ingest(kept: KeptHistory, lines: DataFrame, checkpoint: str) -> None:

@@ -1,18 +1,35 @@
 """The journal's Kafka topic: lines as they are in files, one a message, at once or as they come.
 
-Spark needs jars for it that it does not bring (images/kontroller-history/pom.xml); the image has them. A line may be in the
-topic twice, as its writer repeats what may not have arrived: whoever reads goes by epoch and number.
+Spark needs jars for it that it does not bring: the image has them (images/kontroller-history/pom.xml), elsewhere Spark
+fetches them from Maven Central when it starts. A line may be in the topic twice, as its writer repeats what may not have
+arrived: whoever reads goes by epoch and number.
 """
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
+import pyspark
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+_CONNECTOR_FILES: Final = "spark-sql-kafka-*.jar"
+
 
 class NoConnector(Exception):
     """This Spark cannot read from Kafka."""
+
+
+def connector_settings(jars: str = "") -> dict[str, str]:
+    """Settings for a session that is to read from Kafka. `jars`: paths of the connector's jars, separated by commas;
+    without them Spark has the connector itself, or fetches it."""
+    if jars:
+        return {"spark.jars": jars}
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    return {} if any((home / "jars").glob(_CONNECTOR_FILES)) else {"spark.jars.packages": CONNECTOR}
 
 
 def lines(
@@ -73,6 +90,6 @@ def _translated(error: AnalysisException) -> Exception:
     if "kafka" not in str(error).lower() or "data source" not in str(error).lower():
         return error
     return NoConnector(
-        "this Spark has no connector for Kafka: use the image kontroller-history, or start Spark with the jars of "
-        "images/kontroller-history/pom.xml (spark.jars)"
+        "this Spark has no connector for Kafka: use the image kontroller-history, or start Spark with "
+        f"--packages {CONNECTOR}"
     )

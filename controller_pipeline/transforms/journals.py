@@ -26,6 +26,16 @@ _MAPS: Final = tuple(field.name for field in EVENTS.schema if isinstance(field.d
 _JUMP: Final = "INTERVAL 1 DAY"
 
 
+def of_their_clusters(events: DataFrame) -> DataFrame:
+    """Records from before the cluster had an id, as those of the one cluster of their journal, which may have been told
+    when they had been taken in already."""
+    known = events.where("cluster_id <> ''").groupBy("journal")
+    only = known.agg(f.min("cluster_id").alias("only"), f.max("cluster_id").alias("last")).where("only = last")
+    rows = events.join(f.broadcast(only.select("journal", "only")), "journal", "left")
+    rows = rows.withColumn("cluster_id", f.expr("if(cluster_id = '', coalesce(only, ''), cluster_id)"))
+    return rows.select(*EVENTS.schema.fieldNames())
+
+
 def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Each record once, from one journal where several tell the same epoch differently; findings `two_journals`,
     `two_records`. Only buckets in which a number comes twice are put side by side with all that their records say."""

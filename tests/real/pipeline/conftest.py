@@ -6,11 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from controller_pipeline.session import local_session
+from controller_pipeline.sources.kafka_topic import connector_settings
 from devcluster.spark_jars import kafka_jars
 
 
 @pytest.fixture(scope="package")
 def spark_with_kafka() -> Iterator[SparkSession]:
-    session = local_session("real tests", shuffle_partitions=2, memory="1g", packages=kafka_jars())
+    session = local_session("real tests", shuffle_partitions=2, memory="1g", more=connector_settings(kafka_jars()))
     yield session
     session.stop()

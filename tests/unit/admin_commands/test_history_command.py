@@ -13,6 +13,7 @@ from controller_admin.command_line import main
     [
         (["ingest"], "say what to take in"),
         (["ingest", "--journal", "j", "--memory", "lots"], "--memory lots is no amount of memory"),
+        (["ingest", "--topic", "t"], "--topic and --bootstrap go together"),
         (["ingest", "--kafka-logs", "l"], "give its --cluster-id"),
         (["ingest", "--kafka-logs", "l", "--cluster-id", "c", "--logs-time-zone", "Moon"], "Moon is unknown"),
         (["report", "--output", "o", "--days", "3", "--from", "2026-01-01"], "give one of them"),

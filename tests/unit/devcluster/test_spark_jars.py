@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from controller_pipeline.sources.kafka_topic import CONNECTOR
 from devcluster.spark_jars import HISTORY_FOLDER, check
 from devcluster.toolchain import BuildError
 
@@ -21,6 +22,11 @@ def test_a_jar_that_differs_or_is_missing_or_too_many_is_named(tmp_path: Path, c
         (tmp_path / "one.jar").write_bytes(content)
     with pytest.raises(BuildError, match=r"besides\.jar, one\.jar"):
         check(tmp_path, f"{hashlib.sha256(b'one').hexdigest()}  one.jar\n")
+
+
+def test_what_spark_fetches_by_itself_is_the_connector_that_the_image_has() -> None:
+    _, name, version = CONNECTOR.split(":")
+    assert f" {name}-{version}.jar\n" in (HISTORY_FOLDER / "jars.sha256").read_text()
 
 
 def test_every_jar_that_is_fetched_has_a_checksum() -> None:

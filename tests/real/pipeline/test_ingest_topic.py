@@ -1,0 +1,102 @@
+"""`kontroller history ingest` of the journal's topic on real brokers, killed in the middle: nothing lost, nothing twice."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from controller_core.journal.segments import Block
+from controller_core.journal.topic import TopicSink
+from controller_pipeline.kept_history import NEXT_RAW_EVENTS, RAW_EVENTS, KeptHistory
+from controller_pipeline.pipelines.topic import checkpoint_of, ingest_topic
+from controller_pipeline.schemas import EVENTS, FINDINGS
+from controller_pipeline.transforms import layers
+from devcluster.processes import wait_until
+from devcluster.spark_jars import kafka_jars
+from devcluster.znodes import ClusterZnodes
+from devcluster.zookeeper import connected_client
+from tests.real.conftest import StartKafka
+from tests.spark.histories import as_lines, history
+
+TOPIC = "controller-journal"
+DEADLINE_S = 600
+NO_RECORD = b"no record of a journal\n"
+
+
+class Ingest:
+    """The command, as often as it is wanted, on one history."""
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        self._log = folder / "ingest.log"
+        what = ["--topic", TOPIC, "--bootstrap", bootstrap, "--jars", kafka_jars(), "--memory", "1g"]
+        self._command = [sys.executable, "-m", "controller_admin", "history", "ingest", *what]
+        self._command += ["--history", str(folder / "history")]
+
+    def run(self) -> str:
+        """To its end; what it said."""
+        ended = subprocess.run(self._command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def kill_when(self, condition: Callable[[], bool], what: str) -> None:
+        """Python and Java at once, with SIGKILL."""
+        with self._log.open("ab") as log, subprocess.Popen(
+            self._command, stdout=log, stderr=log, start_new_session=True
+        ) as running:  # fmt: skip
+            try:
+                wait_until(lambda: condition() or running.poll() is not None, what, deadline_s=DEADLINE_S)
+                assert running.poll() is None, self._log.read_text()
+            finally:
+                os.killpg(running.pid, signal.SIGKILL)
+
+
+def produce(bootstrap: str, lines: Sequence[bytes]) -> None:
+    TopicSink(TOPIC, bootstrap).write(Block(cluster_id="c", epoch=1, first_seq=0, data=b"".join(lines)))
+
+
+@pytest.mark.real
+@pytest.mark.timeout(3000)
+def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
+    start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
+) -> None:
+    bootstrap = start_kafka_with_topic(start_kafka)
+    records = history(7, cluster_id="c", events=60)
+    half = len(records) // 2
+    kept = KeptHistory.at(spark_with_kafka, str(tmp_path / "history"))
+    noted = Path(checkpoint_of(kept, TOPIC, bootstrap))
+    ingest = Ingest(tmp_path, bootstrap)
+    written = Path(kept.store.path(NEXT_RAW_EVENTS)) / "_SUCCESS"
+
+    produce(bootstrap, [*records[: half + 20], NO_RECORD])
+    ingest.kill_when(written.exists, "a batch is written, and not in its place")
+    assert not (noted / "commits" / "0").exists()
+    ingest.kill_when((noted / "commits" / "0").exists, "it is in its place, and tables are made of it")
+    produce(bootstrap, records[half - 20 :])
+    ingest.kill_when(written.exists, "the next batch is written, and not in its place")
+    assert "of 1 cluster" in ingest.run()
+
+    once, _ = layers.ingest(as_lines(spark_with_kafka, records))
+    told = [name for name in EVENTS.schema.fieldNames() if name not in ("source", "journal")]
+    assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
+    unreadable = kept.store.read(FINDINGS).where("problem <> 'gap'").collect()
+    assert [(row.problem, row["count"], row.line) for row in unreadable] == [("unreadable", 1, half + 20)]
+    raw = kept.store.read(RAW_EVENTS).count()
+    produce(bootstrap, records[:10])
+    ingest_topic(kept, TOPIC, bootstrap)
+    assert kept.store.read(RAW_EVENTS).count() == raw
+
+
+def start_kafka_with_topic(start_kafka: StartKafka) -> str:
+    """Where its broker is."""
+    kafka = start_kafka(brokers=1)
+    with connected_client(kafka.zookeeper_connect) as client:
+        znodes = ClusterZnodes(client)
+        znodes.create_topic(TOPIC, [[1]])
+        wait_until(lambda: znodes.is_served(TOPIC, [0]), "the topic is served", deadline_s=60)
+    return kafka.bootstrap_servers
