@@ -1,4 +1,4 @@
-"""Where tables are kept: folders of Parquet files (or another format of Spark's), one folder a table.
+"""Where tables are kept: folders of Parquet files, one folder a table.
 
 What is written is sorted by the table's order, so the same history gives the same bytes. Of a table that is partitioned by
 day some days can be replaced while the others are left alone.
@@ -20,7 +20,6 @@ class Store:
 
     spark: SparkSession
     location: str
-    format: str = "parquet"
 
     def path(self, table: Table) -> str:
         return f"{self.location.rstrip('/')}/{table.name}"
@@ -35,10 +34,7 @@ class Store:
 
     def read(self, table: Table) -> DataFrame:
         """The table, with its columns alone. Raises `pyspark.errors.AnalysisException` where there is none."""
-        reader = self.spark.read.format(self.format)
-        if self.format == "parquet":
-            reader = reader.schema(table.schema)
-        return reader.load(self.path(table)).select(*table.schema.fieldNames())
+        return self.spark.read.schema(table.schema).parquet(self.path(table)).select(*table.schema.fieldNames())
 
     def read_if_kept(self, table: Table) -> DataFrame:
         """The table; no rows where there is none."""
@@ -62,9 +58,6 @@ class Store:
     def move_days(self, table: Table, to: Table) -> None:
         """Replaces those days of a table that another one has, by those, which are gone from there afterwards. When it was
         interrupted it is called again."""
-        if self.format != "parquet":
-            self.write_days(to, self.read(table))
-            return
         folder, files = self._folder(table)
         for cluster in files.listStatus(folder):
             for day in files.listStatus(cluster.getPath()) if cluster.isDirectory() else ():
@@ -84,12 +77,12 @@ class Store:
         rows = rows.select(*table.schema.fieldNames())
         if table.by_day is None:
             ordered = rows.repartition(1).sortWithinPartitions(*table.order)
-            ordered.write.format(self.format).mode("overwrite").save(self.path(table))
+            ordered.write.mode("overwrite").parquet(self.path(table))
             return
         by_day = rows.withColumn("day", f.to_date(table.by_day)).repartition("cluster_id", "day")
         ordered = by_day.sortWithinPartitions("cluster_id", "day", *table.order)
-        writer = ordered.write.format(self.format).mode("overwrite").option("partitionOverwriteMode", mode)
-        writer.partitionBy("cluster_id", "day").save(self.path(table))
+        writer = ordered.write.mode("overwrite").option("partitionOverwriteMode", mode)
+        writer.partitionBy("cluster_id", "day").parquet(self.path(table))
 
     def _folder(self, table: Table, below: str = "") -> tuple[Any, Any]:
         """A path of Hadoop's and its file system: Spark itself offers no way to remove a folder there."""
