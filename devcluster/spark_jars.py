@@ -19,7 +19,7 @@ _CHECKSUMS = (HISTORY_FOLDER / "jars.sha256").read_text()
 
 
 def kafka_jars() -> str:
-    """Paths separated by commas, as `local_session(packages=...)` takes them.
+    """Paths separated by commas, as `kafka_topic.connector_settings` takes them.
 
     Raises MissingToolError, or BuildError where a jar cannot be fetched or is not the one that was meant.
     """
