@@ -59,9 +59,9 @@ def checkpoint_of(kept: KeptHistory, topic: str, bootstrap_servers: str) -> str:
 
 
 def _reason(error: StreamingQueryException) -> str:
-    """The first line that says more than that a query ended."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else "no reason is given"
+    """Why a query ended, without its number."""
+    first = str(error).strip().partition("\n")[0]
+    return first.rpartition("terminated with exception: ")[2].partition(" SQLSTATE")[0].rstrip(".")
 
 
 def ingest(kept: KeptHistory, lines: DataFrame, checkpoint: str) -> None:
