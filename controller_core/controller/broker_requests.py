@@ -6,6 +6,7 @@ milliseconds while a large one is made, it says so, and whoever iterates may let
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from controller_core.controller.cluster_state import ClusterState
@@ -75,10 +76,12 @@ class ForBroker:
 class BrokerRequests:
     """Builds the requests of one batch. The state must not change before all are built."""
 
-    def __init__(self, state: ClusterState, identity: ControllerIdentity, deleted: Deleted, prepared: Prepared) -> None:
+    def __init__(self, state: ClusterState, identity: ControllerIdentity, deleted: Deleted, whole: Prepared) -> None:
+        """`whole` are topics that every broker is told, beside the partitions that were gathered."""
         self._state = state
         self._identity = identity
-        self._entries = PartitionEntries(state, deleted, prepared)
+        self._entries = PartitionEntries(state, deleted)
+        self._whole = whole.values()
         self._live_brokers = tuple(self._all_brokers())
         self._metadata: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
         """What was made of partitions, made once for all who are told the same ones."""
@@ -102,8 +105,10 @@ class BrokerRequests:
     def _leader_and_isr(
         self, broker: BrokerId, epoch: BrokerEpoch, partitions: Mapping[TopicPartition, bool]
     ) -> Iterator[LeaderAndIsrRequest | None]:
-        live_leaders = self._live_leaders(self._entries.leaders(partitions))
-        for topics in _request_sized(self._entries.leader_and_isr(broker, partitions)):
+        whole = [topic for topic in self._whole if broker in topic.leader_and_isr]
+        live_leaders = self._live_leaders(self._entries.leaders(partitions).union(*{topic.leaders for topic in whole}))
+        written = (topic.leader_and_isr[broker] for topic in whole)
+        for topics in _request_sized(chain(written, self._entries.leader_and_isr(partitions))):
             yield (
                 None
                 if topics is None
@@ -130,7 +135,8 @@ class BrokerRequests:
         made = next((made for known, made in self._metadata if known is partitions or known == partitions), None)
         if made is None:
             made = []
-            for part in _request_sized(self._entries.update_metadata(partitions)):
+            written = (topic.metadata for topic in self._whole if topic.metadata)
+            for part in _request_sized(chain(written, self._entries.update_metadata(partitions))):
                 if part is None:
                     yield None
                 else:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from controller_core.controller.prepared_topic import PreparedTopic
 from controller_core.controller.replica_statuses import ReplicaStatuses
 from controller_core.journal.changes import Changes, Kind, collection
 from controller_core.journal.configs import RecordedConfig
@@ -185,21 +184,24 @@ class ClusterState:
         topic_id: TopicId | None,
         czxid: int,
         partitions: Mapping[PartitionId, ReplicaAssignment] = _NONE,
-        prepared: PreparedTopic | None = None,
     ) -> None:
-        """A topic that is not known yet, with its assignments, and what was prepared of it from the same ones."""
-        known = dict(prepared.partitions) if prepared else {n: TopicPartition(name, n) for n in partitions}
+        """A topic that is not known yet, with its assignments."""
+        known = {number: TopicPartition(name, number) for number in partitions}
         self.topics[name] = Topic(topic_id=topic_id, czxid=czxid, partitions=dict(partitions), known=known)
         if topic_id is not None:
             self._names[topic_id] = name
-        if prepared:
-            for broker, hosted in prepared.hosted.items():
-                self._partitions_on[broker].update(dict.fromkeys(hosted))
-        else:
-            self._index(known.values(), partitions.values())
+        self._index(known.values(), partitions.values())
         if self.changes.is_open:
             for topic_partition, assignment in zip(known.values(), partitions.values(), strict=True):
                 self.changes.note(Kind.ASSIGNMENT, topic_partition, None, assignment)
+
+    def take_over(self, read: "ClusterState") -> None:
+        """Topics and the states of their partitions, as somebody else has read them, whose they are no longer.
+
+        Before anything else is known of topics. They are in the order of their names, as ZooKeeper lists them."""
+        self.topics.update(dict(sorted(read.topics.items())))
+        self.states.update(read.states)
+        self._names, self._partitions_on = read._names, read._partitions_on
 
     def _index(self, partitions: Iterable[TopicPartition], assignments: Iterable[ReplicaAssignment]) -> None:
         for topic_partition, assignment in zip(partitions, assignments, strict=True):

@@ -4,6 +4,8 @@ Whatever the last controller had written but not sent, or begun but not finished
 every replica its state again, elects where there is no leader, and goes on with what is under way.
 """
 
+from collections.abc import Iterable, Mapping
+
 import structlog
 
 from controller_core.controller import (
@@ -27,8 +29,9 @@ from controller_core.controller.events import IsrChangesNotified, JournalDue
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.prepared_topic import Prepared
 from controller_core.controller.term import Term
-from controller_core.controller.topics import load_topics, read_topic_names
-from controller_core.model.ids import TopicPartition
+from controller_core.controller.topic_znodes import TopicZnode, read_topics
+from controller_core.controller.topics import add_topics, read_topic_names
+from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.zk import paths
 from controller_core.zk.session import Delete
 
@@ -45,12 +48,13 @@ async def on_controller_failover(term: Term) -> None:
     term.send_requests()
     partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
-    startup.replica_startup(term, partitions)
+    whole = await startup.whole_topics(term, prepared)
+    startup.replica_startup(term, partitions, whole)
     # Brokers learn at once what they have, and work on that while leaders are elected where there are none.
-    await term.send_all_requests(prepared)
+    await term.send_all_requests()
     # 2. partitionStateMachine.startup()
-    await startup.partition_startup(term, partitions)
-    await reassignment_drop.expel_dropped(term)
+    await startup.partition_startup(term, partitions, whole)
+    await reassignment_drop.expel_dropped(term, [name for name in term.state.topics if name not in whole])
     await reassignment.announce(term, repaired)
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)
@@ -77,8 +81,11 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)
     await recorded_configs.load_of_brokers(term)
-    znodes = await load_topics(term, await read_topic_names(term))
-    prepared = await _load_states(term)
+    znodes = await read_topics(term, await read_topic_names(term), watched=True)
+    prepared = _take_over_known(term, znodes)
+    phantoms = await add_topics(term, {name: z for name, z in znodes.items() if name not in term.state.topics})
+    await recorded_configs.load_of_topics(term, term.state.topics)
+    await _load_states(term, [name for name in term.state.topics if name not in prepared])
     await deletion.load_deletions(term)
     await ledger.load(term)
     await deleted_topics.load(term)
@@ -93,23 +100,31 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
         deletions=len(term.state.deletions),
         removed_replicas=len(term.state.removed_replicas),
     )
-    repaired = [
-        partition
-        for name, znode in znodes.items()
-        for index, assignment in znode.content.partitions.items()
-        if term.identity.id in assignment.replicas and (partition := TopicPartition(name, index)) in term.state.states
-    ]
-    return repaired, prepared
+    return [partition for partition in phantoms if partition in term.state.states], prepared
 
 
-async def _load_states(term: Term) -> Prepared:
-    """The states of all partitions: what was not read while this process stood by is read now."""
-    taken, states = term.standby.take(), term.state.states
-    states.update({p: state for p in term.state.all_partitions() if (state := taken.states.get(p)) is not None})
-    unknown = [partition for partition in term.state.all_partitions() if partition not in states]
+def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prepared:
+    """What was read while this process stood by, of the topics whose znodes are still the same and need no mending.
+
+    The znodes were read after the role was won: all that changed before has been told to the standby, which dropped it."""
+    known = term.standby.take()
+    to_mend = {partition.topic for partition in known.state.partitions_on([term.identity.id])}
+    for name, (_, content) in list(known.znodes.items()):
+        znode = znodes.get(name)
+        if znode is None or znode.content is not content or content.topic_id is None or name in to_mend:
+            known.drop(name)
+    term.state.take_over(known.state)
+    for name in term.state.topics.keys() - known.prepared.keys():
+        reassignment.note_running(term, name, znodes[name].content)
+    return known.prepared
+
+
+async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
+    """The states of the topics' partitions: what was not read while this process stood by is read now."""
+    states = term.state.states
+    unknown = [partition for name in topics for partition in term.state.partitions_of(name) if partition not in states]
     log.info("reading states", known=len(states), unknown=len(unknown))
     states.update(await read_states(term.zk, unknown))
-    return taken.prepared
 
 
 async def _remove_isr_notifications(term: Term) -> None:

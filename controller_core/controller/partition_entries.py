@@ -13,9 +13,8 @@ from typing import Final
 import structlog
 
 from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.prepared_topic import NOTHING_PREPARED, PreparedTopic
-from controller_core.model.ids import BrokerEpoch, BrokerId, TopicId, TopicName, TopicPartition
-from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
+from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import PartitionState, ReplicaAssignment
 from controller_core.wire import entries
 
 log = structlog.get_logger()
@@ -30,12 +29,7 @@ _TOPIC: Final = itemgetter(0)
 class PartitionEntries:
     """The entries of partitions in LeaderAndIsr and UpdateMetadata, by topics."""
 
-    def __init__(
-        self,
-        state: ClusterState,
-        deleted: Mapping[TopicPartition, TopicId | None],
-        prepared: Mapping[TopicName, PreparedTopic] = NOTHING_PREPARED,
-    ) -> None:
+    def __init__(self, state: ClusterState, deleted: Mapping[TopicPartition, TopicId | None]) -> None:
         """`deleted` are partitions that brokers shall forget, with the ids of their topics."""
         self._state = state
         self._deleted = deleted
@@ -43,20 +37,14 @@ class PartitionEntries:
         self._unusual: dict[TopicPartition, PartitionState] = {}
         """Partitions that LeaderAndIsr says more of: they are being reassigned, or their leader recovers."""
         self._ends = _Ends(state.live_or_shutting_down)
-        self._prepared = self._of_now(prepared)
         self._leaving = {name for name, deletion in state.deletions.items() if deletion.started}
 
-    def leader_and_isr(self, broker: BrokerId, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
+    def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
         """The topics of LeaderAndIsr for partitions, by whether they are new to a broker, one after the other.
 
         Partitions that are gone since, or have no leadership yet, are left out."""
         has_new = any(partitions.values())
         for name, listed in _by_topic(partitions).items():
-            ready = self._prepared.get(name)
-            if ready and not has_new and ready.hosted.get(broker) == listed:
-                if ready.leader_and_isr[broker]:
-                    yield ready.leader_and_isr[broker]
-                continue
             starts = self._starts_of(name, listed)
             if has_new or self._unusual:
                 ends = [self._leader_and_isr_end(partition, is_new=partitions[partition]) for partition in listed]
@@ -75,11 +63,6 @@ class PartitionEntries:
 
         Those that are gone or on their way out are left out; those to be forgotten may be of a former topic of the name."""
         for name, listed in _by_topic(partitions).items():
-            ready = self._prepared.get(name)
-            if ready and list(ready.partitions.values()) == listed:
-                if ready.metadata:
-                    yield ready.metadata
-                continue
             by_id: defaultdict[TopicId | None, list[bytes]] = defaultdict(list)
             if self._deleted and (gone := self._deleted.keys() & listed):
                 for partition in gone:
@@ -89,20 +72,6 @@ class PartitionEntries:
                 by_id[self._state.topics[name].topic_id] += told
             for topic_id, written in by_id.items():
                 yield entries.topic(name, topic_id, written)
-
-    def _of_now(self, prepared: Mapping[TopicName, PreparedTopic]) -> dict[TopicName, PreparedTopic]:
-        """Those of the prepared topics that say what is so; none where anything unusual is the case."""
-        if self._deleted or self._state.failed_replicas:
-            return {}
-        state, live = self._state, self._state.live_or_shutting_down
-        return {
-            name: ready
-            for name, ready in prepared.items()
-            if name not in state.deletions
-            and (topic := state.topics.get(name)) is not None
-            and (topic.topic_id, topic.partitions) == (ready.content.topic_id, ready.content.partitions)
-            and ready.is_of(state.states, live)
-        }
 
     def _starts_of(self, topic: TopicName, partitions: Sequence[TopicPartition]) -> list[bytes]:
         """What the entries of partitions of one topic start with; nothing for those that brokers are not told of."""
@@ -170,38 +139,6 @@ class _Ends(dict[tuple[BrokerId, ...], bytes]):
         offline = tuple(broker for broker in replicas if broker not in self._live)
         self[replicas] = end = entries.update_metadata_end(offline)
         return end
-
-
-def prepared_topic(
-    name: TopicName,
-    content: TopicAssignment,
-    states: Mapping[TopicPartition, PartitionState],
-    live: frozenset[BrokerId],
-) -> PreparedTopic | None:
-    """What brokers would be told of a topic now; None where something is under way in it, or not known."""
-    state = ClusterState()
-    state.brokers.update({broker: Broker(id=broker, epoch=BrokerEpoch(0), endpoints=()) for broker in live})
-    state.add_topic(name, content.topic_id, 0, content.partitions)
-    partitions = state.topics[name].known
-    known = [states[partition] for partition in partitions.values() if partition in states]
-    if len(known) < len(partitions) or any(each.is_being_reassigned for each in content.partitions.values()):
-        return None
-    state.states.update(zip(partitions.values(), known, strict=True))
-    written = PartitionEntries(state, {})
-    hosted = {broker: list(found) for broker, found in state.by_broker(list(partitions.values())).items()}
-    return PreparedTopic(
-        content=content,
-        partitions=partitions,
-        states=known,
-        live=live,
-        hosted=hosted,
-        leader_and_isr={
-            broker: b"".join(written.leader_and_isr(broker, dict.fromkeys(found, False)))
-            for broker, found in hosted.items()
-            if broker in live
-        },
-        metadata=b"".join(written.update_metadata(partitions.values())),
-    )
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[TopicName, list[TopicPartition]]:

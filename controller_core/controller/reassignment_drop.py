@@ -4,11 +4,10 @@ They are stopped and deleted at once (KIP-455). They may be in the ISR, and one 
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 
 from controller_core.controller import partition_machine, replica_machine
 from controller_core.controller.term import Term
-from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus
 
 
@@ -28,29 +27,26 @@ def _has_electable(term: Term, partition: TopicPartition) -> bool:
     return not term.state.live_replicas(partition).isdisjoint(isr)
 
 
-async def expel_dropped(term: Term) -> None:
+async def expel_dropped(term: Term, topics: Iterable[TopicName]) -> None:
     """A former controller died after it dropped replicas from AR and before it took them out of the ISR: that is done now.
+
+    `topics` are those of which it is not known that all who are in sync are assigned.
 
     Where only foreign replicas are in sync, other hands wrote AR, and these stay: they have what the others lack."""
     foreign = {
         topic.known[number]: brokers
-        for name, topic in term.state.topics.items()
+        for name in topics
         if not term.state.is_being_deleted(name)
+        for topic in (term.state.topics[name],)
         for number, assignment in topic.partitions.items()
         if (state := term.state.states.get(topic.known[number])) is not None
-        and (brokers := _foreign(state.leader_and_isr.isr, assignment.replicas))
+        and (brokers := set(state.leader_and_isr.isr).difference(assignment.replicas))
         and len(brokers) < len(state.leader_and_isr.isr)
     }
     led = [p for p in foreign if term.state.states[p].leader_and_isr.leader in foreign[p] and _has_electable(term, p)]
     await partition_machine.to_online(term, led)
     await replica_machine.leave_isr(term, [PartitionReplica(p, broker) for p in foreign for broker in foreign[p]])
     await elect_leaderless(term, foreign)
-
-
-@lru_cache(maxsize=1 << 12)
-def _foreign(isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]) -> frozenset[BrokerId]:
-    """Who is in sync and not assigned; asked for each partition, and a cluster has few different answers."""
-    return frozenset(isr).difference(replicas)
 
 
 async def elect_leaderless(term: Term, partitions: Iterable[TopicPartition]) -> None:

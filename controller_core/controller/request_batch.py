@@ -43,6 +43,13 @@ class RequestBatch:
         """What each of `_told_all` is told: the same partitions, and so the same bytes."""
         self._told_all: frozenset[BrokerId] = frozenset()
         self._deleted: dict[TopicPartition, TopicId | None] = {}
+        self._whole: Prepared = NOTHING_PREPARED
+
+    def tell_all_of(self, topics: Prepared) -> None:
+        """Tells every broker all there is to tell of the topics. They are written already: the state must stay as it is."""
+        if topics:
+            self._whole = topics
+            self.update_metadata(())
 
     def leader_and_isr(
         self, topic_partition: TopicPartition, receivers: Iterable[BrokerId], *, is_new: bool = False
@@ -124,11 +131,11 @@ class RequestBatch:
             if told is not None:
                 sink.send(*told)
 
-    async def flush_gently(self, sink: RequestSink, prepared: Prepared = NOTHING_PREPARED) -> None:
+    async def flush_gently(self, sink: RequestSink) -> None:
         """As `flush`, and whoever else is on the event loop has a turn every few milliseconds.
 
         Only where nobody changes the state meanwhile: the operation waits for it, or is done."""
-        for told in self._requests(prepared):
+        for told in self._requests():
             if told is None:
                 await asyncio.sleep(0)
             else:
@@ -138,15 +145,15 @@ class RequestBatch:
         """Drops what was gathered: whoever is no longer the controller must not tell anybody anything."""
         self._brokers = defaultdict(ForBroker)
         self._metadata_of_all, self._told_all = {}, frozenset()
-        self._deleted = {}
+        self._deleted, self._whole = {}, NOTHING_PREPARED
 
-    def _requests(self, prepared: Prepared = NOTHING_PREPARED) -> Iterator[Told | None]:
+    def _requests(self) -> Iterator[Told | None]:
         """Takes what was gathered and builds the requests."""
-        gathered, of_all, deleted = self._brokers, self._metadata_of_all, self._deleted
+        gathered, of_all, deleted, whole = self._brokers, self._metadata_of_all, self._deleted, self._whole
         for broker in self._told_all:
             requests = gathered[broker]
             requests.metadata = {**of_all, **requests.metadata} if requests.metadata else of_all
         self.discard()
         if not gathered:
             return iter(())
-        return BrokerRequests(self._state, self._identity, deleted, prepared).build(gathered)
+        return BrokerRequests(self._state, self._identity, deleted, whole).build(gathered)

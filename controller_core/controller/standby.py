@@ -10,8 +10,9 @@ one of them wrote until then has been told.
 
 What brokers will be told of each topic is written beforehand, too (`prepared_topic`).
 
-What is kept is what the term will hold anyway, so standing by takes the memory of a controller, and as much work as
-reading what the controller writes. A server that has no such watches (before 3.6) leaves a process cold.
+What is kept is what the term will hold anyway, and handed to it as it is: a `ClusterState`, of topics and states alone. So
+standing by takes the memory of a controller, and as much work as reading what the controller writes. A server that has no
+such watches (before 3.6) leaves a process cold.
 """
 
 import asyncio
@@ -23,10 +24,10 @@ from typing import Final, TypeVar
 import structlog
 
 from controller_core.controller.clock import Clock
-from controller_core.controller.partition_entries import prepared_topic
-from controller_core.controller.prepared_topic import PreparedTopic
+from controller_core.controller.cluster_state import ClusterState
+from controller_core.controller.prepared_topic import PreparedTopic, TopicWriter
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
-from controller_core.model.metadata import PartitionState, TopicAssignment
+from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ConnectionLost, SessionExpired, TreeWatchUnsupported, ZkNode, ZkSession
@@ -46,20 +47,27 @@ _T = TypeVar("_T")
 class Known:
     """What was read, as of the last change that ZooKeeper told of."""
 
-    topics: dict[TopicName, tuple[ZkNode, TopicAssignment]] = field(default_factory=dict)
-    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    znodes: dict[TopicName, tuple[ZkNode, TopicAssignment]] = field(default_factory=dict)
+    """Of the topics in the state, and of no others."""
+    state: ClusterState = field(default_factory=ClusterState)
     prepared: dict[TopicName, PreparedTopic] = field(default_factory=dict)
     """What brokers will be told, of topics of which all is known."""
 
     def content(self, topic: TopicName, node: ZkNode) -> TopicAssignment | None:
         """What a topic's znode says, where it was read before as it is now."""
-        read, content = self.topics.get(topic, (None, None))
+        read, content = self.znodes.get(topic, (None, None))
         return content if read == node else None
 
-    def prepared_of(self, topic: TopicName, content: TopicAssignment) -> PreparedTopic | None:
-        """What was prepared of a topic from this very assignment."""
-        prepared = self.prepared.get(topic)
-        return prepared if prepared is not None and prepared.content is content else None
+    def add(self, topic: TopicName, node: ZkNode, content: TopicAssignment) -> None:
+        """A topic that is not known yet, or was dropped."""
+        self.znodes[topic] = node, content
+        self.state.add_topic(topic, content.topic_id, node.czxid, content.partitions)
+
+    def drop(self, topic: TopicName) -> None:
+        """Forgets a topic with its states."""
+        if self.znodes.pop(topic, None) is not None:
+            self.state.remove_topic(topic)
+        self.prepared.pop(topic, None)
 
 
 class Standby:
@@ -132,7 +140,7 @@ class Standby:
             self._changed_topics.update(map(TopicName, names))
             await self._read()
             await self._prepare()
-            log.info("standing by with the state read", partitions=len(self._known.states))
+            log.info("standing by with the state read", partitions=len(self._known.state.states))
             while not self._is_lost:
                 await self._woken.wait()
                 self._woken.clear()
@@ -153,15 +161,14 @@ class Standby:
             with suppress(ValueError):
                 partition = paths.topic_partition_of_state(path)
                 self._changed_states.add(partition)
-                self._known.states.pop(partition, None)
+                self._known.state.states.pop(partition, None)
                 self._unprepare(partition.topic)
         elif path.startswith(f"{paths.BROKER_IDS}/"):
             self._brokers_changed = True
         elif path.startswith(f"{paths.TOPICS}/") and path.count("/") == paths.TOPICS.count("/") + 1:
             topic = TopicName(path.rpartition("/")[2])
             self._changed_topics.add(topic)
-            self._known.topics.pop(topic, None)
-            self._unprepare(topic)
+            self._known.drop(topic)
 
     def _unprepare(self, topic: TopicName) -> None:
         self._unprepared.add(topic)
@@ -179,14 +186,12 @@ class Standby:
             self._brokers_changed = False
             names = (await self._zk.children_many([paths.BROKER_IDS]))[0] or ()
             self._brokers = frozenset(BrokerId(int(name)) for name in names if name.isdecimal())
-            self._unprepared.update(self._known.topics)
+            self._unprepared.update(self._known.znodes)
+        writer = TopicWriter(self._known.state, self._brokers)
         while self._unprepared and not self._is_lost:
             topic = self._unprepared.pop()
-            _, content = self._known.topics.get(topic, (None, None))
-            if content is not None:
-                prepared = prepared_topic(topic, content, self._known.states, self._brokers)
-                if prepared is not None:
-                    self._known.prepared[topic] = prepared
+            if topic in self._known.znodes and (prepared := writer.prepared(topic)) is not None:
+                self._known.prepared[topic] = prepared
             await asyncio.sleep(0)
 
     async def _read_topics(self, topics: Sequence[TopicName]) -> None:
@@ -197,18 +202,19 @@ class Standby:
                 continue
             with suppress(MalformedZnode):  # whoever takes over reports it
                 content = codecs.decode_topic(topic, node.data)
-                self._known.topics[topic] = node, content
+                self._known.drop(topic)
+                self._known.add(topic, node, content)
                 self._unprepare(topic)
-                partitions = (TopicPartition(topic, number) for number in content.partitions)
-                self._changed_states.update(p for p in partitions if p not in self._known.states)
+                self._changed_states.update(self._known.state.partitions_of(topic))
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> None:
         nodes = await self._zk.read_many(paths.partition_states(partitions))
         for partition, node in zip(partitions, nodes, strict=True):
             if node is None or partition in self._changed_states or self._is_lost:
                 continue
-            with suppress(MalformedZnode):
-                self._known.states[partition] = codecs.decode_partition_state(partition, node)
+            if self._known.state.has(partition):  # its topic may be gone, or be read anew with all its states
+                with suppress(MalformedZnode):
+                    self._known.state.states[partition] = codecs.decode_partition_state(partition, node)
 
     def _forget(self) -> None:
         self._known = Known()

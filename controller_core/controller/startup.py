@@ -4,32 +4,65 @@ A new controller finds all partitions like this, a present one those of a topic 
 Their states are in the cluster state already.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from controller_core.controller import brokers, replica_machine
+from controller_core.controller.prepared_topic import NOTHING_PREPARED, Prepared, PreparedTopic, TopicWriter
 from controller_core.controller.term import Term
-from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus, ReplicaStatus
 
+WRITTEN_AT_ONCE: Final = 50
+"""Topics that are looked at, and written where that is necessary, before others on the event loop have their turn."""
 
-def replica_startup(term: Term, partitions: Collection[TopicPartition]) -> None:
-    """Initializes each replica by whether its broker is alive, and tells the live ones what they are."""
+
+async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
+    """All topics that can be told in whole: as they were prepared where that is still so, written now where it is not."""
+    if term.state.failed_replicas:
+        return NOTHING_PREPARED
+    writer = TopicWriter(term.state, term.state.live_or_shutting_down)
+    whole: dict[TopicName, PreparedTopic] = {}
+    for number, name in enumerate(term.state.topics):
+        ready = prepared.get(name)
+        if ready is None or not writer.is_of_now(name, ready):
+            ready = writer.prepared(name)
+        if ready is not None and name not in term.state.deletions:
+            whole[name] = ready
+        if number % WRITTEN_AT_ONCE == WRITTEN_AT_ONCE - 1:
+            await asyncio.sleep(0)
+    return whole
+
+
+def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
+    """Initializes each replica by whether its broker is alive, and tells the live ones what they are.
+
+    -> OnlineReplica, which is legal for all of them: they are told the current leader and ISR."""
     live = term.state.live
-    if partitions:
-        term.batch.update_metadata(_not_deleted(term, partitions))
     for broker, hosted in term.state.by_broker(partitions).items():
         status = ReplicaStatus.ONLINE if broker in live else ReplicaStatus.OFFLINE
         term.state.replica_status.set_all(broker, hosted, status)
-        if status is ReplicaStatus.ONLINE:
-            # -> OnlineReplica, which is legal for all of them: they are told the current leader and ISR
+    term.batch.tell_all_of(whole)
+    if others := [partition for partition in partitions if partition.topic not in whole]:
+        term.batch.update_metadata(_not_deleted(term, others))
+        for broker, hosted in term.state.by_broker(others).items():
             term.batch.leader_and_isr_to(broker, _not_deleted(term, hosted))
 
 
-async def partition_startup(term: Term, partitions: Collection[TopicPartition]) -> None:
+async def partition_startup(
+    term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED
+) -> None:
     """Initializes each partition by its state and the liveness of its leader, and elects where there is none.
 
     Replicas on dead brokers leave the ISRs afterwards: an election takes them out with the same write."""
-    term.state.partition_status.update(_initial_statuses(term, partitions))
+    led = {name for name, topic in whole.items() if topic.leaders <= topic.live}
+    for name in led:
+        term.state.partition_status.update(
+            dict.fromkeys(term.state.topics[name].known.values(), PartitionStatus.ONLINE)
+        )
+    others = [partition for partition in partitions if partition.topic not in led]
+    term.state.partition_status.update(_initial_statuses(term, others))
     await brokers.elect_offline_partitions(term)
     await replica_machine.leave_isr(term, _dead_in_isr(term, partitions))
 

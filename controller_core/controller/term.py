@@ -15,7 +15,6 @@ from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.events import Event
 from controller_core.controller.history import History
-from controller_core.controller.prepared_topic import NOTHING_PREPARED, Prepared
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
@@ -131,8 +130,6 @@ class Term:
         """Sends what the operation has gathered so far, before it goes on; the rest is sent at the event's end."""
         self.batch.flush(self.channels)
 
-    async def send_all_requests(self, prepared: Prepared = NOTHING_PREPARED) -> None:
-        """As `send_requests`, for very much. The operation waits meanwhile: the state does not change.
-
-        What was prepared is used where it still says what is so."""
-        await self.batch.flush_gently(self.channels, prepared)
+    async def send_all_requests(self) -> None:
+        """As `send_requests`, for very much. The operation waits meanwhile: the state does not change."""
+        await self.batch.flush_gently(self.channels)

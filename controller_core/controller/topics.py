@@ -39,7 +39,7 @@ from controller_core.zk import paths
 
 log = structlog.get_logger()
 
-LOADED_AT_ONCE: Final = 100
+ADDED_AT_ONCE: Final = 100
 """Topics that are taken into the cluster state before others on the event loop have their turn: a few milliseconds."""
 
 
@@ -84,11 +84,9 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
 
 async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None:
     """onNewTopicCreation: the topics' partitions are created, but for those that were served before."""
-    znodes = await load_topics(term, topics)
-    partitions = [
-        TopicPartition(name, partition) for name in znodes for partition in term.state.topics[name].partitions
-    ]
-    log.info("new topics", topics=listed(sorted(znodes)), partitions=len(partitions))
+    loaded = await load_topics(term, topics)
+    partitions = [partition for name in loaded for partition in term.state.partitions_of(name)]
+    log.info("new topics", topics=listed(sorted(loaded)), partitions=len(partitions))
     served = await _served_before(term, partitions)
     await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
     await _take_up(term, served)
@@ -181,18 +179,31 @@ async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartit
     await in_groups(term, list(partitions), create)
 
 
-async def load_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
-    """Takes topics into the cluster state, with a topic id and without replicas on the controller itself."""
+async def load_topics(term: Term, topics: Iterable[TopicName]) -> list[TopicName]:
+    """Reads topics and takes them into the cluster state; returns those that are there."""
     znodes = await read_topics(term, topics, watched=True)
+    await add_topics(term, znodes)
+    await recorded_configs.load_of_topics(term, znodes)
+    return [name for name in znodes if name in term.state.topics]
+
+
+async def add_topics(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> list[TopicPartition]:
+    """Takes topics into the cluster state, with a topic id and without replicas on the controller itself.
+
+    Returns the partitions that had such replicas."""
     contents = await _make_sound(term, znodes)
-    for loaded, (name, content) in enumerate(contents.items(), start=1):
-        prepared = term.standby.known.prepared_of(name, content)
-        term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions, prepared)
+    for added, (name, content) in enumerate(contents.items(), start=1):
+        term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions)
         reassignment.note_running(term, name, content)
-        if loaded % LOADED_AT_ONCE == 0:
+        if added % ADDED_AT_ONCE == 0:
             await asyncio.sleep(0)
-    await recorded_configs.load_of_topics(term, contents)
-    return {name: znodes[name] for name in contents}
+    return [
+        TopicPartition(name, number)
+        for name in contents
+        if _names(term.identity.id, znodes[name].content)
+        for number, assignment in znodes[name].content.partitions.items()
+        if term.identity.id in assignment.replicas
+    ]
 
 
 async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicAssignment]:
@@ -223,4 +234,4 @@ async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dic
 
 
 def _names(broker: BrokerId, content: TopicAssignment) -> bool:
-    return any(broker in assignment.replicas for assignment in content.partitions.values())
+    return any(broker in replicas for replicas in {each.replicas for each in content.partitions.values()})

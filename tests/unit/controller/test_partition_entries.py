@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from controller_core.controller import broker_requests
 from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.cluster_state import ClusterState, TopicDeletion
-from controller_core.controller.partition_entries import PartitionEntries, prepared_topic
+from controller_core.controller.prepared_topic import TopicWriter
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.model.ids import (
     EPOCH_DURING_DELETE,
@@ -39,7 +39,6 @@ from controller_core.model.metadata import (
     LeaderRecoveryState,
     PartitionState,
     ReplicaAssignment,
-    TopicAssignment,
 )
 from controller_core.wire.encoding import encode_control_request
 from controller_core.wire.entries import deleted_by
@@ -301,20 +300,57 @@ def state_of(*names: TopicName, partition_epoch: int = 0) -> ClusterState:
     return state
 
 
-@pytest.mark.parametrize("is_repaired", [False, True])
-def test_what_was_prepared_of_an_assignment_is_not_told_of_another(is_repaired: bool) -> None:
+@settings(max_examples=150, deadline=None)
+@given(clusters(), st.data())
+def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
+    state: ClusterState, data: st.DataObject
+) -> None:
+    state.failed_replicas.clear()
+    state.deletions.clear()
+    writer = TopicWriter(state, state.live_or_shutting_down)
+    whole = {name: topic for name in state.topics if (topic := writer.prepared(name)) is not None}
+    more = data.draw(st.lists(partitions))
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    batch.tell_all_of(whole)
+    batch.update_metadata(partition for partition in more if partition.topic not in whole)
+    batch.flush(sent)
+
+    told = [p for name in whole for p in state.partitions_of(name)]
+    others = [p for p in dict.fromkeys(more) if p.topic not in whole]
+    for broker in state.brokers:
+        hosted = {p: False for p in told if broker in state.assignment(p).replicas}
+        leader_and_isr = [r for b, r in sent.requests if b == broker and isinstance(r, LeaderAndIsrRequest)]
+        assert [sorted_topics(request.topic_states) for request in leader_and_isr] == (
+            [sorted_topics(reference_leader_and_isr(state, hosted))] if hosted else []
+        )
+        for request in leader_and_isr:
+            assert {leader.broker_id for leader in request.live_leaders} >= state.brokers.keys() & {
+                state.states[partition].leader_and_isr.leader for partition in hosted
+            }
+        update_metadata = [r for b, r in sent.requests if b == broker and isinstance(r, UpdateMetadataRequest)]
+        assert [sorted_topics(request.topic_states) for request in update_metadata] == [
+            sorted_topics(reference_metadata(state, [*told, *others], {}))
+        ]
+
+
+@pytest.mark.parametrize("changed", ["nothing", "assignment", "state", "brokers", "id"])
+def test_what_was_prepared_is_told_only_while_it_would_be_written_the_same(changed: str) -> None:
     state = state_of(TOPICS[0])
     (partition,) = state.all_partitions()
-    content = TopicAssignment(
-        topic_id=state.topics[TOPICS[0]].topic_id, partitions=dict(state.topics[TOPICS[0]].partitions)
-    )
-    prepared = prepared_topic(TOPICS[0], content, state.states, frozenset(state.brokers))
+    prepared = TopicWriter(state, state.live_or_shutting_down).prepared(TOPICS[0])
     assert prepared is not None
-    replicas = tuple(BROKERS[: 2 if is_repaired else 3])
-    state.set_assignment(partition, ReplicaAssignment(replicas=replicas))
-    (told,) = PartitionEntries(state, {}, {TOPICS[0]: prepared}).update_metadata([partition])
-    assert (told is prepared.metadata) is not is_repaired
-    assert told == next(PartitionEntries(state, {}).update_metadata([partition]))
+    match changed:
+        case "assignment":
+            state.set_assignment(partition, ReplicaAssignment(replicas=tuple(BROKERS[:2])))
+        case "state":
+            state.states[partition] = replace(state.states[partition], partition_epoch=PartitionEpoch(9))
+        case "brokers":
+            del state.brokers[BROKERS[2]]
+        case "id":
+            state.topics[TOPICS[0]].topic_id = TopicId(UUID(int=8))
+    now = TopicWriter(state, state.live_or_shutting_down)
+    assert now.is_of_now(TOPICS[0], prepared) is (changed == "nothing")
+    assert (now.prepared(TOPICS[0]) == prepared) is (changed == "nothing")
 
 
 def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
