@@ -19,27 +19,39 @@ from controller_core.zk.session import Create, NodeExists, SetData, TransactionF
 
 log = structlog.get_logger()
 
-READ_AT_ONCE: Final = 20_000
-"""States that are in memory as they were read, at one time."""
+READ_AT_ONCE: Final = 10_000
+"""States that are read at one time; those of two such reads are in memory as they were read."""
 DECODED_AT_ONCE: Final = 5000
-"""States that are decoded before others on the event loop have their turn: about ten milliseconds."""
+"""States that are decoded before others on the event loop have their turn: a few milliseconds."""
 
 
 async def read_states(zk: ZkSession, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """The states that ZooKeeper has now; partitions without a state znode, or with an unreadable one, are left out.
 
-    Other tasks get their turn every few milliseconds, however many partitions there are."""
+    ZooKeeper reads the next ones while some are decoded. Other tasks get their turn every few milliseconds, however many
+    partitions there are."""
     wanted = list(partitions)
+    parts = [wanted[first : first + READ_AT_ONCE] for first in range(0, len(wanted), READ_AT_ONCE)]
     states: dict[TopicPartition, PartitionState] = {}
-    for first in range(0, len(wanted), READ_AT_ONCE):
-        read = wanted[first : first + READ_AT_ONCE]
-        nodes = await zk.read_many(paths.partition_states(read))
-        for start in range(0, len(read), DECODED_AT_ONCE):
-            part = slice(start, start + DECODED_AT_ONCE)
-            _decode(read[part], nodes[part], states)
-            if len(read) > DECODED_AT_ONCE:
-                await asyncio.sleep(0)
+    if not parts:
+        return states
+    reading = asyncio.create_task(_read(zk, parts[0]))
+    try:
+        for part, following in zip(parts, [*parts[1:], []], strict=True):
+            nodes = await reading
+            reading = asyncio.create_task(_read(zk, following))
+            for start in range(0, len(part), DECODED_AT_ONCE):
+                taken = slice(start, start + DECODED_AT_ONCE)
+                _decode(part[taken], nodes[taken], states)
+                if len(part) > DECODED_AT_ONCE:
+                    await asyncio.sleep(0)
+    finally:
+        reading.cancel()
     return states
+
+
+async def _read(zk: ZkSession, partitions: list[TopicPartition]) -> list[ZkNode | None]:
+    return await zk.read_many(paths.partition_states(partitions))
 
 
 def _decode(

@@ -26,6 +26,9 @@ _HEADED: Final = struct.Struct("!iBii")
 """A header and the number that follows it: a length, a count or an error."""
 _STAT: Final = struct.Struct("!qq16xi8xq16x")
 """What `ZkNode` holds of a stat: czxid, mzxid, version, ephemeral owner."""
+_HEADED_BYTES: Final = _HEADED.size
+_STAT_BYTES: Final = _STAT.size
+_tuple: Final = tuple.__new__
 _ERROR: Final = -1
 _LAST: Final = _HEADER.pack(-1, 1, -1)
 _NO_WATCH: Final = b"\0"
@@ -82,14 +85,15 @@ class MultiRead:
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Any]:
         values: list[Any] = []
+        headed, stat, node = _HEADED.unpack_from, _STAT.unpack_from, GetNode.type
         for _ in self._paths:
-            kind, _, _, number = _HEADED.unpack_from(buffer, offset)
-            if kind == GetNode.type:
-                # As `_read_node`, without a call: there may be hundreds of thousands.
-                start = offset + _HEADED.size
-                end = start + max(0, number)
-                values.append(ZkNode(buffer[start:end], *_STAT.unpack_from(buffer, end)))
-                offset = end + _STAT.size
+            kind, _, _, number = headed(buffer, offset)
+            if kind == node:
+                # As `_read_node`, without a call, that of `ZkNode` included: there may be hundreds of thousands.
+                start = offset + _HEADED_BYTES
+                end = start + number if number > 0 else start
+                values.append(_tuple(ZkNode, (buffer[start:end], *stat(buffer, end))))
+                offset = end + _STAT_BYTES
             else:
                 value, offset = _READERS[kind](buffer, offset + _HEADER.size)
                 values.append(value)

@@ -32,7 +32,7 @@ from controller_core.model.metadata import (
 )
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import MalformedZnode, field, integer, integers, json_object
-from controller_core.zk.session import ZkNode
+from controller_core.zk.session import ZkNode, ZkVersion
 
 _TOPIC_VERSION: Final = 3
 _STATE_VERSION: Final = 1
@@ -101,21 +101,26 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
 def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> PartitionState:
     """Raises `MalformedZnode`."""
     try:
-        json = orjson.loads(node.data)
-        leader, leader_epoch, controller_epoch = json["leader"], json["leader_epoch"], json["controller_epoch"]
-        _require_integers(leader, leader_epoch, controller_epoch)
-        leader_and_isr = LeaderAndIsr(
+        return _shared_state(node.data, node.version)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _state_error(paths.partition_state(topic_partition), node.data) from error
+
+
+@lru_cache(maxsize=_SHARED)
+def _shared_state(data: bytes, version: ZkVersion) -> PartitionState:
+    """A state, one for all partitions whose znodes say the same. Raises what reading it raises."""
+    json = orjson.loads(data)
+    leader, leader_epoch, controller_epoch = json["leader"], json["leader_epoch"], json["controller_epoch"]
+    _require_integers(leader, leader_epoch, controller_epoch)
+    return PartitionState(
+        leader_and_isr=LeaderAndIsr(
             leader=leader,
             isr=_shared_brokers(*json["isr"]),
             leader_epoch=leader_epoch,
             leader_recovery_state=_RECOVERY_STATES[json.get("leader_recovery_state", 0)],
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _state_error(paths.partition_state(topic_partition), node.data) from error
-    return PartitionState(
-        leader_and_isr=leader_and_isr,
+        ),
         controller_epoch=controller_epoch,
-        partition_epoch=PartitionEpoch(node.version),
+        partition_epoch=PartitionEpoch(version),
     )
 
 
