@@ -52,11 +52,10 @@ class ControllerMetrics:
         )
         self._registry = registry
 
-    def leader_elected(self, *, unclean: bool) -> None:
-        """Counts the election of one partition's leader."""
-        self.leader_elections.inc()
-        if unclean:
-            self.unclean_leader_elections.inc()
+    def leaders_elected(self, number: int, *, unclean: int) -> None:
+        """Counts elections of leaders, and the unclean ones among them."""
+        self.leader_elections.inc(number)
+        self.unclean_leader_elections.inc(unclean)
 
     def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
         """Registers the gauges that look at the present term and at the queue."""

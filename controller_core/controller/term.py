@@ -70,8 +70,8 @@ class Settings(Protocol):
 class Counts(Protocol):
     """What operations count of what they do."""
 
-    def leader_elected(self, *, unclean: bool) -> None:
-        """A partition that had one before got a leader."""
+    def leaders_elected(self, number: int, *, unclean: int) -> None:
+        """So many partitions that had one before got a leader, and so many of them one from outside the ISR."""
         ...
 
 
