@@ -10,6 +10,7 @@ directory of the replica online.
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from controller_core.model.ids import (
@@ -138,9 +139,12 @@ def raised(current: LeaderAndIsr) -> LeaderAndIsr:
 
 
 def _elect(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
-    return LeaderAndIsr(
-        leader=leader,
-        isr=isr,
-        leader_epoch=next_epoch(current.leader_epoch),
-        leader_recovery_state=current.leader_recovery_state,
-    )
+    return _shared(leader, isr, next_epoch(current.leader_epoch), current.leader_recovery_state)
+
+
+@lru_cache(maxsize=1 << 12)
+def _shared(
+    leader: BrokerId, isr: tuple[BrokerId, ...], leader_epoch: LeaderEpoch, recovery_state: LeaderRecoveryState
+) -> LeaderAndIsr:
+    """One for all partitions that are led alike: a broker's death decides tens of thousands, and few different ones."""
+    return LeaderAndIsr(leader=leader, isr=isr, leader_epoch=leader_epoch, leader_recovery_state=recovery_state)

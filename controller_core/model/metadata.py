@@ -70,6 +70,10 @@ class LeaderAndIsr:
     leader_epoch: LeaderEpoch = INITIAL_LEADER_EPOCH
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
 
+    def __hash__(self) -> int:
+        """Of what tells leaderships apart in practice: they are looked up by the hundred thousand."""
+        return hash((self.leader, self.leader_epoch, self.isr))
+
     @property
     def has_leader(self) -> bool:
         return self.leader != NO_LEADER

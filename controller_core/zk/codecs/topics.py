@@ -124,10 +124,11 @@ def _shared_state(data: bytes, version: ZkVersion) -> PartitionState:
     )
 
 
+@lru_cache(maxsize=_SHARED)
 def encode_partition_state(leader_and_isr: LeaderAndIsr, controller_epoch: ControllerEpoch) -> bytes:
     """What Kafka 3.9 writes; the recovery state stands there only while the leader is recovering.
 
-    A broker's death writes tens of thousands of these: one format, and not a writer of any JSON."""
+    A broker's death writes tens of thousands of these, and few different ones: one format, and not a writer of any JSON."""
     isr = ",".join(map(str, leader_and_isr.isr))
     recovery = leader_and_isr.leader_recovery_state
     return (
