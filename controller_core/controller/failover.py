@@ -114,8 +114,9 @@ def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prep
         if znode is None or znode.content is not content or content.topic_id is None or name in to_mend:
             known.drop(name)
     term.state.take_over(known.state)
-    for name in term.state.topics.keys() - known.prepared.keys():
-        reassignment.note_running(term, name, znodes[name].content)
+    for name in term.state.topics:
+        if name not in known.prepared:
+            reassignment.note_running(term, name, znodes[name].content)
     return known.prepared
 
 
