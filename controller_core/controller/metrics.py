@@ -53,7 +53,7 @@ class ControllerMetrics:
         self._registry = registry
 
     def leaders_elected(self, number: int, *, unclean: int) -> None:
-        """Counts elections of leaders, and the unclean ones among them."""
+        """Counts elections of partitions' leaders, and how many of them were unclean."""
         self.leader_elections.inc(number)
         self.unclean_leader_elections.inc(unclean)
 

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.cluster_state import ClusterState
-from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
 from controller_core.wire import entries
 
@@ -33,7 +33,7 @@ class PartitionEntries:
         """`deleted` are partitions that brokers shall forget, with the ids of their topics."""
         self._state = state
         self._deleted = deleted
-        self._starts: dict[TopicPartition, bytes] = {}
+        self._starts: defaultdict[TopicName, dict[PartitionId, bytes]] = defaultdict(dict)
         self._unusual: dict[TopicPartition, PartitionState] = {}
         """Partitions that LeaderAndIsr says more of: they are being reassigned, or their leader recovers."""
         self._ends = _Ends(state.live_or_shutting_down)
@@ -78,14 +78,15 @@ class PartitionEntries:
         known = self._state.topics.get(topic)
         if known is None:
             return [_NOTHING] * len(partitions)
-        starts, states, assignments = self._starts, self._state.states, known.partitions
+        starts, states, assignments = self._starts[topic], self._state.states, known.partitions
         found: list[bytes] = []
         for partition in partitions:
-            start = starts.get(partition)
+            number = partition[1]
+            start = starts.get(number)
             if start is None:
-                state, assignment = states.get(partition), assignments.get(partition[1])
+                state, assignment = states.get(partition), assignments.get(number)
                 start = _NOTHING if state is None or assignment is None else self._start(partition, state, assignment)
-                starts[partition] = start
+                starts[number] = start
             found.append(start)
         return found
 

@@ -157,7 +157,7 @@ async def _lead(
         term.changes.leadership(
             partition, before[partition].leader_and_isr, selection.leader_and_isr, unclean=selection.unclean
         )
-    term.counts.leaders_elected(len(selections), unclean=sum(each.unclean for each in selections.values()))
+    term.counts.leaders_elected(len(selections), unclean=sum(selection.unclean for selection in selections.values()))
     term.batch.leader_and_isr_of({partition: selection.receivers for partition, selection in selections.items()})
 
 

@@ -71,7 +71,7 @@ class Counts(Protocol):
     """What operations count of what they do."""
 
     def leaders_elected(self, number: int, *, unclean: int) -> None:
-        """So many partitions that had one before got a leader, and so many of them one from outside the ISR."""
+        """So many partitions that had one before got a leader; so many of them from outside the ISR."""
         ...
 
 
