@@ -28,6 +28,8 @@ class EventQueue:
         self._clock = clock
         self._waiting: deque[Queued] = deque()
         self._pending: set[Event] = set()
+        self._requests = 0
+        """How many of those that wait are requests; answers of brokers wait by the thousand during a long event."""
         self._arrived = asyncio.Event()
 
     def __len__(self) -> int:
@@ -39,6 +41,7 @@ class EventQueue:
             if event in self._pending:
                 return
             self._pending.add(event)
+        self._requests += isinstance(event, RequestReceived)
         self._waiting.append(Queued(event=event, since_ms=self._clock.monotonic_ms()))
         self._arrived.set()
 
@@ -48,6 +51,7 @@ class EventQueue:
             self._arrived.clear()
             await self._arrived.wait()
         queued = self._waiting.popleft()
+        self._requests -= isinstance(queued.event, RequestReceived)
         if not _is_unique(queued.event):
             self._pending.discard(queued.event)
         if isinstance(queued.event, TopicModified):
@@ -63,16 +67,18 @@ class EventQueue:
         self._pending.difference_update(others)
         return TopicModified(event.topic, others=tuple(other.topic for other in others))
 
-    def has(self, wanted: Callable[[Event], bool]) -> bool:
-        """Whether such an event waits."""
-        return any(wanted(queued.event) for queued in self._waiting)
+    def has_request(self, wanted: Callable[[RequestReceived], bool]) -> bool:
+        """Whether such a request waits."""
+        return self._requests > 0 and any(
+            isinstance(queued.event, RequestReceived) and wanted(queued.event) for queued in self._waiting
+        )
 
-    def take(self, wanted: Callable[[Event], bool]) -> Queued | None:
-        """Takes the first such event out of its turn; None where none waits."""
-        for position, queued in enumerate(self._waiting):
-            if wanted(queued.event):
+    def take_request(self, wanted: Callable[[RequestReceived], bool]) -> Queued | None:
+        """Takes the first such request out of its turn; None where none waits."""
+        for position, queued in enumerate(self._waiting if self._requests else ()):
+            if isinstance(queued.event, RequestReceived) and wanted(queued.event):
                 del self._waiting[position]
-                self._pending.discard(queued.event)
+                self._requests -= 1
                 return queued
         return None
 
@@ -80,6 +86,7 @@ class EventQueue:
         """Takes every waiting request out of the queue: a controller that resigns answers them at once (KAFKA-10193)."""
         requests = [queued.event for queued in self._waiting if isinstance(queued.event, RequestReceived)]
         self._waiting = deque(queued for queued in self._waiting if not isinstance(queued.event, RequestReceived))
+        self._requests = 0
         return requests
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from controller_core.controller.event_queue import EventQueue, Queued
-from controller_core.controller.events import Event, RequestReceived
+from controller_core.controller.events import RequestReceived
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.requests import Requests
 from controller_core.controller.term import Term
@@ -27,20 +27,18 @@ class Interludes:
 
     def are_wanted(self, term: Term) -> bool:
         """Whether a request waits that would be let in now."""
-        return self.queue.has(self._let_in(term))
+        return self.queue.has_request(self._let_in(term))
 
     async def serve(self, term: Term) -> None:
         """Answers the requests that wait and may be let in; not those that come meanwhile."""
         for _ in range(len(self.queue)):
-            queued = self.queue.take(self._let_in(term))
+            queued = self.queue.take_request(self._let_in(term))
             if queued is None:
                 return
             await self._answer(term, queued)
 
-    def _let_in(self, term: Term) -> Callable[[Event], bool]:
-        return lambda event: (
-            isinstance(event, RequestReceived) and term.state.is_loaded and self.requests.may_be_let_in(term, event)
-        )
+    def _let_in(self, term: Term) -> Callable[[RequestReceived], bool]:
+        return lambda received: term.state.is_loaded and self.requests.may_be_let_in(term, received)
 
     async def _answer(self, term: Term, queued: Queued) -> None:
         received = queued.event
