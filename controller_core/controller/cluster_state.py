@@ -325,7 +325,8 @@ class ClusterState:
         ]
 
     def partitions_in(self, *statuses: PartitionStatus) -> list[TopicPartition]:
-        return [partition for partition, status in self.partition_status.items() if status in statuses]
+        wanted = set(statuses)
+        return [partition for partition, status in self.partition_status.items() if status in wanted]
 
     def led_by(self, partitions: Iterable[TopicPartition], leaders: Set[BrokerId]) -> list[TopicPartition]:
         """Those of the partitions whose leader is one of the given brokers."""

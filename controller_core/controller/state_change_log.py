@@ -7,7 +7,7 @@ were told. Partitions that changed alike share a line, because a broker's death 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -38,9 +38,8 @@ class StateChangeLog:
     cause: str = "startup"
     _gathered: defaultdict[_Alike, list[TopicPartition]] = field(default_factory=lambda: defaultdict(list))
 
-    def partition(self, partition: TopicPartition, before: PartitionStatus, after: PartitionStatus) -> None:
-        if before is not after:
-            self._gathered["partition", before, after, None].append(partition)
+    def partitions(self, partitions: Iterable[TopicPartition], before: PartitionStatus, after: PartitionStatus) -> None:
+        self._gathered["partition", before, after, None] += partitions
 
     def replica(self, replica: PartitionReplica, before: ReplicaStatus, after: ReplicaStatus) -> None:
         if before is not after:

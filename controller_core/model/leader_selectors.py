@@ -59,11 +59,9 @@ def offline_partition_leader(
     Where no replica of the ISR is live: the first live assigned replica alone, if the topic allows unclean elections.
     Such a leader may miss acknowledged messages; it starts as RECOVERING (KIP-704).
     """
-    receivers = tuple([replica for replica in assigned if replica in live])
-    live_isr = tuple([replica for replica in current.isr if replica in live])
-    in_sync = [replica for replica in receivers if replica in live_isr]
-    if in_sync:
-        return Selection(leader_and_isr=_elect(current, in_sync[0], live_isr), receivers=receivers)
+    receivers, live_isr, leader = _first_in_sync(tuple(assigned), current.isr, frozenset(live))
+    if leader is not None:
+        return Selection(leader_and_isr=_elect(current, leader, live_isr), receivers=receivers)
     if not receivers:
         return NoLeader(reason=f"none of the assigned replicas {list(assigned)} is live")
     if not unclean_allowed:
@@ -77,6 +75,16 @@ def offline_partition_leader(
         leader_recovery_state=LeaderRecoveryState.RECOVERING,
     )
     return Selection(leader_and_isr=chosen, receivers=receivers, unclean=True)
+
+
+@lru_cache(maxsize=1 << 12)
+def _first_in_sync(
+    assigned: tuple[BrokerId, ...], isr: tuple[BrokerId, ...], live: frozenset[BrokerId]
+) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], BrokerId | None]:
+    """The live replicas, the live ISR, and the first of both. Many partitions ask the same."""
+    receivers = tuple(replica for replica in assigned if replica in live)
+    live_isr = tuple(replica for replica in isr if replica in live)
+    return receivers, live_isr, next((replica for replica in receivers if replica in live_isr), None)
 
 
 def reassigned_partition_leader(
@@ -112,12 +120,25 @@ def controlled_shutdown_leader(
 
     A replica that is shutting down is told as well: it must learn whom to follow until it is gone (KAFKA-7482).
     """
-    receivers = tuple(replica for replica in assigned if replica in live_or_shutting_down)
-    isr = tuple(replica for replica in current.isr if replica not in shutting_down)
-    for replica in receivers:
-        if replica in isr:
-            return Selection(leader_and_isr=_elect(current, replica, isr), receivers=receivers)
+    receivers, isr, leader = _first_staying(
+        tuple(assigned), current.isr, frozenset(live_or_shutting_down), frozenset(shutting_down)
+    )
+    if leader is not None:
+        return Selection(leader_and_isr=_elect(current, leader, isr), receivers=receivers)
     return NoLeader(reason=f"no in-sync replica of {list(current.isr)} stays when {sorted(shutting_down)} shut down")
+
+
+@lru_cache(maxsize=1 << 12)
+def _first_staying(
+    assigned: tuple[BrokerId, ...],
+    isr: tuple[BrokerId, ...],
+    reachable: frozenset[BrokerId],
+    shutting_down: frozenset[BrokerId],
+) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], BrokerId | None]:
+    """The reachable replicas, the ISR that stays, and the first of both. Many partitions ask the same."""
+    receivers = tuple(replica for replica in assigned if replica in reachable)
+    staying = tuple(replica for replica in isr if replica not in shutting_down)
+    return receivers, staying, next((replica for replica in receivers if replica in staying), None)
 
 
 def without_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAndIsr | None:
