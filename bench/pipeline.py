@@ -32,7 +32,7 @@ from pyspark.sql.types import ArrayType, DataType
 from rich.console import Console
 
 from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PARTITION_INTERVALS
+from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, KNOWN_SPANS, PARTITION_INTERVALS
 from controller_pipeline.session import local_session
 from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms.config_intervals import config_intervals
@@ -117,7 +117,7 @@ def as_json(events: DataFrame) -> DataFrame:
 
 def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
     """Seconds of each step from events on, of the clock and of the processors, by one process."""
-    spark = local_session("bench", cores=cores, memory="4g", shuffle_partitions=8)
+    spark = local_session("bench", cores=cores, memory="4g")
     took: dict[str, Any] = {"events": events, "cores": cores, "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory(dir=data) as folder:
         _warm_up(spark, folder)
@@ -125,10 +125,13 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
         with _measured(spark, took, "spans"):
             known_spans(kept).write.parquet(f"{folder}/spans")
         spans = spark.read.schema(KNOWN_SPANS.schema).parquet(f"{folder}/spans")
+        with _measured(spark, took, "configs"):
+            config_intervals(kept, spans).write.parquet(f"{folder}/configs")
+        configs = spark.read.schema(CONFIG_INTERVALS.schema).parquet(f"{folder}/configs")
         with _measured(spark, took, "fold"):
-            took["leaderless_s"] = _leaderless(kept, spans)
+            took["leaderless_s"] = _leaderless(kept, spans, configs)
         with _measured(spark, took, "all_columns"):
-            _intervals(kept, spans).write.format("noop").mode("overwrite").save()
+            partition_intervals(kept, spans, configs).write.format("noop").mode("overwrite").save()
     took["fold_events_per_s"] = round(events / took["fold_s"])
     spark.stop()
     return took
@@ -136,7 +139,7 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
 
 def measure_lines(events: int, cores: int, data: Path) -> dict[str, Any]:
     """Seconds from JSON lines on, as `kontroller history ingest` takes them in, by one process."""
-    spark = local_session("bench", cores=cores, memory="4g", shuffle_partitions=8)
+    spark = local_session("bench", cores=cores, memory="4g")
     took: dict[str, Any] = {"lines": events, "cores": cores, "load": os.getloadavg()[0]}
     lines = data / f"lines-{events}"
     if not lines.exists():
@@ -169,7 +172,7 @@ def _warm_up(spark: SparkSession, folder: str) -> None:
     few = spark.read.schema(EVENTS.schema).parquet(f"{folder}/few")
     for _ in range(3):
         spans = known_spans(few).localCheckpoint()
-        _leaderless(few, spans)
+        _leaderless(few, spans, config_intervals(few, spans).localCheckpoint())
 
 
 def _cpu_s(spark: SparkSession) -> float:
@@ -181,13 +184,8 @@ def _cpu_s(spark: SparkSession) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
-    intervals = partition_intervals(events, spans, config_intervals(events, spans))
-    return intervals.select(*PARTITION_INTERVALS.schema.fieldNames())
-
-
-def _leaderless(events: DataFrame, spans: DataFrame) -> float:
-    return _seconds(_intervals(events, spans))
+def _leaderless(events: DataFrame, spans: DataFrame, configs: DataFrame) -> float:
+    return _seconds(partition_intervals(events, spans, configs).select(*PARTITION_INTERVALS.schema.fieldNames()))
 
 
 def _seconds(intervals: DataFrame) -> float:

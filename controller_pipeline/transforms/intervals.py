@@ -45,6 +45,7 @@ def chained(spans: DataFrame) -> DataFrame:
     rows = rows.selectExpr("*", again, told_from, is_final)
     return rows.selectExpr(
         "cluster_id",
+        "xxhash64(cluster_id) as cluster_key",
         "controller_epoch",
         "span",
         "chain",
