@@ -231,7 +231,7 @@ def main(
         runs += [_run("lines", lines, count, folder) for count in cores if lines]
     machine = {"cpus": os.cpu_count(), "python": platform.python_version()}
     RESULTS.parent.mkdir(exist_ok=True)
-    result = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine, "runs": runs}
+    result = {"machine": machine, "runs": runs}
     RESULTS.write_text(json.dumps(result, indent=2) + "\n")
 
 
@@ -240,6 +240,7 @@ def _run(what: str, size: int, count: int, data: Path) -> dict[str, Any]:
     command += ["--events", str(size), "--cores", str(count)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program itself
     took: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    took["at"] = datetime.now(UTC).isoformat(timespec="seconds")
     console.print(f"{size:,} {what}, {count} cores: {_told(took)}; load {took['load']:.1f}", soft_wrap=True)
     return took
 
