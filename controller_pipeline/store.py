@@ -34,7 +34,9 @@ class Store:
 
     def read(self, table: Table) -> DataFrame:
         """The table, with its columns alone. Raises `pyspark.errors.AnalysisException` where there is none."""
-        return self.spark.read.schema(table.schema).parquet(self.path(table)).select(*table.schema.fieldNames())
+        rows = self.spark.read.schema(table.schema).parquet(self.path(table)).select(*table.schema.fieldNames())
+        # A cluster without a name, by which a table is divided, comes back as null.
+        return rows if table.by_day is None else rows.fillna("", ["cluster_id"])
 
     def read_if_kept(self, table: Table) -> DataFrame:
         """The table; no rows where there is none."""

@@ -51,6 +51,18 @@ def test_late_and_repeated_journals_come_to_the_same(
     assert rows_of(kept) == rows_of(at_once)
 
 
+def test_records_from_before_the_cluster_had_an_id_are_its_own_also_when_that_is_told_later(
+    spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
+) -> None:
+    kept = KeptHistory.at(spark, str(tmp_path))
+    early = [line.replace(b'"cluster_id":"kept"', b'"cluster_id":null') for line in journal[:10]]
+    assert early != journal[:10]
+    take_in(kept, early)
+    take_in(kept, [*early, *journal[10:]])
+    kept.fold()
+    assert rows_of(kept) == rows_of(at_once)
+
+
 def test_what_was_interrupted_before_it_was_put_in_place_is_not_lost(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
 ) -> None:
