@@ -155,4 +155,4 @@ async def test_a_check_tells_the_last_trouble_when_its_time_is_over() -> None:
         raise troubles.pop() if len(troubles) > 1 else troubles[0]
 
     with pytest.raises(NotWell, match="late"):
-        await wait_until_well(look, 0.05, pause_s=0.001)
+        await wait_until_well(look, 1, pause_s=0.001)
