@@ -79,7 +79,8 @@ def numbers(events: DataFrame) -> DataFrame:
 def edges(events: DataFrame) -> DataFrame:
     """The first and last record of each bucket, and what came before the first (`..._before`); a few rows.
 
-    `is_broken`: something in it is missing, or says that something is."""
+    `is_broken`: something in it is missing, or says that something is. A controller that was deposed resigns when it
+    notices, which may be long after the next one has begun: then `time_before` is when that began."""
     ends = f.col("kind") == Kind.CONTROLLER_RESIGNED.value
     found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
         f.count("*").alias("records"),
@@ -89,6 +90,7 @@ def edges(events: DataFrame) -> DataFrame:
         f.max_by("event_time", "seq").alias("last_time"),
         f.max_by(f.coalesce("dropped", f.lit(1)), "seq").alias("covered"),
         f.max_by(ends, "seq").alias("is_resigned"),
+        f.max_by("event_time", f.when(~ends, f.col("seq"))).alias("last_in_office"),
         f.max_by("controller_id", "seq").alias("controller_id"),
         f.max(f.col("origin") == RECORDER).alias("is_recorded"),
         f.max(f.col("origin") == LOGS).alias("is_of_logs"),
@@ -96,13 +98,15 @@ def edges(events: DataFrame) -> DataFrame:
     )
     is_dense = f.col("last_seq") - f.col("first_seq") + 1 == f.col("records")
     history = Window.partitionBy("cluster_id").orderBy("controller_epoch", "bucket")
+    last_time, was_resigned = f.lag("last_time").over(history), f.lag("is_resigned").over(history)
+    deposed = f.greatest(f.lag("last_in_office").over(history), f.least(last_time, "first_time"))
     return found.withColumns({
         "is_broken": f.col("has_break") | ~is_dense,
         "epoch_before": f.lag("controller_epoch").over(history),
         "seq_before": f.lag("last_seq").over(history),
         "covered_before": f.lag("covered").over(history),
-        "time_before": f.lag("last_time").over(history),
-        "was_resigned": f.lag("is_resigned").over(history),
+        "time_before": f.when(was_resigned, deposed).otherwise(last_time),
+        "was_resigned": was_resigned,
     })  # fmt: skip
 
 

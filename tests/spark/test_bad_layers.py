@@ -51,6 +51,12 @@ LAST = HISTORY[-1]
 NEXT = LAST["seq"] + 1
 CHANGED = [record["kind"] == "leadership" and "snapshot" not in record for record in HISTORY]
 MIDDLE = next(n for n in range(len(HISTORY) // 2, len(HISTORY)) if CHANGED[n] and CHANGED[n + 1])
+SUCCESSOR = next(n for n, record in enumerate(HISTORY) if record["controller_epoch"] == LAST["controller_epoch"])
+DEPOSED = HISTORY[SUCCESSOR - 1] | {
+    "kind": "controller_resigned",
+    "seq": HISTORY[SUCCESSOR - 1]["seq"] + 1,
+    "event_time_us": HISTORY[SUCCESSOR]["event_time_us"] + 9_000_000,
+}
 CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
     "clean": (journal(*HISTORY), {}, True),
     "torn": (journal(*HISTORY, json.dumps(LAST).encode()[:70]), {"torn": 1}, True),
@@ -71,6 +77,12 @@ CASES: dict[str, tuple[Journals, dict[str, int], bool | None]] = {
     "hole": (journal(*HISTORY[:MIDDLE], *HISTORY[MIDDLE + 1 :]), {"gap": 1}, None),
     "declared gap": (journal(*HISTORY, LAST | {"kind": "gap", "seq": NEXT, "dropped": 7}), {"gap": 7}, False),
     "clock back": (with_times(lambda n: -DAY_US // 2 if n == MIDDLE else 0), {"clock_went_back": 1}, False),
+    "resigned long after": (journal(*HISTORY[:SUCCESSOR], DEPOSED, *HISTORY[SUCCESSOR:]), {}, None),
+    "clock of the next one behind": (
+        with_times(lambda n: -DAY_US // 2 if n >= SUCCESSOR else 0),
+        {"clock_went_back": 1},
+        False,
+    ),
     "clock ahead": (
         with_times(lambda n: 30 * DAY_US if n > MIDDLE else 0),
         {"clock_jumped": 1, "silent_days": 29},
