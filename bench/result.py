@@ -175,11 +175,14 @@ def scaled(result: Result) -> list[Scenario]:
 
 
 def waits(result: Result) -> list[Latency]:
-    """One row for each kind of request and scenario, of all runs at the largest size.
+    """One row for each kind of request and scenario, of all runs at the largest size of all controllers.
 
     Its p50 is the middle one, its p99 and maximum are the worst."""
     found: dict[tuple[str, ...], list[Latency]] = {}
-    largest = max((row.partitions for row in result.latency), default=0)
+    sizes: dict[Controller, set[int]] = {}
+    for row in result.latency:
+        sizes.setdefault(row.controller, set()).add(row.partitions)
+    largest = max(set.intersection(*sizes.values()), default=0) if sizes else 0
     for row in result.latency:
         if row.partitions == largest:
             found.setdefault((row.scenario, row.variant, row.request, row.controller), []).append(row)

@@ -77,6 +77,17 @@ def test_of_several_runs_the_worst_waits_are_shown(result: Result) -> None:
     ]
 
 
+def test_waits_are_shown_of_the_largest_size_that_both_were_measured_with(result: Result) -> None:
+    (ours, *_) = result.latency
+    rows_of = [
+        ours,
+        ours.model_copy(update={"partitions": ours.partitions * 3}),
+        ours.model_copy(update={"controller": "kafka", "p50_ms": 70.0}),
+    ]
+    shown = rows(TABLES["latencies"](result.model_copy(update={"latency": tuple(rows_of)})))
+    assert [(row[0], row[-1]) for row in shown] == [("Kafka", f"{ours.count:,}"), ("Kontroller", f"{ours.count:,}")]
+
+
 def test_a_run_that_failed_is_told_of() -> None:
     failure = {"controller": "kafka", "scenario": "create", "partitions": 10_000, "error": "no end in 120 s"}
     result = Result.model_validate({"failures": [failure]})
