@@ -1,7 +1,7 @@
-"""The jars with which Spark reads from Kafka, fetched once into the cache and compared with their checksums.
+"""Jars that Spark does not bring, fetched once into the cache and compared with their checksums.
 
-They are fetched before anything runs, never by Spark's `--packages` at run time. The image of the history is built from the
-same two files.
+They are fetched before anything runs, never by Spark's `--packages` at run time. A folder names each in `pom.xml` and
+`jars.sha256`; for Kafka it is that of the history's image, which is built from the same two files.
 """
 
 import hashlib
@@ -13,9 +13,7 @@ from devcluster.cache import cached
 from devcluster.toolchain import BuildError, require, run
 
 HISTORY_FOLDER = Path(__file__).resolve().parents[1] / "images" / "kontroller-history"
-
-_POM = (HISTORY_FOLDER / "pom.xml").read_text()
-_CHECKSUMS = (HISTORY_FOLDER / "jars.sha256").read_text()
+DELTA_FOLDER = Path(__file__).with_name("delta")
 
 
 def kafka_jars() -> str:
@@ -23,25 +21,35 @@ def kafka_jars() -> str:
 
     Raises MissingToolError, or BuildError where a jar cannot be fetched or is not the one that was meant.
     """
-    return ",".join(str(path) for path in kafka_jar_files())
+    return ",".join(map(str, kafka_jar_files()))
 
 
 def kafka_jar_files() -> list[Path]:
     """The same, one by one."""
-    return sorted(cached("spark-kafka", _POM, _CHECKSUMS, build=_fetch).glob("*.jar"))
+    return _jar_files(HISTORY_FOLDER, "spark-kafka", "to read from Kafka")
 
 
-def _fetch(folder: Path) -> None:
-    maven = require("mvn")
-    (folder / "pom.xml").write_text(_POM)
-    with progress.step("Fetching what Spark needs to read from Kafka"):
-        run(
-            [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}"],
-            what="fetching Spark's jars for Kafka",
-            cwd=folder,
-        )
-    shutil.rmtree(folder / "target", ignore_errors=True)
-    check(folder, _CHECKSUMS)
+def delta_jars() -> str:
+    """Paths separated by commas of the jars with which Spark keeps tables in Delta Lake. Raises as above."""
+    return ",".join(map(str, _jar_files(DELTA_FOLDER, "spark-delta", "to keep tables in Delta Lake")))
+
+
+def _jar_files(source: Path, entry: str, purpose: str) -> list[Path]:
+    pom, checksums = ((source / name).read_text() for name in ("pom.xml", "jars.sha256"))
+
+    def fetch(folder: Path) -> None:
+        maven = require("mvn")
+        (folder / "pom.xml").write_text(pom)
+        with progress.step(f"Fetching what Spark needs {purpose}"):
+            run(
+                [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}"],
+                what=f"fetching the jars that Spark needs {purpose}",
+                cwd=folder,
+            )
+        shutil.rmtree(folder / "target", ignore_errors=True)
+        check(folder, checksums)
+
+    return sorted(cached(entry, pom, checksums, build=fetch).glob("*.jar"))
 
 
 def check(folder: Path, checksums: str) -> None:
@@ -50,4 +58,4 @@ def check(folder: Path, checksums: str) -> None:
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.jar")}
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
-        raise BuildError(f"not as images/kontroller-history/jars.sha256 says: {', '.join(wrong)}")
+        raise BuildError(f"not as the checksums beside their pom.xml say: {', '.join(wrong)}")

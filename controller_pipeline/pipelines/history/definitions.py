@@ -24,15 +24,34 @@ from controller_pipeline.transforms import partition_intervals as partitions
 
 JOURNALS = "spark.kontroller.journals"
 """The setting with the folder that holds the journals, at any depth."""
+FORMAT = "spark.kontroller.format"
+"""The setting with the format of all tables; without it they are Parquet."""
+FORMATS = ("parquet", "delta")
 ANSWERED_FROM = (schemas.EVENTS, schemas.KNOWN_SPANS, schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
-
-dp.create_streaming_table("lines", comment="The lines of all segments, as they were written")
 
 
 def _session() -> SparkSession:
     session = SparkSession.getActiveSession()
     assert session is not None, "spark-pipelines reads this file, within its session"
     return session
+
+
+def _format() -> str:
+    asked = _session().conf.get(FORMAT, FORMATS[0])
+    if asked not in FORMATS:
+        raise ValueError(f"no tables in {asked!r}: set {FORMAT} in spark-pipeline.yml to {' or '.join(FORMATS)}")
+    return asked
+
+
+_FORMAT = _format()
+dp.create_streaming_table("lines", comment="The lines of all segments, as they were written", format=_FORMAT)
+
+
+def _kept(query: Callable[[], DataFrame], name: str | None = None) -> None:
+    """Declares a materialized view in the format that is asked for, under the function's name if none is given."""
+    # Spark takes a format and its type hints lack it.
+    declare = dp.materialized_view(name=name or query.__name__, format=_FORMAT)  # type: ignore[call-overload]
+    declare(query)
 
 
 def _table(name: str) -> DataFrame:
@@ -64,33 +83,33 @@ def repeated() -> DataFrame:
     return journals.once(_table("records"))[1]
 
 
-@dp.materialized_view
+@_kept
 def events() -> DataFrame:
     return journals.once(_table("records"))[0]
 
 
-@dp.materialized_view
+@_kept
 def findings() -> DataFrame:
     found = _table("unreadable").unionByName(_table("repeated"))
     return layers.derive(_table("events"), found, _table("known_spans"), _table("config_intervals")).findings
 
 
-@dp.materialized_view
+@_kept
 def known_spans() -> DataFrame:
     return spans.known_spans(_table("events"))
 
 
-@dp.materialized_view
+@_kept
 def config_intervals() -> DataFrame:
     return configs.config_intervals(_table("events"), _table("known_spans"))
 
 
-@dp.materialized_view
+@_kept
 def broker_intervals() -> DataFrame:
     return brokers.broker_intervals(_table("events"), _table("known_spans"))
 
 
-@dp.materialized_view
+@_kept
 def partition_intervals() -> DataFrame:
     return partitions.partition_intervals(_table("events"), _table("known_spans"), _table("config_intervals"))
 
@@ -103,4 +122,4 @@ def _answer(table: Table) -> Callable[[], DataFrame]:
 
 
 for _one in schemas.ANSWERS:
-    dp.materialized_view(name=_one.name)(_answer(_one))
+    _kept(_answer(_one), _one.name)

@@ -1,6 +1,7 @@
 """The declared pipeline comes to what the batch comes to, from the same journals."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,12 +20,15 @@ from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
+from devcluster.spark_jars import delta_jars
 from tests.spark.histories import history
 
 PROJECT = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
 COMPARED = (schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
 """The layers that all answers are made of."""
-SETTINGS = {"spark.sql.shuffle.partitions": "2"}
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
+IN_DELTA = (schemas.EVENTS, schemas.KNOWN_SPANS)
+READ_BACK = "CREATE MATERIALIZED VIEW {0}_read USING parquet AS SELECT * FROM {0};\n"
 
 
 @pytest.fixture
@@ -43,16 +47,25 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def spark_pipelines(command: str, project: Path) -> Sequence[str]:
+def keep_in(table_format: str, project: Path) -> None:
+    """Asks for a format of the tables; besides the pipeline's own definitions there may be some in SQL."""
+    spec = yaml.safe_load((project / "spark-pipeline.yml").read_text())
+    spec["configuration"]["spark.kontroller.format"] = table_format
+    spec["libraries"] = [{"glob": {"include": "definitions.*"}}]
+    (project / "spark-pipeline.yml").write_text(yaml.safe_dump(spec))
+
+
+def spark_pipelines(command: str, project: Path, *options: str, **variables: str) -> Sequence[str]:
     """What Spark's own tool prints. It starts `python`, and looks for Spark beside it."""
     environment = {
         **os.environ,
+        **variables,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
     }
     spec = ["--spec", str(project / "spark-pipeline.yml")]
-    line = ["spark-pipelines", command, *spec, "--remote", "local[2]"]
+    line = ["spark-pipelines", command, *spec, *options, "--remote", "local[2]"]
     ended = subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
     return (ended.stdout + ended.stderr).splitlines()
@@ -75,6 +88,32 @@ def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSess
     answers = answer_all({table: kept(table) for table in (schemas.EVENTS, schemas.KNOWN_SPANS, *COMPARED)})
     for table in (schemas.AVAILABILITY, schemas.FAILOVERS):
         assertDataFrameEqual(kept(table), answers[table])
+
+
+@pytest.mark.timeout(600)
+def test_tables_in_delta_hold_what_the_batch_comes_to(spark: SparkSession, project: Path) -> None:
+    keep_in("delta", project)
+    defaults = project / "delta" / "spark-defaults.conf"
+    fetched = re.sub(r"(?m)^spark\.jars\.packages .*$", f"spark.jars {delta_jars()}", defaults.read_text())
+    defaults.write_text(fetched)
+    # This Spark has no Delta: the one of the pipeline reads the tables back.
+    (project / "definitions.sql").write_text("".join(READ_BACK.format(table.name) for table in IN_DELTA))
+    wanted = ["lines", *(name for table in IN_DELTA for name in (table.name, f"{table.name}_read"))]
+    spark_pipelines("run", project, "--refresh", ",".join(wanted), SPARK_CONF_DIR=str(defaults.parent))
+
+    tables = project / "spark-warehouse"
+    for name in ("lines", *(table.name for table in IN_DELTA)):
+        assert list((tables / name / "_delta_log").glob("*.json")), name
+    events, _ = layers.ingest(journal_files.lines(spark, [str(project / "journals")]))
+    for table, expected in zip(IN_DELTA, (events, known_spans(events)), strict=True):
+        kept = spark.read.schema(table.schema).parquet(str(tables / f"{table.name}_read"))
+        assertDataFrameEqual(kept, expected)
+
+
+def test_a_format_that_is_not_known_is_refused_with_what_to_set_instead(project: Path) -> None:
+    keep_in("iceberg", project)
+    with pytest.raises(AssertionError, match=r"'iceberg': set spark\.kontroller\.format .* to parquet or delta"):
+        spark_pipelines("dry-run", project)
 
 
 @pytest.mark.timeout(600)
