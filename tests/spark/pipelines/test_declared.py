@@ -47,11 +47,11 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def keep_in(table_format: str, project: Path) -> None:
-    """Asks for a format of the tables; besides the pipeline's own definitions there may be some in SQL."""
+def keep_in(table_format: str, project: Path, *more: str) -> None:
+    """Asks for a format of the tables; `more` are definitions besides the pipeline's own."""
     spec = yaml.safe_load((project / "spark-pipeline.yml").read_text())
     spec["configuration"]["spark.kontroller.format"] = table_format
-    spec["libraries"] = [{"glob": {"include": "definitions.*"}}]
+    spec["libraries"] += [{"glob": {"include": name}} for name in more]
     (project / "spark-pipeline.yml").write_text(yaml.safe_dump(spec))
 
 
@@ -92,12 +92,12 @@ def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSess
 
 @pytest.mark.timeout(600)
 def test_tables_in_delta_hold_what_the_batch_comes_to(spark: SparkSession, project: Path) -> None:
-    keep_in("delta", project)
+    keep_in("delta", project, "read_back.sql")
     defaults = project / "delta" / "spark-defaults.conf"
     fetched = re.sub(r"(?m)^spark\.jars\.packages .*$", f"spark.jars {delta_jars()}", defaults.read_text())
     defaults.write_text(fetched)
     # This Spark has no Delta: the one of the pipeline reads the tables back.
-    (project / "definitions.sql").write_text("".join(READ_BACK.format(table.name) for table in IN_DELTA))
+    (project / "read_back.sql").write_text("".join(READ_BACK.format(table.name) for table in IN_DELTA))
     wanted = ["lines", *(name for table in IN_DELTA for name in (table.name, f"{table.name}_read"))]
     spark_pipelines("run", project, "--refresh", ",".join(wanted), SPARK_CONF_DIR=str(defaults.parent))
 
