@@ -1,7 +1,9 @@
 """Unmodified Kafka brokers in ZooKeeper mode."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from kazoo.exceptions import KazooException
 
@@ -201,3 +203,12 @@ class KafkaCluster(Startable):
         """Kills every broker and gives the ports back."""
         for broker in self.brokers.values():
             broker.close()
+
+
+def lose_directory(directory: Path) -> None:
+    """Puts a file in the place of a running broker's log directory: nothing can be written there any more.
+
+    Moved away first, because the broker may write while its files are removed."""
+    lost = directory.rename(directory.with_name(f"{directory.name}-lost"))
+    directory.touch()
+    shutil.rmtree(lost)

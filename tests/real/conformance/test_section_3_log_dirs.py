@@ -1,11 +1,11 @@
 """LogDirEvent: a broker loses one of its two log directories and lives on."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
 
+from devcluster.kafka import lose_directory
 from devcluster.processes import wait_until
 from tests.real.conformance.clusters import ConformanceCluster, Seen
 from tests.real.conformance.conftest import make_whole
@@ -36,8 +36,7 @@ def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
     before = {name: cluster.seen(topic) for name, topic in topics.items()}
     directory = cluster.directory_of(broker, topics[HIT])
     assert directory is not None
-    shutil.rmtree(directory)
-    directory.touch()  # a file in its place: nothing can be written there any more
+    lose_directory(directory)
     cluster.wait_until_led(topics[HIT], other)
     cluster.wait(lambda: cluster.znodes.isr(topics[HIT], 0) == [other], "the lost replica has left the ISR")
     cluster.wait_until_everybody_knows(topics[HIT])

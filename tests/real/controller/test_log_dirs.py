@@ -1,6 +1,5 @@
 """A real broker loses one of two log directories, and later gets it back; a real configuration changes."""
 
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 
 from devcluster import tools
-from devcluster.kafka import Broker, KafkaCluster
+from devcluster.kafka import Broker, KafkaCluster, lose_directory
 from devcluster.kontroller import ControllerProcess
 from devcluster.processes import wait_until
 from devcluster.requests import send_request
@@ -102,8 +101,7 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
     doomed = hit[1]
     wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in TOPICS), "all served", deadline_s=DEADLINE_S)
 
-    shutil.rmtree(lost)
-    lost.touch()  # a file in its place: nothing can be written there any more
+    lose_directory(lost)
     wait_until(
         lambda: all((znodes.leader(topic, 0), znodes.isr(topic, 0)) == (1, [1]) for topic in hit),
         "the other broker leads what is lost, alone",
