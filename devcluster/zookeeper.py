@@ -68,10 +68,15 @@ class ZooKeeper(Server):
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
     def _is_serving(self) -> bool:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
-            connection.sendall(b"srvr")
-            answer = b"".join(iter(lambda: connection.recv(4096), b""))
-        return b"Mode: standalone" in answer
+        return is_serving(self.port)
+
+
+def is_serving(port: int) -> bool:
+    """Whether a server of its own answers there: it listens a while before it does. Raises OSError where nobody listens."""
+    with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        connection.sendall(b"srvr")
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    return b"Mode: standalone" in answer
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from devcluster.java import KAFKA_FOLDER, KAFKA_VERSION, kafka_home
 from devcluster.ports import accepts, reserve_port
 from devcluster.processes import wait_until
 from devcluster.tools import TOPICS, run_tool
-from devcluster.zookeeper import ZooKeeper
+from devcluster.zookeeper import ZooKeeper, is_serving
 from tests.real.container import Image
 
 pytestmark = [
@@ -162,7 +162,11 @@ def test_zookeeper_runs_in_a_container_and_ends_with_sigterm(kafka: Image, tmp_p
     settings = f"dataDir=/tmp/data\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
     script = 'printf "%s" "$1" >/tmp/zoo.cfg && exec zookeeper-server-start.sh /tmp/zoo.cfg'
     with kafka.start("sh", "-c", script, "sh", settings, log=log) as container:
-        wait_until(lambda: accepts(port) or not container.is_running, "ZooKeeper listens", deadline_s=120)
+        wait_until(
+            lambda: (accepts(port) and is_serving(port)) or not container.is_running,
+            "ZooKeeper serves",
+            deadline_s=120,
+        )
         assert "[zookeeper]" in kafka.run("zookeeper-shell.sh", f"127.0.0.1:{port}", "ls", "/").stdout
         assert container.terminate() == 143
     assert log.read_text().count("INFO") > 10
