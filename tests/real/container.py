@@ -77,7 +77,9 @@ class Container:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
+        # A process that changed its user does not end with its parent, which waits for it and ends then.
+        if not self._signal(signal.SIGKILL):
+            self._process.kill()
         self._process.wait()
 
     @property
@@ -86,10 +88,25 @@ class Container:
 
     def terminate(self) -> int:
         """SIGTERM to its first process, as Kubernetes stops a container; the exit status that it ends with."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        with suppress(ProcessLookupError):
-            os.kill(int(children[0]), signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         return self._process.wait(60)
+
+    @property
+    def first_process(self) -> int | None:
+        """The id of the container's first process, seen from outside; None where it has ended."""
+        if not self.is_running:
+            return None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        return int(children[0]) if children else None
+
+    def _signal(self, number: signal.Signals) -> bool:
+        """Signals the first process; False where there is none."""
+        first = self.first_process
+        if first is None:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(first, number)
+        return True
 
 
 def _digest(layer: Path) -> str:

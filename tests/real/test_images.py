@@ -157,6 +157,21 @@ log.dirs=/tmp/data
     assert "shut down completed" in log.read_text()
 
 
+def test_a_container_ends_with_the_block_that_it_was_started_for(kafka: Image, tmp_path: Path) -> None:
+    with kafka.start("sleep", "1000", log=tmp_path / "sleep.log") as container:
+        wait_until(lambda: _command(container.first_process) == "sleep", "it sleeps")
+        first = container.first_process
+    assert _command(first) is None
+
+
+def _command(process: int | None) -> str | None:
+    """The name of what a process runs; None where there is none."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except FileNotFoundError:
+        return None
+
+
 def test_zookeeper_runs_in_a_container_and_ends_with_sigterm(kafka: Image, tmp_path: Path) -> None:
     port, log = reserve_port(), tmp_path / "zookeeper.log"
     settings = f"dataDir=/tmp/data\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
