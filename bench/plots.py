@@ -47,7 +47,7 @@ STYLE: Final[dict[Any, Any]] = {
 
 def ratios(result: Result) -> Figure | None:
     """Seconds of each scenario, Kafka's and ours, each run a dot; how many times faster stands between."""
-    size = compared_size(result) or 0
+    size = compared_size(result.runs) or 0
     pairs = [
         (scenario, {name: times(result.of(name, scenario)).get(size, []) for name in TITLES})
         for scenario in result.scenarios()

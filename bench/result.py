@@ -5,7 +5,7 @@ plot does not need may stand in it, too.
 """
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -175,14 +175,11 @@ def scaled(result: Result) -> list[Scenario]:
 
 
 def waits(result: Result) -> list[Latency]:
-    """One row for each kind of request and scenario, of all runs at the largest size of all controllers.
+    """One row for each kind of request and scenario, of all runs at the largest size that both were measured with, if any.
 
     Its p50 is the middle one, its p99 and maximum are the worst."""
     found: dict[tuple[str, ...], list[Latency]] = {}
-    sizes: dict[Controller, set[int]] = {}
-    for row in result.latency:
-        sizes.setdefault(row.controller, set()).add(row.partitions)
-    largest = max(set.intersection(*sizes.values()), default=0) if sizes else 0
+    largest = compared_size(result.latency) or max((row.partitions for row in result.latency), default=0)
     for row in result.latency:
         if row.partitions == largest:
             found.setdefault((row.scenario, row.variant, row.request, row.controller), []).append(row)
@@ -206,7 +203,7 @@ def _place(scenario: str, variant: str, request: str, controller: str) -> tuple[
     return place, scenario, variant, request, controller
 
 
-def compared_size(result: Result) -> int | None:
+def compared_size(rows: Sequence[Run] | Sequence[Latency]) -> int | None:
     """The largest number of partitions that both controllers were measured with."""
-    sizes = [{run.partitions for run in result.runs if run.controller == name} for name in ("kafka", "kontroller")]
+    sizes = [{row.partitions for row in rows if row.controller == name} for name in ("kafka", "kontroller")]
     return max(sizes[0] & sizes[1], default=None)

@@ -45,7 +45,7 @@ def machine(result: Result) -> str:
 def ratios(result: Result) -> str:
     """Each scenario at the largest size that both were measured with, with the times of every run."""
     rows = []
-    size = compared_size(result)
+    size = compared_size(result.runs)
     for scenario in result.scenarios():
         kafka, ours = (times(result.of(name, scenario)).get(size or 0, []) for name in ("kafka", "kontroller"))
         if ours:
@@ -79,7 +79,7 @@ def scaling(result: Result) -> str:
 def processor(result: Result) -> str:
     """Processor time, and how long our queue stood still at most, at the largest size of both."""
     rows = []
-    size = compared_size(result)
+    size = compared_size(result.runs)
     for scenario in result.scenarios():
         kafka, ours = (
             [run for run in result.of(name, scenario) if run.partitions == size] for name in ("kafka", "kontroller")

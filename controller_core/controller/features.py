@@ -42,18 +42,24 @@ class FeaturesNotWrittenError(Exception):
 
 
 async def set_up(term: Term) -> None:
-    """Makes `/feature` where it is absent, and loads it."""
-    if await term.watched.node(paths.FEATURE, FeaturesChanged()) is None:
-        refused = await _attempt(term, Create(path=paths.FEATURE, data=codecs.encode_features(FeatureZnode())))
-        if not isinstance(refused, NodeExists | None):
-            log.error("cannot set up finalized features", error=str(refused))
-    await load(term)
+    """Loads `/feature`, and makes it first where it is absent."""
+    await _load(term, makes_it=True)
 
 
 async def load(term: Term) -> None:
     """Reads `/feature`, watched, and rewrites it where it is disabled or of an old version."""
+    await _load(term, makes_it=False)
+
+
+async def _load(term: Term, *, makes_it: bool) -> None:
     while True:
         node = await term.watched.node(paths.FEATURE, FeaturesChanged())
+        if node is None and makes_it:
+            makes_it = False
+            refused = await _attempt(term, Create(path=paths.FEATURE, data=codecs.encode_features(FeatureZnode())))
+            if not isinstance(refused, NodeExists | None):
+                log.error("cannot set up finalized features", error=str(refused))
+            continue
         if node is None:
             term.state.finalized_features = None
             log.error("no finalized features: no feature can be changed", path=paths.FEATURE, to_do=REPAIR)

@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 _NOTHING: Final = b""
 """Instead of the entry of a partition that brokers are not told of."""
-_USUAL: Final = entries.leader_and_isr_end((), (), is_new=False, recovery_state=0)
+USUAL: Final = entries.leader_and_isr_end((), (), is_new=False, recovery_state=0)
 _USUAL_NEW: Final = entries.leader_and_isr_end((), (), is_new=True, recovery_state=0)
 _TOPIC: Final = itemgetter(0)
 
@@ -36,7 +36,7 @@ class PartitionEntries:
         self._starts: defaultdict[TopicName, dict[PartitionId, bytes]] = defaultdict(dict)
         self._unusual: dict[TopicPartition, PartitionState] = {}
         """Partitions that LeaderAndIsr says more of: they are being reassigned, or their leader recovers."""
-        self._ends = _Ends(state.live_or_shutting_down)
+        self._ends = MetadataEnds(state.live_or_shutting_down)
         self._leaving = {name for name, deletion in state.deletions.items() if deletion.started}
 
     def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
@@ -50,7 +50,7 @@ class PartitionEntries:
                 ends = [self._leader_and_isr_end(partition, is_new=partitions[partition]) for partition in listed]
                 told = [start + end for start, end in zip(starts, ends, strict=True) if start]
             else:
-                told = [start + _USUAL for start in starts if start]
+                told = [start + USUAL for start in starts if start]
             if told:
                 yield entries.topic(name, self._state.topics[name].topic_id, told)
 
@@ -107,7 +107,7 @@ class PartitionEntries:
     def _leader_and_isr_end(self, partition: TopicPartition, *, is_new: bool) -> bytes:
         state = self._unusual.get(partition)
         if state is None:
-            return _USUAL_NEW if is_new else _USUAL
+            return _USUAL_NEW if is_new else USUAL
         assignment = self._state.assignment(partition)
         return entries.leader_and_isr_end(
             assignment.adding,
@@ -129,7 +129,7 @@ class PartitionEntries:
         return tuple(broker for broker in replicas if not self._state.is_served_by(partition, broker))
 
 
-class _Ends(dict[tuple[BrokerId, ...], bytes]):
+class MetadataEnds(dict[tuple[BrokerId, ...], bytes]):
     """What an entry in UpdateMetadata ends with, by the assigned replicas, written when it is first asked for."""
 
     def __init__(self, live: Set[BrokerId]) -> None:

@@ -15,11 +15,10 @@ from types import MappingProxyType
 from typing import Final
 
 from controller_core.controller.cluster_state import ClusterState, Topic
+from controller_core.controller.partition_entries import USUAL, MetadataEnds
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName
 from controller_core.model.metadata import LeaderAndIsr, PartitionState, ReplicaAssignment
 from controller_core.wire import entries
-
-_USUAL: Final = entries.leader_and_isr_end((), (), is_new=False, recovery_state=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ class TopicWriter:
     def __init__(self, state: ClusterState, live: Set[BrokerId]) -> None:
         self._state = state
         self._live = frozenset(live)
-        self._metadata_ends: dict[tuple[BrokerId, ...], bytes] = {}
+        self._metadata_ends = MetadataEnds(self._live)
 
     def is_of_now(self, name: TopicName, prepared: PreparedTopic) -> bool:
         """Whether a topic that was written before would be written the same now."""
@@ -90,10 +89,10 @@ class TopicWriter:
             except struct.error:
                 return None
             states.append(state)
-            entry = start + _USUAL
+            entry = start + USUAL
             for broker in assignment.replicas:
                 replicas[broker].append(entry)
-            metadata.append(start + self._metadata_end(assignment.replicas))
+            metadata.append(start + self._metadata_ends[assignment.replicas])
         return PreparedTopic(
             topic_id=topic.topic_id,
             assignments=topic.partitions.copy(),
@@ -110,10 +109,3 @@ class TopicWriter:
 
     def _states(self, topic: Topic) -> list[PartitionState | None]:
         return list(map(self._state.states.get, topic.known.values()))
-
-    def _metadata_end(self, replicas: tuple[BrokerId, ...]) -> bytes:
-        end = self._metadata_ends.get(replicas)
-        if end is None:
-            offline = tuple(broker for broker in replicas if broker not in self._live)
-            end = self._metadata_ends[replicas] = entries.update_metadata_end(offline)
-        return end

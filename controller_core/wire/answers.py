@@ -9,7 +9,7 @@ from typing import Final, TypeVar, cast
 
 from kio.schema.errors import ErrorCode
 
-from controller_core.wire.decoding import decode_array
+from controller_core.wire.decoding import decode_array, length_at
 from controller_core.wire.frames import decode_response
 from controller_core.wire.messages import (
     RESPONSE_TYPES,
@@ -32,7 +32,6 @@ _CODES_AT: Final = 7
 _TOPIC_ID_BYTES: Final = 16
 _CODE_BYTES: Final = 7
 """Index (4), error code (2), no tagged fields (1)."""
-_MOST_LENGTH_BYTES: Final = 5
 _WELL: Final = bytes((ErrorCode.none.value, NOT_NEWER.value))
 _STOPPED: Final = b"\0\0\0"
 """No error (2), no tagged fields (1)."""
@@ -93,9 +92,9 @@ def decode_stop_replica_response(content: bytes) -> StopReplicaResponse:
 def _is_all_taken(content: bytes, start: int) -> bool:
     """Whether this is an array of topics with nothing but good codes, and no tagged fields there and behind it."""
     try:
-        count, offset = _length(content, start)
+        count, offset = length_at(content, start)
         for _ in range(count):
-            codes, offset = _length(content, offset + _TOPIC_ID_BYTES)
+            codes, offset = length_at(content, offset + _TOPIC_ID_BYTES)
             end = offset + codes * _CODE_BYTES
             # High byte, low byte and tagged fields of all codes of a topic; `strip` leaves what is none of the given bytes.
             if (
@@ -114,9 +113,9 @@ def _is_all_taken(content: bytes, start: int) -> bool:
 def _is_all_stopped(content: bytes, start: int) -> bool:
     """Whether this is an array of replicas without an error, each with its topic's name, and no tagged fields behind it."""
     try:
-        count, offset = _length(content, start)
+        count, offset = length_at(content, start)
         for _ in range(count):
-            length, offset = _length(content, offset)
+            length, offset = length_at(content, offset)
             index = offset + length
             content[offset:index].decode()
             offset = index + _CODE_BYTES
@@ -125,14 +124,3 @@ def _is_all_stopped(content: bytes, start: int) -> bool:
     except (IndexError, UnicodeDecodeError):
         return False
     return content[offset:] == b"\0"
-
-
-def _length(content: bytes, offset: int) -> tuple[int, int]:
-    """The length of a compact array, and the offset behind it. Raises `IndexError` where there is none."""
-    value = 0
-    for place in range(_MOST_LENGTH_BYTES):
-        byte = content[offset + place]
-        value |= (byte & 0x7F) << 7 * place
-        if byte <= 0x7F and value > 0:
-            return value - 1, offset + place + 1
-    raise IndexError

@@ -14,7 +14,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, NoReturn, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -22,6 +22,8 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
 E = TypeVar("E", bound=Entity)
+
+_MOST_LENGTH_BYTES: Final = 5
 
 
 class Undecodable(Exception):
@@ -55,6 +57,23 @@ class Cursor:
             if byte < 0x80:
                 return value
         raise Undecodable(f"the variable-length number before offset {self.offset} has no end")
+
+
+def length_at(content: bytes, offset: int) -> tuple[int, int]:
+    """The length of a compact array or string, and the offset behind it. Raises `IndexError` where there is none.
+
+    For those who read large messages without a `Cursor`, and leave what is unusual to the readers below."""
+    value = 0
+    for place in range(_MOST_LENGTH_BYTES):
+        byte = content[offset + place]
+        value |= (byte & 0x7F) << 7 * place
+        if byte <= 0x7F:
+            break
+    else:
+        raise IndexError
+    if value == 0:
+        raise IndexError
+    return value - 1, offset + place + 1
 
 
 _Reader: TypeAlias = Callable[[Cursor], Any]

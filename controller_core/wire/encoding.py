@@ -14,7 +14,7 @@ from typing import Any, Final
 from kio.serial import entity_writer
 from kio.serial.errors import SerialError
 
-from controller_core.wire.entries import EncodedTopics, unsigned_varint
+from controller_core.wire.entries import NO_TAGGED_FIELDS, EncodedTopics, unsigned_varint
 from controller_core.wire.frames import Unencodable, encode_request, encode_request_header
 from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 
@@ -22,7 +22,6 @@ _LENGTH: Final = struct.Struct(">i")
 _LEADER_AND_ISR_START: Final = struct.Struct(">i?iqb")
 _START: Final = struct.Struct(">i?iq")
 _TYPE_TAG: Final = struct.Struct(">BBBb")
-_NO_TAGGED_FIELDS: Final = b"\0"
 
 
 def encode_control_request(request: ControlRequest, correlation_id: int, client_id: str) -> bytes:
@@ -47,10 +46,10 @@ def _pieces(request: ControlRequest) -> tuple[bytes, bytes, bytes]:
     who = request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch
     if isinstance(request, LeaderAndIsrRequest):
         start = _LEADER_AND_ISR_START.pack(*who, request.type_)
-        return start, topics.content, _array(request.live_leaders) + _NO_TAGGED_FIELDS
+        return start, topics.content, _array(request.live_leaders) + NO_TAGGED_FIELDS
     if isinstance(request, StopReplicaRequest):
-        return _START.pack(*who), topics.content, _NO_TAGGED_FIELDS
-    tagged = _TYPE_TAG.pack(1, 0, 1, request.type_) if request.type_ else _NO_TAGGED_FIELDS
+        return _START.pack(*who), topics.content, NO_TAGGED_FIELDS
+    tagged = _TYPE_TAG.pack(1, 0, 1, request.type_) if request.type_ else NO_TAGGED_FIELDS
     return _START.pack(*who), topics.content, _array(request.live_brokers) + tagged
 
 

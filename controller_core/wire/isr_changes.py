@@ -19,7 +19,7 @@ from kio.static.primitive import i64
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
 from controller_core.model.metadata import PartitionState
-from controller_core.wire.decoding import decode, decode_array
+from controller_core.wire.decoding import decode, decode_array, length_at
 from controller_core.wire.entries import NO_TAGGED_FIELDS, EncodedTopics, broker_ids, encoded_topics, unsigned_varint
 from controller_core.wire.frames import decode_request, encode_response, with_length
 from controller_core.wire.messages.alter_partition import (
@@ -156,12 +156,12 @@ def _answered_topic(topic_id: TopicId | None, results: Sequence[bytes]) -> bytes
 
 def _asked(content: bytes, start: int) -> tuple[list[AskedTopic], int]:
     """The topics at an offset, and the offset behind them. Raises `_Unusual`, `IndexError`, `struct.error`."""
-    count, offset = _length(content, start)
+    count, offset = length_at(content, start)
     topics = []
     for _ in range(count):
         end = offset + _TOPIC_ID_BYTES
         topic_id = content[offset:end]
-        partitions, offset = _asked_partitions(content, *_length(content, end))
+        partitions, offset = _asked_partitions(content, *length_at(content, end))
         _require_no_tags(content[offset])
         offset += 1
         topics.append(AskedTopic(TopicId(UUID(bytes=topic_id)) if any(topic_id) else None, partitions))
@@ -192,21 +192,6 @@ def _isr(members: bytes) -> tuple[BrokerId, ...]:
         _require_no_tags(tags)
         isr.append(BrokerId(broker))
     return tuple(isr)
-
-
-def _length(content: bytes, offset: int) -> tuple[int, int]:
-    """The length of an array that takes one byte or two, and the offset behind it."""
-    first = content[offset]
-    if first < _ONE_BYTE:
-        length, offset = first, offset + 1
-    else:
-        second = content[offset + 1]
-        length, offset = first & 0x7F | second << 7, offset + 2
-        if second >= _ONE_BYTE:
-            raise _Unusual
-    if not length:
-        raise _Unusual
-    return length - 1, offset
 
 
 def _require_no_tags(number: int) -> None:

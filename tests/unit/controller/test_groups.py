@@ -1,7 +1,7 @@
 """What is done for very many partitions is done a group at a time, and comes to the same."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import orjson
 import pytest
@@ -17,6 +17,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, SetData, WriteOp
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, alter_partition, ids, tp
+from tests.unit.controller.process import Process
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 PARTITIONS = 23
@@ -145,28 +146,46 @@ async def test_who_is_alive_is_the_same_for_one_partition_and_for_many(cluster: 
     assert alive(tp("orders", 5)) == set(ids([4]))
 
 
+class AskedOnce:
+    """An observer that asks for an ISR change when something holds for the first time, and looks when it is answered."""
+
+    def __init__(
+        self, process: Process, request: AlterPartitionRequest, *, at: Callable[[], bool], look: Callable[[], int]
+    ) -> None:
+        self._process, self._request = process, request
+        self._at, self._look = at, look
+        self._answer: asyncio.Task[AlterPartitionResponse] | None = None
+        self.seen = -1
+
+    def __call__(self) -> None:
+        if self._answer is None and self._at():
+            self._answer = asyncio.create_task(self._process.answer(self._request))
+            self._answer.add_done_callback(self._note)
+
+    def _note(self, _: object) -> None:
+        self.seen = self._look()
+
+    @property
+    def error_code(self) -> ErrorCode:
+        assert self._answer is not None
+        return self._answer.result().topics[0].partitions[0].error_code
+
+
 async def test_an_isr_change_is_answered_in_the_middle_of_a_broker_s_death(cluster: Cluster) -> None:
     await populated(cluster)
     asked = tp("orders", 1)
     shrunk = shrink(cluster, asked, leader=2, isr=(2, 3))
     process = cluster.active
-    answers: list[asyncio.Task[AlterPartitionResponse]] = []
-    left_at_the_answer: list[int] = []
 
     def counting_on_the_dead() -> int:
         return sum(1 in cluster.leadership(tp("orders", number))[1] for number in range(PARTITIONS))
 
-    def note_when_it_is_answered() -> None:
-        if not answers:
-            answers.append(asyncio.create_task(process.answer(shrunk)))
-            answers[0].add_done_callback(lambda _: left_at_the_answer.append(counting_on_the_dead()))
-
     cluster.kill_broker(1)
-    cluster.zk.observers.append(note_when_it_is_answered)
+    asked_once = AskedOnce(process, shrunk, at=lambda: True, look=counting_on_the_dead)
+    cluster.zk.observers.append(asked_once)
     await cluster.settle()
-    response = answers[0].result()
-    assert response.topics[0].partitions[0].error_code is ErrorCode.none
-    assert left_at_the_answer[0] > 0
+    assert asked_once.error_code is ErrorCode.none
+    assert asked_once.seen > 0
     assert counting_on_the_dead() == 0
     assert cluster.leadership(asked) == (2, [2, 3])
     assert process.terms == 1
@@ -180,25 +199,20 @@ async def test_an_isr_change_is_answered_while_the_lines_of_an_event_are_written
     await populated(cluster)
     asked = tp("orders", 1)
     shrunk = shrink(cluster, asked, leader=2, isr=(2, 3))
-    process = cluster.active
-    answers: list[asyncio.Task[AlterPartitionResponse]] = []
-    lines_at_the_answer: list[int] = []
 
     def lines() -> int:
         return sum(entry.get("cause") == "BrokersChanged" for entry in cluster.logs)
 
-    def ask_when_all_is_written() -> None:
-        is_healed = all(1 not in cluster.leadership(tp("orders", number))[1] for number in range(PARTITIONS))
-        if is_healed and not answers:
-            answers.append(asyncio.create_task(process.answer(shrunk)))
-            answers[0].add_done_callback(lambda _: lines_at_the_answer.append(lines()))
+    def is_healed() -> bool:
+        return all(1 not in cluster.leadership(tp("orders", number))[1] for number in range(PARTITIONS))
 
     cluster.kill_broker(1)
     before = lines()
-    cluster.zk.observers.append(ask_when_all_is_written)
+    asked_once = AskedOnce(cluster.active, shrunk, at=is_healed, look=lines)
+    cluster.zk.observers.append(asked_once)
     await cluster.settle()
-    assert answers[0].result().topics[0].partitions[0].error_code is ErrorCode.none
-    assert before < lines_at_the_answer[0] < lines()
+    assert asked_once.error_code is ErrorCode.none
+    assert before < asked_once.seen < lines()
     assert cluster.leadership(asked) == (2, [2, 3])
     changes = [entry for entry in cluster.logs if entry["event"] == "leadership" and str(asked) in entry["partitions"]]
     assert changes[-1]["cause"] == "RequestReceived"

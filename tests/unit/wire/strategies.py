@@ -47,3 +47,19 @@ def values(part: Any, primitives: Primitives) -> st.SearchStrategy[Any]:
 
 def nested_types(kind: Any) -> list[Any]:
     return [kind, *(found for part in getattr(kind, "__args__", ()) for found in nested_types(part))]
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes, *, start: int) -> bytes:
+    """The bytes after one change from `start` on: another byte, one more, an end that is cut off, or more behind it."""
+    place = draw(st.integers(start, len(content) - 1))
+    byte = draw(st.binary(min_size=1, max_size=1))
+    match draw(st.sampled_from(["byte", "cut", "insert", "append"])):
+        case "byte":
+            return content[:place] + byte + content[place + 1 :]
+        case "cut":
+            return content[:place]
+        case "insert":
+            return content[:place] + byte + content[place:]
+        case _:
+            return content + b"\0\1"

@@ -19,7 +19,7 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16
 
 from controller_core.model.ids import PartitionId, TopicName
-from controller_core.wire.decoding import Undecodable, decode, decode_whole
+from controller_core.wire.decoding import Undecodable, decode, decode_whole, length_at
 from controller_core.wire.messages import (
     AllocateProducerIdsResponse,
     ControlledShutdownRequest,
@@ -153,3 +153,11 @@ def test_a_tagged_field_must_fill_the_size_it_says() -> None:
     assert decode_whole(Tagged, bytes(16) + b"\x01\x01\x04\0\0\0\x05") == Tagged(number=5, id=None)
     with pytest.raises(Undecodable, match="says it has 5 bytes and has 4"):
         decode_whole(Tagged, bytes(16) + b"\x01\x01\x05\0\0\0\x05\0")
+
+
+def test_a_length_is_one_less_than_its_number_and_null_is_none() -> None:
+    assert length_at(b"x\x01", 1) == (0, 2)
+    assert length_at(b"\xac\x02", 0) == (299, 2)
+    for content in (b"\x00", b"\x00\x05", b"\x80", b"\xff" * 6):
+        with pytest.raises(IndexError):
+            length_at(content, 0)
