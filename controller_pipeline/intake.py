@@ -10,10 +10,11 @@ from typing import Final
 
 from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.progress import estimate
+from controller_pipeline.session import unpacked_bytes
 from controller_pipeline.sources import journal_files, text_logs
 from controller_pipeline.sources.journal_http import JournalUnreachable, fetch
 
-BYTES_PER_SECOND_PER_CORE: Final = 5e6
+BYTES_PER_SECOND_PER_CORE: Final = 3e6
 """Of journal lines that are read, checked, kept and folded; only for an estimate."""
 
 _SERVED: Final = ("http://", "https://")
@@ -65,5 +66,5 @@ def _announce(kept: KeptHistory, folders: Sequence[str]) -> None:
     files = [path for folder in folders if _ADDRESS not in folder for path in Path(folder).rglob("*") if path.is_file()]
     if files:
         cores = kept.store.spark.sparkContext.defaultParallelism
-        told = estimate(sum(path.stat().st_size for path in files), cores * BYTES_PER_SECOND_PER_CORE)
+        told = estimate(unpacked_bytes(files), cores * BYTES_PER_SECOND_PER_CORE)
         kept.steps.console.print(f"{len(files)} files, {told}", soft_wrap=True)

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    # As other programs read times, and as Spark skips what is of other times: its own default has neither.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -64,8 +66,12 @@ def is_small(places: Iterable[str]) -> bool:
     """Whether `SMALL_SETTINGS` are for what is in these folders; what is elsewhere may be large."""
     if any("://" in place for place in places):
         return False
-    files = (path for place in places for path in Path(place).rglob("*") if path.is_file())
-    return sum(path.stat().st_size * (_PACKED if path.suffix in _PACKED_FILES else 1) for path in files) < SMALL_BYTES
+    return unpacked_bytes(path for place in places for path in Path(place).rglob("*") if path.is_file()) < SMALL_BYTES
+
+
+def unpacked_bytes(files: Iterable[Path]) -> int:
+    """How large files are, those that are packed about as large as the lines in them."""
+    return sum(path.stat().st_size * (_PACKED if path.suffix in _PACKED_FILES else 1) for path in files)
 
 
 @contextmanager

@@ -54,8 +54,7 @@ def _write_parquet(table: Table, rows: DataFrame, path: Path) -> None:
 
 def _write_json_lines(path: Path) -> None:
     """A row a line, with the same fields; times as 2026-11-20T02:13:04.120000Z."""
-    # Spark writes times in a format of nanoseconds, which Python's do not have.
-    source = pyarrow.parquet.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    source = pyarrow.parquet.ParquetFile(path)
     with path.with_suffix(".json").open("wb") as lines, source:
         for batch in source.iter_batches(batch_size=BATCH_ROWS):
             lines.writelines(orjson.dumps(row, option=JSON_OPTIONS) for row in batch.to_pylist())

@@ -6,7 +6,7 @@ A folder, and each folder below it that has segments, is a journal: what one con
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from controller_pipeline.schemas import LINES, LONG
@@ -22,5 +22,12 @@ def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
     """
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
     rows = reader.text(list(locations)).withColumn("source", f.col("_metadata.file_path"))
-    journal = f.regexp_replace("source", "/[^/]*$", "")
-    return rows.withColumns({"journal": journal, "line": f.lit(None).cast(LONG)}).select(*LINES.fieldNames())
+    return rows.withColumns({"journal": journal_of("source"), "line": f.lit(None).cast(LONG)}).select(
+        *LINES.fieldNames()
+    )
+
+
+def journal_of(source: str) -> Column:
+    """The folder of a segment: the name of a column that has its file's."""
+    file = f.substring_index(source, "/", -1)
+    return f.left(f.col(source), f.length(source) - f.length(file) - 1)

@@ -19,6 +19,7 @@ from pyspark.sql.types import ArrayType, StructField
 
 from controller_pipeline.schemas import EVENTS, FINDINGS, LONG, Table
 from controller_pipeline.sources import log_lines
+from controller_pipeline.sources.journal_files import journal_of
 
 FILES: Final = "{state-change,controller}.log*"
 ORIGIN: Final = "logs"
@@ -39,7 +40,7 @@ def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
     return reader.text(list(locations)).select(
         "value",
         f.col("_metadata.file_path").alias("source"),
-        f.regexp_replace("_metadata.file_path", "/[^/]*$", "").alias("journal"),
+        journal_of("_metadata.file_path").alias("journal"),
         f.col("_metadata.file_block_start").alias("block"),
         f.monotonically_increasing_id().alias("position"),
     )

@@ -4,6 +4,7 @@ import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -61,3 +62,15 @@ def test_a_table_that_was_never_written_is_empty_or_an_error_and_not_whole(spark
     assert store.is_whole(VISITS)
     store.remove(VISITS)
     assert not (tmp_path / "visits").exists()
+
+
+def test_times_are_kept_as_other_programs_read_them_and_as_days_can_be_skipped_by(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = Store(spark=spark, location=str(tmp_path))
+    store.write(VISITS, visits(spark, 1))
+    (path,) = tmp_path.rglob("*.parquet")
+    kept = pyarrow.parquet.ParquetFile(path)
+    assert kept.schema_arrow.field("at").type == pyarrow.timestamp("us", tz="UTC")
+    statistics = kept.metadata.row_group(0).column(kept.schema_arrow.names.index("at")).statistics
+    assert statistics.min == datetime(2026, 1, 1, 12, tzinfo=UTC)
