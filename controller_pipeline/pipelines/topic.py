@@ -7,7 +7,7 @@ nothing. Spark's own dropping of duplicates needs a watermark, which would drop 
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
@@ -19,6 +19,12 @@ from controller_pipeline.schemas import EVENTS
 from controller_pipeline.sources import kafka_topic
 from controller_pipeline.store import Store
 from controller_pipeline.transforms import lines as journal_lines
+
+_ADVICE: Final = {
+    "waiting for a node assignment": "no broker answered: are they up, and reachable from here under this address?",
+    "UnknownTopicOrPartition": "there is no such topic: give the one that controllers write their journals to",
+}
+"""What to say where Kafka's client says this."""
 
 
 class TopicUnreadable(Exception):
@@ -40,16 +46,18 @@ def ingest_topic(
     messages were deleted before they were read.
     """
     spark, checkpoint = kept.store.spark, checkpoint_of(kept, topic, bootstrap_servers)
+    kept.steps.console.print(f"Looking for what is new in topic {topic} of {bootstrap_servers} ...", soft_wrap=True)
     try:
         ingest(
             kept, kafka_topic.stream(spark, topic, bootstrap_servers, options, most_at_once=most_at_once), checkpoint
         )
     except StreamingQueryException as error:
-        raise TopicUnreadable(
-            f"topic {topic} of {bootstrap_servers} could not be read: {_reason(error)}. If the brokers are there, the "
-            f"topic was made anew, or messages were deleted before they were taken in: remove {checkpoint} to read from "
-            "the first message that is left"
-        ) from error
+        why = _reason(error)
+        told = next((advice for sign, advice in _ADVICE.items() if sign in why), None) or (
+            f"{why}. If the brokers are there, the topic was made anew, or messages were deleted before they were taken "
+            f"in: remove {checkpoint} to read from the first message that is left"
+        )
+        raise TopicUnreadable(f"topic {topic} of {bootstrap_servers} could not be read: {told}") from error
 
 
 def checkpoint_of(kept: KeptHistory, topic: str, bootstrap_servers: str) -> str:
