@@ -3,6 +3,9 @@
 `lines` grows by the segments that are new, everything else is computed from it. `spark-pipelines` reads this file; each
 function is called several times and only says what to compute, so it may neither collect nor write. What is here has no
 logic of its own: a table is a call of what `kontroller history` calls as well.
+
+No table names its format: it is Spark's default (`spark.sql.sources.default`). Of a table that is there already Spark would
+set the format again, which Delta refuses.
 """
 
 from collections.abc import Callable
@@ -14,7 +17,7 @@ from pyspark.sql import functions as f
 from controller_pipeline import schemas
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.schemas import LONG, Table
-from controller_pipeline.sources.journal_files import SEGMENTS
+from controller_pipeline.sources.journal_files import SEGMENTS, journal_of
 from controller_pipeline.transforms import broker_intervals as brokers
 from controller_pipeline.transforms import config_intervals as configs
 from controller_pipeline.transforms import journals, layers
@@ -24,9 +27,6 @@ from controller_pipeline.transforms import partition_intervals as partitions
 
 JOURNALS = "spark.kontroller.journals"
 """The setting with the folder that holds the journals, at any depth."""
-FORMAT = "spark.kontroller.format"
-"""The setting with the format of all tables; without it they are Parquet."""
-FORMATS = ("parquet", "delta")
 ANSWERED_FROM = (schemas.EVENTS, schemas.KNOWN_SPANS, schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
 
 
@@ -36,35 +36,39 @@ def _session() -> SparkSession:
     return session
 
 
-def _format() -> str:
-    asked = _session().conf.get(FORMAT, FORMATS[0])
-    if asked not in FORMATS:
-        raise ValueError(f"no tables in {asked!r}: set {FORMAT} in spark-pipeline.yml to {' or '.join(FORMATS)}")
-    return asked
+dp.create_streaming_table("lines", comment="The lines of all segments, as they were written")
 
 
-_FORMAT = _format()
-dp.create_streaming_table("lines", comment="The lines of all segments, as they were written", format=_FORMAT)
-
-
-def _kept(query: Callable[[], DataFrame], name: str | None = None) -> None:
-    """Declares a materialized view in the format that is asked for, under the function's name if none is given."""
-    # Spark takes a format and its type hints lack it.
-    declare = dp.materialized_view(name=name or query.__name__, format=_FORMAT)  # type: ignore[call-overload]
-    declare(query)
+_VIEW = "{}_of_this_run"
 
 
 def _table(name: str) -> DataFrame:
+    """A table as this run leaves it, by a view (`_view_of`).
+
+    `withColumns` of Spark Connect looks its table up at once. Where that is there from an earlier run, Spark 4.2 takes it
+    for one that is not the pipeline's, and reads it before this run has made it anew (apache/spark#57897). A view is in
+    no catalog, so that Spark must wait for it."""
+    return _view(_VIEW.format(name))
+
+
+def _view(name: str) -> DataFrame:
     return _session().read.table(name)
+
+
+def _view_of(name: str) -> None:
+    dp.temporary_view(name=_VIEW.format(name))(lambda: _session().read.table(name))
+
+
+for _read in ("lines", schemas.CONFIG_INTERVALS.name, *(table.name for table in ANSWERED_FROM)):
+    _view_of(_read)
 
 
 @dp.append_flow(target="lines", name="segments")
 def segments() -> DataFrame:
     reader = _session().readStream.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
     rows = reader.format("text").load(_session().conf.get(JOURNALS))
-    source = f.col("_metadata.file_path")
-    journal = f.regexp_replace(source, "/[^/]*$", "")
-    return rows.select("value", source.alias("source"), journal.alias("journal"), f.lit(None).cast(LONG).alias("line"))
+    rows = rows.select("value", f.col("_metadata.file_path").alias("source"))
+    return rows.select("value", "source", journal_of("source").alias("journal"), f.lit(None).cast(LONG).alias("line"))
 
 
 # Views and tables cut what would be nested deeper than a message of Spark Connect may be, which is 100.
@@ -80,36 +84,36 @@ def unreadable() -> DataFrame:
 
 @dp.temporary_view
 def repeated() -> DataFrame:
-    return journals.once(_table("records"))[1]
+    return journals.once(_view("records"))[1]
 
 
-@_kept
+@dp.materialized_view
 def events() -> DataFrame:
-    return journals.once(_table("records"))[0]
+    return journals.once(_view("records"))[0]
 
 
-@_kept
+@dp.materialized_view
 def findings() -> DataFrame:
-    found = _table("unreadable").unionByName(_table("repeated"))
+    found = _view("unreadable").unionByName(_view("repeated"))
     return layers.derive(_table("events"), found, _table("known_spans"), _table("config_intervals")).findings
 
 
-@_kept
+@dp.materialized_view
 def known_spans() -> DataFrame:
     return spans.known_spans(_table("events"))
 
 
-@_kept
+@dp.materialized_view
 def config_intervals() -> DataFrame:
     return configs.config_intervals(_table("events"), _table("known_spans"))
 
 
-@_kept
+@dp.materialized_view
 def broker_intervals() -> DataFrame:
     return brokers.broker_intervals(_table("events"), _table("known_spans"))
 
 
-@_kept
+@dp.materialized_view
 def partition_intervals() -> DataFrame:
     return partitions.partition_intervals(_table("events"), _table("known_spans"), _table("config_intervals"))
 
@@ -122,4 +126,4 @@ def _answer(table: Table) -> Callable[[], DataFrame]:
 
 
 for _one in schemas.ANSWERS:
-    _kept(_answer(_one), _one.name)
+    dp.materialized_view(name=_one.name)(_answer(_one))
