@@ -20,6 +20,9 @@ from controller_pipeline.sources import kafka_topic
 from controller_pipeline.store import Store
 from controller_pipeline.transforms import lines as journal_lines
 
+_ANSWER_SOON: Final = {"kafka.default.api.timeout.ms": "30000", "fetchOffset.numRetries": "1"}
+"""Somebody waits for a command; by itself Spark takes five minutes to say that no broker answers, which suits a stream
+that goes on."""
 _ADVICE: Final = {
     "waiting for a node assignment": "no broker answered: are they up, and reachable from here under this address?",
     "UnknownTopicOrPartition": "there is no such topic: give the one that controllers write their journals to",
@@ -46,6 +49,7 @@ def ingest_topic(
     messages were deleted before they were read.
     """
     spark, checkpoint = kept.store.spark, checkpoint_of(kept, topic, bootstrap_servers)
+    options = _ANSWER_SOON | dict(options or {})
     kept.steps.console.print(f"Looking for what is new in topic {topic} of {bootstrap_servers} ...", soft_wrap=True)
     try:
         ingest(

@@ -16,8 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-_ANSWER_TIMEOUT_MS: Final = "30000"
-"""How long Spark looks for a broker that answers; by itself it takes five minutes to say that there is none."""
 _CONNECTOR_FILES: Final = "spark-sql-kafka-*.jar"
 
 
@@ -75,8 +73,6 @@ def _options(topic: str, bootstrap_servers: str, options: Mapping[str, str] | No
         "subscribe": topic,
         "startingOffsets": "earliest",
         "failOnDataLoss": "true",
-        "kafka.default.api.timeout.ms": _ANSWER_TIMEOUT_MS,
-        "fetchOffset.numRetries": "1",
     }
     return own | dict(options or {})
 
