@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from controller_pipeline.schemas import LINES, LONG
+from controller_pipeline.schemas import LONG
 
 SEGMENTS: Final = "*.jsonl{,.gz}"
 
@@ -21,13 +21,16 @@ def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
     `pyspark.errors.AnalysisException` where a folder does not exist.
     """
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
-    rows = reader.text(list(locations)).withColumn("source", f.col("_metadata.file_path"))
-    return rows.withColumns({"journal": journal_of("source"), "line": f.lit(None).cast(LONG)}).select(
-        *LINES.fieldNames()
-    )
+    return lines_of(reader.text(list(locations)))
+
+
+def lines_of(rows: DataFrame) -> DataFrame:
+    """What Spark read from segments, at once or as a stream, as `schemas.LINES`."""
+    rows = rows.select("value", f.col("_metadata.file_path").alias("source"))
+    return rows.select("value", "source", journal_of("source").alias("journal"), f.lit(None).cast(LONG).alias("line"))
 
 
 def journal_of(source: str) -> Column:
-    """The folder of a segment: the name of a column that has its file's."""
+    """The folder of a file, which the column `source` names."""
     file = f.substring_index(source, "/", -1)
     return f.left(f.col(source), f.length(source) - f.length(file) - 1)

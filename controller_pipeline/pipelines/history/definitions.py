@@ -12,12 +12,11 @@ from collections.abc import Callable
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from controller_pipeline import schemas
 from controller_pipeline.answers.all import answer_all
-from controller_pipeline.schemas import LONG, Table
-from controller_pipeline.sources.journal_files import SEGMENTS, journal_of
+from controller_pipeline.schemas import Table
+from controller_pipeline.sources.journal_files import SEGMENTS, lines_of
 from controller_pipeline.transforms import broker_intervals as brokers
 from controller_pipeline.transforms import config_intervals as configs
 from controller_pipeline.transforms import journals, layers
@@ -48,15 +47,15 @@ def _table(name: str) -> DataFrame:
     `withColumns` of Spark Connect looks its table up at once. Where that is there from an earlier run, Spark 4.2 takes it
     for one that is not the pipeline's, and reads it before this run has made it anew (apache/spark#57897). A view is in
     no catalog, so that Spark must wait for it."""
-    return _view(_VIEW.format(name))
+    return _dataset(_VIEW.format(name))
 
 
-def _view(name: str) -> DataFrame:
+def _dataset(name: str) -> DataFrame:
     return _session().read.table(name)
 
 
 def _view_of(name: str) -> None:
-    dp.temporary_view(name=_VIEW.format(name))(lambda: _session().read.table(name))
+    dp.temporary_view(name=_VIEW.format(name))(lambda: _dataset(name))
 
 
 for _read in ("lines", schemas.CONFIG_INTERVALS.name, *(table.name for table in ANSWERED_FROM)):
@@ -66,9 +65,7 @@ for _read in ("lines", schemas.CONFIG_INTERVALS.name, *(table.name for table in 
 @dp.append_flow(target="lines", name="segments")
 def segments() -> DataFrame:
     reader = _session().readStream.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
-    rows = reader.format("text").load(_session().conf.get(JOURNALS))
-    rows = rows.select("value", f.col("_metadata.file_path").alias("source"))
-    return rows.select("value", "source", journal_of("source").alias("journal"), f.lit(None).cast(LONG).alias("line"))
+    return lines_of(reader.format("text").load(_session().conf.get(JOURNALS)))
 
 
 # Views and tables cut what would be nested deeper than a message of Spark Connect may be, which is 100.
@@ -84,17 +81,17 @@ def unreadable() -> DataFrame:
 
 @dp.temporary_view
 def repeated() -> DataFrame:
-    return journals.once(_view("records"))[1]
+    return journals.once(_dataset("records"))[1]
 
 
 @dp.materialized_view
 def events() -> DataFrame:
-    return journals.once(_view("records"))[0]
+    return journals.once(_dataset("records"))[0]
 
 
 @dp.materialized_view
 def findings() -> DataFrame:
-    found = _view("unreadable").unionByName(_view("repeated"))
+    found = _dataset("unreadable").unionByName(_dataset("repeated"))
     return layers.derive(_table("events"), found, _table("known_spans"), _table("config_intervals")).findings
 
 

@@ -134,6 +134,6 @@ def take_half_away(journal: Path) -> bytes:
 def test_a_dry_run_finds_what_the_definitions_lack(project: Path) -> None:
     definitions = project / "definitions.py"
     spark_pipelines("dry-run", project)
-    definitions.write_text(definitions.read_text().replace('_view("records")', '_view("nowhere")'))
+    definitions.write_text(definitions.read_text().replace('_dataset("records")', '_dataset("nowhere")'))
     with pytest.raises(AssertionError, match="nowhere"):
         spark_pipelines("dry-run", project)
