@@ -23,8 +23,8 @@ def run(
         bool | None, typer.Option(help="Whether one that stands by reads the cluster's state beforehand.")
     ] = None,
     request_timeout_ms: Annotated[int | None, typer.Option(help="How long a broker may take to answer.")] = None,
-    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,
+    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics, /healthz and /readyz.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics, /healthz and /readyz.")] = None,
     unclean_leader_election_enable: Annotated[
         bool | None, typer.Option(help="Default of topics that do not set it themselves.")
     ] = None,

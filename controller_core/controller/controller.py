@@ -33,6 +33,7 @@ from controller_core.controller.interludes import Interludes
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import Holder, Office
 from controller_core.controller.patient_session import PatientSession
+from controller_core.controller.readiness import Readiness
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.controller.requests import Requests
 from controller_core.controller.served_api import AnyServedApi
@@ -140,6 +141,10 @@ class Controller:
     def term(self) -> Term | None:
         """The present term, or None while this process is not the controller."""
         return self._term
+
+    def readiness(self) -> Readiness:
+        """Whether this process has the role, or would do well with it."""
+        return Readiness(is_ready=True, role="standby" if self._term is None else "controller")
 
     async def run(self) -> None:
         """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`, and `AccessRefused`."""

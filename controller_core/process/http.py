@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus and `/healthz` for probes, on a port of their own.
+"""`/metrics` for Prometheus, `/healthz` and `/readyz` for probes, on a port of their own.
 
 They are served by the event loop that handles the events: the metrics are read between two events, never in the middle
 of one, and a loop that hangs fails its probe.
@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from controller_core.controller.readiness import Readiness
 
 
 async def serve_metrics(
@@ -28,3 +30,13 @@ async def serve_metrics(
     await runner.setup()
     await web.TCPSite(runner, host, port).start()
     return runner.cleanup
+
+
+def readiness_route(look: Callable[[], Readiness]) -> web.RouteDef:
+    """What answers 200 where a process is ready and 503 where it is not, with all that it says of itself as JSON."""
+
+    async def readyz(_: web.Request) -> web.Response:
+        found = look()
+        return web.json_response(found.as_json(), status=200 if found.is_ready else 503)
+
+    return web.get("/readyz", readyz)

@@ -15,7 +15,7 @@ from controller_core.controller.office import registered_brokers
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.ids import BrokerId
-from controller_core.process.http import serve_metrics
+from controller_core.process.http import readiness_route, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
 from controller_core.process.journal_http import journal_routes
 from controller_core.process.listening import ListenerAssembly
@@ -51,7 +51,8 @@ async def run_controller(
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
-            routes = journal_routes(settings.journal_directory) if settings.journal_directory else []
+            routes = [readiness_route(controller.readiness)]
+            routes += journal_routes(settings.journal_directory) if settings.journal_directory else []
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
         await until_signalled(controller.run())
