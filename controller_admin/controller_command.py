@@ -15,8 +15,18 @@ commands = typer.Typer(help="The controller core.", no_args_is_help=True)
 def run(
     zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
     id: Annotated[int | None, typer.Option(help="The controller's id; no broker may have it.")] = None,  # noqa: A002
-    listen: Annotated[str | None, typer.Option(help="PLAINTEXT://HOST:PORT, where brokers reach it.")] = None,
-    advertise: Annotated[str | None, typer.Option(help="HOST:PORT that brokers are told, if another.")] = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(help="LISTENER://HOST:PORT, where brokers reach it; may be repeated.")
+    ] = None,
+    advertise: Annotated[
+        list[str] | None, typer.Option(help="LISTENER://HOST:PORT or HOST:PORT that they are told, if another.")
+    ] = None,
+    control_plane_listener: Annotated[
+        str | None, typer.Option(help="The brokers' control.plane.listener.name, if they have one.")
+    ] = None,
+    client_listener: Annotated[
+        str | None, typer.Option(help="The clients' listener, where one --listen serves several.")
+    ] = None,
     zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
     zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
     hot_standby: Annotated[
@@ -67,7 +77,7 @@ def run(
     """Stands for the controller's role of a cluster, and does its work while it has it.
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file."""
-    given = {name: value for name, value in locals().items() if name != "settings"}
+    given = {name: value for name, value in locals().items() if name != "settings" and value != []}
 
     # Loaded for a controller alone: other commands are over in less time than this takes.
     from controller_core.controller.controller import ZooKeeperGone

@@ -29,15 +29,17 @@ class ClusterView:
 
     state: ClusterState
     controller: ControllerIdentity
+    listener: str
+    """The one that whoever asks came by: the addresses of the others may be out of their reach."""
     cluster_id: str | None
     """None where no broker has ever started: they give the cluster its id."""
 
     def nodes(self) -> Iterator[Node]:
-        """The live brokers that have the controller's listener, and the controller itself, which looks like one."""
-        listener = self.controller.endpoint.listener
+        """The live brokers that have the listener, and the controller itself, which looks like one."""
         for broker in self.state.brokers.values():
-            endpoint = broker.endpoint(listener)
+            endpoint = broker.endpoint(self.listener)
             if endpoint is not None:
                 yield Node(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-        own = self.controller.endpoint
-        yield Node(id=self.controller.id, host=own.host, port=own.port, rack=self.state.rack_of_controller())
+        own = self.controller.listeners.endpoint(self.listener)
+        if own is not None:
+            yield Node(id=self.controller.id, host=own.host, port=own.port, rack=self.state.rack_of_controller())

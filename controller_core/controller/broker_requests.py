@@ -20,6 +20,7 @@ from controller_core.model.ids import (
     TopicId,
     TopicPartition,
 )
+from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
 from controller_core.wire import entries
 from controller_core.wire.messages import (
@@ -56,7 +57,7 @@ class ControllerIdentity:
 
     id: BrokerId
     epoch: ControllerEpoch
-    endpoint: Endpoint
+    listeners: ControllerListeners
 
 
 @dataclass(slots=True)
@@ -122,7 +123,7 @@ class BrokerRequests:
             )
 
     def _live_leaders(self, leaders: Iterable[BrokerId]) -> tuple[LeaderAndIsrLiveLeader, ...]:
-        listener = self._identity.endpoint.listener
+        listener = self._identity.listeners.inter_broker
         return tuple(
             LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
             for leader in sorted(leaders)
@@ -155,9 +156,10 @@ class BrokerRequests:
         for broker in self._state.brokers.values():
             endpoints = tuple(_endpoint(endpoint) for endpoint in broker.endpoints)
             yield UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
+        own = self._identity.listeners.listed(self._state.brokers.values())
         yield UpdateMetadataBroker(
             id=self._identity.id,
-            endpoints=(_endpoint(self._identity.endpoint),),
+            endpoints=tuple(_endpoint(endpoint) for endpoint in own),
             rack=self._state.rack_of_controller(),
         )
 

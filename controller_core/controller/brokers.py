@@ -89,6 +89,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     for broker in brokers.values():
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)
+    term.unserved.report(brokers.values())
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
@@ -131,13 +132,14 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
     if known is None or modified is None or modified.epoch != known.epoch or modified == known:
         return
     log.info("broker modified", broker=broker_id)
-    listener = term.identity.endpoint.listener
+    listener = term.identity.listeners.links
     if modified.endpoint(listener) != known.endpoint(listener):
         # What waits in the stream to the former address would be lost with it, so the broker is told everything anew.
         await term.channels.remove(broker_id)
         await on_broker_startup(term, {broker_id: modified})
     else:
         term.state.brokers[broker_id] = modified
+        term.unserved.report([modified])
         term.batch.update_metadata(())
 
 

@@ -40,10 +40,11 @@ from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.controller.term import Settings, Term
+from controller_core.controller.unserved_listeners import UnservedListeners
 from controller_core.controller.watched_reads import WatchedReads
 from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
-from controller_core.model.metadata import Endpoint
+from controller_core.model.listeners import ControllerListeners
 from controller_core.wire.link import BrokerLinkFactory
 from controller_core.zk import paths
 from controller_core.zk.fenced import Fenced, FencedWriter
@@ -113,14 +114,14 @@ class Controller:
     def __init__(
         self,
         own_id: BrokerId,
-        endpoint: Endpoint,
+        listeners: ControllerListeners,
         seams: Seams,
         settings: ControllerSettings,
         metrics: ControllerMetrics,
         apis: Iterable[AnyServedApi],
     ) -> None:
         self._id = own_id
-        self._endpoint = endpoint
+        self._listeners = listeners
         self._seams = seams
         self._settings = settings
         self._metrics = metrics
@@ -276,7 +277,7 @@ class Controller:
         taken = Queued(event=event, since_ms=self._seams.clock.monotonic_ms())
         log.info("became the controller", controller_epoch=won.epoch, role_was_with=holder.name)
         self._metrics.terms.inc()
-        identity = ControllerIdentity(id=self._id, epoch=won.epoch, endpoint=self._endpoint)
+        identity = ControllerIdentity(id=self._id, epoch=won.epoch, listeners=self._listeners)
         state = ClusterState(is_journaled=self._seams.journal.is_kept)
         self._term = Term(
             identity=identity,
@@ -305,6 +306,7 @@ class Controller:
             settings=self._settings,
             enqueue=self._queue.put,
             pauses=self._interludes,
+            unserved=UnservedListeners(self._listeners),
         )
         await self._in_term(self._term, taken, failover.on_controller_failover)
         if self._term is not None:

@@ -77,6 +77,11 @@ class _Gauges(Collector):
         partitions = partition_counts(state)
         yield _gauge("kontroller_controller_epoch", "The controller epoch of the present term", term.identity.epoch)
         yield _gauge("kontroller_brokers", "Registered brokers", len(state.brokers))
+        yield _gauge(
+            "kontroller_unserved_listeners",
+            "Listeners of brokers under which the controller is not found",
+            len(term.identity.listeners.unserved(state.brokers.values())),
+        )
         yield _gauge("kontroller_topics", "Topics", len(state.topics))
         yield _gauge("kontroller_partitions", "Partitions", partitions.total)
         yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", partitions.offline)

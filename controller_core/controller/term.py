@@ -18,6 +18,7 @@ from controller_core.controller.history import History
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
+from controller_core.controller.unserved_listeners import UnservedListeners
 from controller_core.controller.watched_reads import WatchedReads
 from controller_core.zk.fenced import FencedWriter
 from controller_core.zk.session import ZkSession
@@ -107,6 +108,7 @@ class Term:
     settings: Settings
     enqueue: Callable[[Event], None]
     pauses: Pauses
+    unserved: UnservedListeners
     timers: set[asyncio.Task[None]] = field(default_factory=set)
     """What will queue events later; they end with the term."""
 

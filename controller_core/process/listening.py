@@ -15,7 +15,8 @@ from controller_core.admin.apis import OWN_CONFIG_APIS
 from controller_core.admin.cluster_view import ClusterView
 from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.term import Term
-from controller_core.wire.listener import Api, LocalApi, OwnedApi, RelayTarget
+from controller_core.model.listeners import SERVED_PROTOCOL
+from controller_core.wire.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
 from controller_core.wire.owned_api import AskBroker, NoAnswerNow
 from controller_core.wire.relay import Address
 from controller_core.wire.versions import converted
@@ -43,8 +44,14 @@ class ListenerAssembly:
         self._cluster_id: str | None = None
         self._turns = itertools.count()
 
-    def apis(self) -> list[Api]:
-        """All that is answered here."""
+    def acceptor(self, host: str, port: int, listener: str) -> Acceptor:
+        """What listens there and serves clients as a broker's listener of that name does."""
+        return Acceptor(
+            host=host, port=port, apis=self.apis(listener), relay_targets=lambda: self.relay_targets(listener)
+        )
+
+    def apis(self, listener: str) -> list[Api]:
+        """All that is answered here to those who come by a listener."""
         in_turn: list[Api] = [
             OwnedApi(api.versions, self._answer) for api in self._served if api not in OWN_CONFIG_APIS
         ]
@@ -55,14 +62,14 @@ class ListenerAssembly:
         }
 
         async def on_metadata(request: RequestPayload) -> ResponsePayload | AskBroker:
-            return metadata.on_metadata(await self._view(), request)
+            return metadata.on_metadata(await self._view(listener), request)
 
         async def on_describe_cluster(request: RequestPayload) -> ResponsePayload:
             newest = converted(request, describe_cluster.VERSIONS.newest)
-            return describe_cluster.on_describe_cluster(await self._view(), newest)
+            return describe_cluster.on_describe_cluster(await self._view(listener), newest)
 
         async def on_api_versions(request: RequestPayload) -> ResponsePayload | AskBroker:
-            return api_versions.on_api_versions(await self._view(), own, request)
+            return api_versions.on_api_versions(await self._view(listener), own, request)
 
         async def on_configs(request: RequestPayload) -> ResponsePayload | AskBroker:
             term = self._term()
@@ -80,29 +87,30 @@ class ListenerAssembly:
             LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),
         ]
 
-    def relay_targets(self) -> Sequence[RelayTarget]:
-        """The live brokers on the controller's listener, each time beginning with another one: all do their share."""
+    def relay_targets(self, listener: str) -> Sequence[RelayTarget]:
+        """The live brokers on a listener, each time beginning with another one: all do their share.
+
+        What a broker answers names others at the addresses of the listener that it was asked by."""
         term = self._term()
         if term is None:
             return ()
-        listener = term.identity.endpoint.listener
         targets = [
             RelayTarget(
                 address=Address(endpoint.host, endpoint.port),
                 is_shutting_down=broker.id in term.state.shutting_down,
             )
             for broker in term.state.brokers.values()
-            if (endpoint := broker.endpoint(listener))
+            if (endpoint := broker.endpoint(listener)) and endpoint.security_protocol == SERVED_PROTOCOL
         ]
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
 
-    async def _view(self) -> ClusterView:
+    async def _view(self, listener: str) -> ClusterView:
         cluster_id = await self._read_cluster_id()
         term = self._term()
         if term is None:
             raise NoAnswerNow("this process is not the controller")
-        return ClusterView(state=term.state, controller=term.identity, cluster_id=cluster_id)
+        return ClusterView(state=term.state, controller=term.identity, listener=listener, cluster_id=cluster_id)
 
     async def _read_cluster_id(self) -> str | None:
         """Brokers write it before they register, so it may come later than the controller; it never changes."""

@@ -84,22 +84,19 @@ async def _connect(settings: ControllerProcessSettings) -> KazooSession:
 def _assemble(
     settings: ControllerProcessSettings, zk: ZkSession, registry: CollectorRegistry, journal: Journal
 ) -> tuple[Controller, Listener]:
-    endpoint = settings.endpoint
     own_id = BrokerId(settings.id)
 
     assembly = ListenerAssembly(zk, SERVED_APIS, lambda: controller.term, lambda request: controller.answer(request))
+    listeners = settings.listeners
     listener = Listener(
-        host=settings.bind.host.strip("[]"),
-        port=settings.bind.port,
-        apis=assembly.apis(),
-        relay_targets=assembly.relay_targets,
+        assembly.acceptor(bind.host.strip("[]"), bind.port, listeners.told_at(bind.listener)) for bind in settings.binds
     )
     seams = Seams(
         zk=zk,
-        links=tcp_link_factory(endpoint.listener, str(own_id), request_timeout_ms=settings.request_timeout_ms),
+        links=tcp_link_factory(listeners.links, str(own_id), request_timeout_ms=settings.request_timeout_ms),
         clock=SystemClock(),
         close_connections=listener.close_connections,
         journal=journal,
     )
-    controller = Controller(own_id, endpoint, seams, settings, ControllerMetrics(registry), SERVED_APIS)
+    controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener

@@ -2,18 +2,21 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from controller_core.controller.broker_requests import SECURITY_PROTOCOL_IDS
+from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
 
-_LISTENER: Final = re.compile(r"(?P<listener>[A-Za-z0-9_]+)://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s]+):(?P<port>\d+)")
+_NAME: Final = "[A-Za-z0-9_.-]+"
+_LISTENER: Final = re.compile(rf"(?P<listener>{_NAME})://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s,]+):(?P<port>\d{{1,5}})")
 
 
 class InvalidSettings(Exception):
@@ -21,6 +24,7 @@ class InvalidSettings(Exception):
 
 
 S = TypeVar("S", bound=BaseSettings)
+H = TypeVar("H", bound=Hashable)
 
 
 class ProcessSettings(BaseSettings):
@@ -52,9 +56,28 @@ class ControllerProcessSettings(ProcessSettings):
     """All that can be set about a controller process."""
 
     id: int = Field(ge=0, description="The controller's id among the brokers' ids; no broker may have it.")
-    listen: str = Field(description="The listener that brokers reach the controller on: PLAINTEXT://HOST:PORT.")
-    advertise: str | None = Field(
-        default=None, description="What brokers are told to connect to, HOST:PORT; by default what --listen says."
+    listen: Annotated[tuple[str, ...], NoDecode] = Field(
+        min_length=1,
+        description="Where the controller listens: LISTENER://HOST:PORT, under the name of the brokers' inter-broker "
+        "listener. One alone is listed under all names of PLAINTEXT listeners that brokers have; of several, each under "
+        "its own name.",
+    )
+    advertise: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="What brokers and clients are told to connect to, LISTENER://HOST:PORT, or HOST:PORT where there is "
+        "one --listen; by default what --listen says.",
+    )
+    control_plane_listener: str | None = Field(
+        default=None,
+        pattern=f"^{_NAME}$",
+        description="The brokers' listener that the controller sends its requests to, as control.plane.listener.name; by "
+        "default that of the first --listen.",
+    )
+    client_listener: str | None = Field(
+        default=None,
+        pattern=f"^{_NAME}$",
+        description="Where one --listen serves several listeners: that of the clients, who are told the brokers' "
+        "addresses on it; by default the one that --listen names.",
     )
     zookeeper_session_timeout_ms: int = Field(
         default=6000, ge=1000, description="After how long without a sign of life ZooKeeper gives the role away."
@@ -96,25 +119,46 @@ class ControllerProcessSettings(ProcessSettings):
         description="Brokers that lead to that topic: HOST:PORT[,HOST:PORT...].",
     )
 
+    @field_validator("listen", "advertise", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
     @field_validator("listen")
     @classmethod
-    def _listener_is_readable(cls, value: str) -> str:
-        parse_listener(value)
+    def _listeners_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        bound = [parse_listener(text) for text in value]
+        for name in _twice(endpoint.listener for endpoint in bound):
+            raise ValueError(f"listener {name} is given twice")
+        for host, port in _twice((endpoint.host, endpoint.port) for endpoint in bound):
+            raise ValueError(
+                f"two listeners have the address {host}:{port}: give each its own, or one listener alone, "
+                "which serves all PLAINTEXT listeners"
+            )
         return value
 
     @field_validator("advertise")
     @classmethod
-    def _advertised_address_is_readable(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_listener(f"PLAINTEXT://{value}")
+    def _advertised_addresses_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            parse_listener(text if "://" in text else f"PLAINTEXT://{text}")
         return value
 
+    @field_validator("control_plane_listener", "client_listener")
+    @classmethod
+    def _in_capitals(cls, value: str | None) -> str | None:
+        return None if value is None else value.upper()
+
     @model_validator(mode="after")
-    def _brokers_can_reach_it(self) -> "ControllerProcessSettings":
-        if self.endpoint.host in ("0.0.0.0", "[::]"):  # noqa: S104 - the value is refused here, nothing binds to it
-            raise ValueError(
-                f"brokers cannot connect to {self.endpoint.host}: say with advertise which host and port they reach"
-            )
+    def _listeners_fit_together(self) -> "ControllerProcessSettings":
+        if self.client_listener is not None and len(self.listen) > 1:
+            raise ValueError("client-listener is for one --listen that serves several listeners: here each has its own")
+        for endpoint in self.listeners.endpoints:
+            if endpoint.host in ("0.0.0.0", "[::]"):  # noqa: S104 - the value is refused here, nothing binds to it
+                raise ValueError(
+                    f"brokers cannot connect to {endpoint.host}: say with advertise which host and port they reach for "
+                    f"{endpoint.listener}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -124,26 +168,35 @@ class ControllerProcessSettings(ProcessSettings):
         return self
 
     @property
-    def bind(self) -> Endpoint:
+    def binds(self) -> tuple[Endpoint, ...]:
         """Where the process listens."""
-        return parse_listener(self.listen)
+        return tuple(parse_listener(text) for text in self.listen)
 
     @property
-    def endpoint(self) -> Endpoint:
-        """Where brokers are told to connect."""
-        if self.advertise is None:
-            return self.bind
-        return parse_listener(f"{self.bind.listener}://{self.advertise}")
+    def listeners(self) -> ControllerListeners:
+        """Where brokers and clients are told to connect. Raises `ValueError` for what is advertised and not listened on."""
+        told = {bind.listener: bind for bind in self.binds}
+        for text in self.advertise:
+            is_address_alone = "://" not in text and len(told) == 1
+            endpoint = parse_listener(f"{next(iter(told))}://{text}" if is_address_alone else text)
+            if endpoint.listener not in told:
+                raise ValueError(f"{endpoint.listener} is advertised and not listened on: add it with listen")
+            told[endpoint.listener] = endpoint
+        return ControllerListeners(
+            endpoints=tuple(told.values()), control_plane=self.control_plane_listener, clients=self.client_listener
+        )
 
 
 def parse_listener(text: str) -> Endpoint:
     """`PLAINTEXT://HOST:PORT` as an endpoint; a listener name that is no security protocol stands for PLAINTEXT.
 
+    Listeners have their names in capitals, as brokers register them.
+
     Raises `ValueError` that says what is expected."""
     match = _LISTENER.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
         raise ValueError(f"{text!r} is not of the form PLAINTEXT://HOST:PORT")
-    name = match["listener"]
+    name = match["listener"].upper()
     if name in SECURITY_PROTOCOL_IDS and name != "PLAINTEXT":
         raise ValueError(f"{name} is not served yet: use a PLAINTEXT listener")
     return Endpoint(listener=name, security_protocol="PLAINTEXT", host=match["host"], port=int(match["port"]))
@@ -169,6 +222,10 @@ def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = N
 def invalid(error: ValidationError) -> InvalidSettings:
     """What is wrong with settings, a line for each, in the words of the command line."""
     return InvalidSettings("\n".join(_explain(dict(detail)) for detail in error.errors()))
+
+
+def _twice(items: Iterable[H]) -> list[H]:
+    return [item for item, count in Counter(items).items() if count > 1]
 
 
 def _environment_names() -> set[str]:

@@ -1,11 +1,13 @@
-"""The controller's own port: brokers report to it here, and clients that take it for a broker are served by one.
+"""The controller's own ports: brokers report to it here, and clients that take it for a broker are served by one.
 
 Each connection is a task of its own (`client_connection`), so a slow or hostile one holds up nobody else; their number
 is bounded. A controller that resigns closes them all: brokers stay with the controller they know until it disconnects.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -13,53 +15,61 @@ from controller_core.wire.client_connection import ClientConnection, ListenerLim
 from controller_core.wire.owned_api import Api, LocalApi, OwnedApi, by_key
 from controller_core.wire.upstream import RelayTarget, RelayTargets
 
-__all__ = ["Api", "Listener", "ListenerLimits", "LocalApi", "OwnedApi", "RelayTarget", "RelayTargets"]
+__all__ = ["Acceptor", "Api", "Listener", "ListenerLimits", "LocalApi", "OwnedApi", "RelayTarget", "RelayTargets"]
 
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptor:
+    """An address that is listened on, and what serves those who connect there. Port 0 takes a free one."""
+
+    host: str
+    port: int
+    apis: Iterable[Api]
+    relay_targets: RelayTargets
+
+
 class Listener:
-    """Listens on a host and port. Port 0 takes a free one, which `port` tells after `start`.
+    """Listens on one address or several; what connections may take is counted over all of them.
 
-    Raises `ValueError` where two of the APIs are the same; `start` raises the `OSError` of a port that is taken."""
+    Raises `ValueError` where two of the APIs at an address are the same; `start` raises the `OSError` of a port that is
+    taken."""
 
-    def __init__(
-        self,
-        *,
-        host: str,
-        port: int,
-        apis: Iterable[Api],
-        relay_targets: RelayTargets,
-        limits: ListenerLimits | None = None,
-    ) -> None:
-        self._host = host
-        self._port = port
-        self._apis = by_key(apis)
-        self._relay_targets = relay_targets
+    def __init__(self, acceptors: Iterable[Acceptor], *, limits: ListenerLimits | None = None) -> None:
+        self._acceptors = [(acceptor, by_key(acceptor.apis)) for acceptor in acceptors]
         self._limits = limits or ListenerLimits()
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
-        if self._server is None:
-            return self._port
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        """The first of the ports that are listened on."""
+        return self.ports[0]
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports that are listened on, in the order of the acceptors; none before `start`."""
+        return [server.sockets[0].getsockname()[1] for server in self._servers]
 
     async def start(self) -> None:
-        """Begins to listen."""
-        self._server = await asyncio.start_server(self._accept, self._host, self._port)
-        log.info("listening", host=self._host, port=self.port)
+        """Begins to listen, on all addresses or, where that fails, on none."""
+        try:
+            for acceptor, apis in self._acceptors:
+                accept = partial(self._accept, apis, acceptor.relay_targets)
+                self._servers.append(await asyncio.start_server(accept, acceptor.host, acceptor.port))
+                log.info("listening", host=acceptor.host, port=self.ports[-1])
+        except OSError:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         """Stops listening and closes every connection. Idempotent."""
-        server, self._server = self._server, None
-        if server is not None:
+        servers, self._servers = self._servers, []
+        for server in servers:
             server.close()
         await self.close_connections()
-        if server is not None:
+        for server in servers:
             await server.wait_closed()
 
     async def close_connections(self) -> None:
@@ -69,14 +79,18 @@ class Listener:
             task.cancel()
         await asyncio.gather(*open_now, return_exceptions=True)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(
+        self,
+        apis: Mapping[int, Api],
+        relay_targets: RelayTargets,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         if len(self._connections) >= self._limits.max_connections:
             log.warning("connection refused: too many", max_connections=self._limits.max_connections)
             writer.transport.abort()
             return
-        connection = ClientConnection(
-            reader, writer, apis=self._apis, relay_targets=self._relay_targets, limits=self._limits
-        )
+        connection = ClientConnection(reader, writer, apis=apis, relay_targets=relay_targets, limits=self._limits)
         task = asyncio.create_task(connection.serve())
         self._connections[task] = writer
         task.add_done_callback(self._finished)

@@ -168,12 +168,14 @@ def tcp_link_factory(
             has = ", ".join(endpoint.listener for endpoint in broker.endpoints) or "none"
             return _NoWay(
                 f"broker {broker.id} has no listener {listener_name!r} for the controller (it has {has}): "
-                f"add it to the broker's `listeners`, or name one that it has as the controller's listener"
+                f"add it to the broker's `listeners`, or give one that it has first with --listen, "
+                f"or with --control-plane-listener"
             )
         if endpoint.security_protocol != "PLAINTEXT":
             return _NoWay(
                 f"listener {listener_name!r} of broker {broker.id} speaks {endpoint.security_protocol}; "
-                f"the controller speaks PLAINTEXT only: name a PLAINTEXT listener as the controller's"
+                f"the controller speaks PLAINTEXT only: give a PLAINTEXT listener first with --listen, "
+                f"or with --control-plane-listener"
             )
         return TcpBrokerLink(
             endpoint.host,

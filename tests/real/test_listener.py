@@ -26,7 +26,7 @@ from controller_core.model.ids import (
     TopicName,
 )
 from controller_core.wire.frames import decode_response, encode_request, read_frame
-from controller_core.wire.listener import Listener, OwnedApi, RelayTarget
+from controller_core.wire.listener import Acceptor, Listener, OwnedApi, RelayTarget
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -70,7 +70,7 @@ class Office:
         self.broker_epoch = broker_epoch
         self.topic_id = TopicId(uuid4())
         self.asked: asyncio.Queue[Any] = asyncio.Queue()
-        self.listener = Listener(
+        acceptor = Acceptor(
             host="127.0.0.1",
             port=0,
             apis=[
@@ -80,6 +80,7 @@ class Office:
             ],
             relay_targets=lambda: [RelayTarget(address=Address("127.0.0.1", broker.port))],
         )
+        self.listener = Listener([acceptor])
 
     async def shut_down(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         self.asked.put_nowait(request)

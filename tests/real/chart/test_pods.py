@@ -58,7 +58,8 @@ def test_the_controller_can_use_the_settings_that_the_chart_gives(
     given = dict(argument.removeprefix("--").split("=", 1) for argument in run["args"])
     settings = ControllerProcessSettings(id=1, **{name.replace("-", "_"): value for name, value in given.items()})
     assert settings.zookeeper == "zk-0:2181,zk-1:2181/kafka"
-    assert (settings.endpoint.host, settings.endpoint.port) == ("10.1.2.3", 9093)
+    (endpoint,) = settings.listeners.endpoints
+    assert (endpoint.host, endpoint.port) == ("10.1.2.3", 9093)
     assert (settings.metrics_host, settings.metrics_port) == ("0.0.0.0", 9404)
     assert (settings.num_partitions, settings.default_replication_factor) == (6, 3)
     assert settings.unclean_leader_election_enable

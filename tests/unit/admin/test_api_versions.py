@@ -48,7 +48,7 @@ async def view(cluster: Cluster) -> ClusterView:
     await cluster.serve()
     term = cluster.active.controller.term
     assert term is not None
-    return ClusterView(state=term.state, controller=term.identity, cluster_id="c")
+    return ClusterView(state=term.state, controller=term.identity, listener="PLAINTEXT", cluster_id="c")
 
 
 def question(view: ClusterView, version: int) -> AskBroker:

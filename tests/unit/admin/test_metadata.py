@@ -27,7 +27,7 @@ ALL_ON_TOPIC, ALL_ON_CLUSTER, NOT_ASKED = 3576, 8096, -(2**31)
 def view(cluster: Cluster, cluster_id: str | None = "the-cluster") -> ClusterView:
     term = cluster.active.controller.term
     assert term is not None
-    return ClusterView(state=term.state, controller=term.identity, cluster_id=cluster_id)
+    return ClusterView(state=term.state, controller=term.identity, listener="PLAINTEXT", cluster_id=cluster_id)
 
 
 def request(
@@ -184,7 +184,7 @@ async def test_answers_about_very_many_partitions_are_left_to_a_broker(orders: C
 
 async def test_a_controller_that_has_not_read_everything_yet_leaves_the_answer_to_a_broker(orders: Cluster) -> None:
     known = view(orders)
-    empty = ClusterView(state=ClusterState(), controller=known.controller, cluster_id=None)
+    empty = ClusterView(state=ClusterState(), controller=known.controller, listener="PLAINTEXT", cluster_id=None)
     assert metadata.on_metadata(empty, request(12, ["orders"])) == AskBroker()
 
 

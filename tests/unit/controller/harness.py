@@ -56,7 +56,7 @@ from controller_core.zk.session import Create, CreateMode, Delete, SessionId, Se
 from simulation.broker_state import SimulatedReplica
 from simulation.brokers import SimulatedBroker
 from simulation.zookeeper import SimulatedZooKeeper
-from tests.unit.controller.process import Life, Process, ProcessSettings
+from tests.unit.controller.process import LISTENERS, Life, Process, ProcessSettings
 from tests.unit.controller.virtual_time import VirtualClock, until_quiet
 
 CONTROLLER: Final = BrokerId(1000)
@@ -111,6 +111,7 @@ class Cluster:
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
         self.processes: list[Process] = []
         self.settings = ProcessSettings()
+        self.listeners = LISTENERS
         self.journal: Journal | None = None
         """What the processes that are started from now on write their history to."""
         self.logs: list[EventDict] = []
@@ -310,6 +311,7 @@ class Cluster:
             life=life or Life(),
             settings=self.settings,
             journal=self.journal,
+            listeners=self.listeners,
         )
         self.processes.append(process)
         return process

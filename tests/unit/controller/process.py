@@ -14,6 +14,7 @@ from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.term import Term
 from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
+from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.link import BrokerLink
@@ -31,6 +32,11 @@ from simulation.brokers import SimulatedBroker, SimulatedBrokerLink
 from simulation.zookeeper import SimulatedZooKeeper
 
 T = TypeVar("T")
+
+LISTENERS = ControllerListeners(
+    endpoints=(Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="controller", port=9000),)
+)
+"""One address, under whatever names brokers have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +164,7 @@ class Process:
         life: Life,
         settings: ProcessSettings,
         journal: Journal | None = None,
+        listeners: ControllerListeners = LISTENERS,
     ) -> None:
         self.id = own_id
         self.life = life
@@ -174,7 +181,7 @@ class Process:
 
         self.controller = Controller(
             own_id,
-            Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="controller", port=9000),
+            listeners,
             Seams(
                 zk=MortalSession(self.session, life),
                 links=link,

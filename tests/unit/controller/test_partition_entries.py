@@ -32,6 +32,7 @@ from controller_core.model.ids import (
     TopicName,
     TopicPartition,
 )
+from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import (
     Broker,
     Endpoint,
@@ -57,7 +58,9 @@ from controller_core.wire.messages import (
 )
 
 ENDPOINT = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="controller", port=9000)
-IDENTITY = ControllerIdentity(id=BrokerId(1000), epoch=ControllerEpoch(7), endpoint=ENDPOINT)
+IDENTITY = ControllerIdentity(
+    id=BrokerId(1000), epoch=ControllerEpoch(7), listeners=ControllerListeners(endpoints=(ENDPOINT,))
+)
 BROKERS = [BrokerId(number) for number in range(1, 6)]
 TOPICS = [TopicName("a"), TopicName("b"), TopicName("ü" * 100)]
 

@@ -1,9 +1,11 @@
 """The settings of a controller process: where they come from, and what bad ones are told."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from controller_core.model.metadata import Endpoint
 from controller_core.process.settings import InvalidSettings, load_settings, parse_listener
 
 REQUIRED = {"zookeeper": "localhost:2181", "id": 1000, "listen": "PLAINTEXT://localhost:9092"}
@@ -12,8 +14,12 @@ REQUIRED = {"zookeeper": "localhost:2181", "id": 1000, "listen": "PLAINTEXT://lo
 @pytest.fixture(autouse=True)
 def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings in the environment of whoever runs the tests."""
-    for name in ("ZOOKEEPER", "ID", "LISTEN", "METRICS_PORT", "LOG_FORMAT"):
+    for name in ("ZOOKEEPER", "ID", "LISTEN", "ADVERTISE", "METRICS_PORT", "LOG_FORMAT"):
         monkeypatch.delenv(f"KONTROLLER_{name}", raising=False)
+
+
+def addresses(endpoints: Iterable[Endpoint]) -> list[tuple[str, str, int]]:
+    return [(endpoint.listener, endpoint.host, endpoint.port) for endpoint in endpoints]
 
 
 def file_with(folder: Path, text: str) -> Path:
@@ -25,10 +31,8 @@ def file_with(folder: Path, text: str) -> Path:
 def test_three_settings_are_enough() -> None:
     settings = load_settings(REQUIRED)
     assert (settings.zookeeper, settings.id) == ("localhost:2181", 1000)
-    assert (settings.endpoint.listener, settings.endpoint.host, settings.endpoint.port) == (
-        "PLAINTEXT", "localhost", 9092,
-    )  # fmt: skip
-    assert settings.bind == settings.endpoint
+    assert addresses(settings.listeners.endpoints) == [("PLAINTEXT", "localhost", 9092)]
+    assert settings.binds == settings.listeners.endpoints
     assert not settings.unclean_leader_election_enable
     assert settings.metrics_port is None
 
@@ -42,16 +46,44 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
     settings = load_settings({"listen": "PLAINTEXT://from-command-line:3", "zookeeper": None}, file)
     assert settings.zookeeper == "from-file"
     assert settings.id == 2
-    assert settings.bind.host == "from-command-line"
+    assert addresses(settings.binds) == [("PLAINTEXT", "from-command-line", 3)]
     assert settings.metrics_port == 7
 
 
 def test_brokers_may_be_told_another_address_than_the_one_that_is_listened_on() -> None:
     settings = load_settings({**REQUIRED, "listen": "INTERNAL://0.0.0.0:9092", "advertise": "kontroller.example:19092"})
-    assert (settings.bind.host, settings.bind.port) == ("0.0.0.0", 9092)
-    assert (settings.endpoint.listener, settings.endpoint.host, settings.endpoint.port) == (
-        "INTERNAL", "kontroller.example", 19092,
-    )  # fmt: skip
+    assert addresses(settings.binds) == [("INTERNAL", "0.0.0.0", 9092)]
+    assert addresses(settings.listeners.endpoints) == [("INTERNAL", "kontroller.example", 19092)]
+
+
+SEVERAL = ("INTERNAL://0.0.0.0:9092", "CLIENT://10.0.0.9:9093")
+ADVERTISED = "internal://kontroller.example:19092"
+
+
+@pytest.mark.parametrize("as_list", [True, False], ids=["a list", "with commas"])
+def test_each_of_several_listeners_has_its_own_address(as_list: bool) -> None:
+    settings = load_settings(
+        {**REQUIRED, "listen": list(SEVERAL) if as_list else ", ".join(SEVERAL), "advertise": ADVERTISED}
+    )
+    assert addresses(settings.binds) == [("INTERNAL", "0.0.0.0", 9092), ("CLIENT", "10.0.0.9", 9093)]
+    assert addresses(settings.listeners.endpoints) == [
+        ("INTERNAL", "kontroller.example", 19092), ("CLIENT", "10.0.0.9", 9093),
+    ]  # fmt: skip
+
+
+def test_several_listeners_come_from_the_environment_and_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = file_with(
+        tmp_path, "listen: [INTERNAL://from-file:1, CLIENT://from-file:2]\ncontrol-plane-listener: control"
+    )
+    given = {"zookeeper": "zk", "id": 1}
+    settings = load_settings(given, file)
+    assert addresses(settings.binds) == [("INTERNAL", "from-file", 1), ("CLIENT", "from-file", 2)]
+    assert settings.listeners.links == "CONTROL", "brokers register the names of listeners in capitals"
+    monkeypatch.setenv("KONTROLLER_LISTEN", "A://from-environment:1,B://from-environment:2")
+    settings = load_settings(given, file)
+    assert addresses(settings.binds) == [("A", "from-environment", 1), ("B", "from-environment", 2)]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +99,17 @@ def test_brokers_may_be_told_another_address_than_the_one_that_is_listened_on() 
         ({"listen": "PLAINTEXT://0.0.0.0:9092"}, "say with advertise which host and port they reach"),
         ({"listen": "PLAINTEXT://[::]:9092"}, "brokers cannot connect to [::]"),
         ({"advertise": "no-port"}, "--advertise: "),
+        ({"listen": []}, "--listen: "),
+        ({"listen": "A://h:1,A://h:2"}, "--listen: listener A is given twice"),
+        ({"listen": "A://h:1,B://h:1"}, "--listen: two listeners have the address h:1: give each its own, or one"),
+        ({"listen": "A://h:1,B://0.0.0.0:2"}, "say with advertise which host and port they reach for B"),
+        ({"listen": "A://h:1,B://h:2", "advertise": "h:3"}, "'h:3' is not of the form PLAINTEXT://HOST:PORT"),
+        ({"advertise": "OTHER://h:3"}, "OTHER is advertised and not listened on: add it with listen"),
+        (
+            {"listen": "A://h:1,B://h:2", "client_listener": "A"},
+            "client-listener is for one --listen that serves several",
+        ),
+        ({"control_plane_listener": "a b"}, "--control-plane-listener: "),
         ({"zookeeper_session_timeout_ms": 10}, "--zookeeper-session-timeout-ms: "),
         ({"metrics_port": 70000}, "--metrics-port: "),
         ({"log_format": "xml"}, "--log-format: "),

@@ -29,7 +29,16 @@ from controller_core.wire.frames import (
     read_request_head,
     with_length,
 )
-from controller_core.wire.listener import Api, Listener, ListenerLimits, LocalApi, OwnedApi, RelayTarget
+from controller_core.wire.listener import (
+    Acceptor,
+    Api,
+    Listener,
+    ListenerLimits,
+    LocalApi,
+    OwnedApi,
+    RelayTarget,
+    RelayTargets,
+)
 from controller_core.wire.messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -129,6 +138,10 @@ async def agree(request: ControlledShutdownRequest) -> ControlledShutdownRespons
     return ControlledShutdownResponse(error_code=code, remaining_partitions=())
 
 
+def local_acceptor(apis: Iterable[Api], relay_targets: RelayTargets = lambda: ()) -> Acceptor:
+    return Acceptor(host="127.0.0.1", port=0, apis=apis, relay_targets=relay_targets)
+
+
 @asynccontextmanager
 async def listening(
     *brokers: ScriptedBroker,
@@ -136,13 +149,11 @@ async def listening(
     answer: Callable[[ControlledShutdownRequest], Awaitable[Any]] = agree,
     **limits: int,
 ) -> AsyncIterator[Listener]:
-    listener = Listener(
-        host="127.0.0.1",
-        port=0,
-        apis=[OwnedApi(Versions(ControlledShutdownRequest), answer), *apis],
-        relay_targets=lambda: [broker.target for broker in brokers if broker.is_live],
-        limits=ListenerLimits(**limits),
+    acceptor = local_acceptor(
+        [OwnedApi(Versions(ControlledShutdownRequest), answer), *apis],
+        lambda: [broker.target for broker in brokers if broker.is_live],
     )
+    listener = Listener([acceptor], limits=ListenerLimits(**limits))
     await listener.start()
     try:
         yield listener
@@ -648,12 +659,49 @@ async def test_a_closed_listener_accepts_nothing_and_closes_again_without_harm()
         await listener.close()
 
 
+async def test_each_of_several_addresses_relays_to_brokers_of_its_own(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    acceptors = [local_acceptor([], lambda broker=served: [broker.target]) for served in (broker, other_broker)]  # type: ignore[misc]  # a lambda with a default
+    listener = Listener(acceptors)
+    await listener.start()
+    for port, reached in zip(listener.ports, (broker, other_broker), strict=True):
+        peer = Peer(*await asyncio.open_connection("127.0.0.1", port))
+        peer.send(METADATA)
+        await peer.answer()
+        assert len(reached.received) == 1
+        peer.writer.close()
+    await listener.close()
+
+
+async def test_connections_are_counted_over_all_addresses() -> None:
+    listener = Listener([local_acceptor([]), local_acceptor([])], limits=ListenerLimits(max_connections=1))
+    await listener.start()
+    peers = [Peer(*await asyncio.open_connection("127.0.0.1", port)) for port in listener.ports]
+    assert await peers[1].receive() is None
+    for peer in peers:
+        peer.writer.close()
+    await listener.close()
+
+
+async def test_nothing_is_listened_on_where_one_of_the_addresses_is_taken() -> None:
+    taken = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    free = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    free_port, taken_port = (server.sockets[0].getsockname()[1] for server in (free, taken))
+    free.close()
+    await free.wait_closed()
+    both = [
+        Acceptor(host="127.0.0.1", port=port, apis=[], relay_targets=lambda: ()) for port in (free_port, taken_port)
+    ]
+    with pytest.raises(OSError, match="address already in use"):
+        await Listener(both).start()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", free_port)
+    taken.close()
+    await taken.wait_closed()
+
+
 def test_an_api_that_is_owned_twice_is_a_mistake() -> None:
     api = OwnedApi(Versions(ControlledShutdownRequest), agree)
     with pytest.raises(ValueError, match="API 7 is owned twice"):
-        Listener(
-            host="127.0.0.1",
-            port=0,
-            apis=[api, OwnedApi(Versions(ControlledShutdownRequest), agree)],
-            relay_targets=lambda: (),
-        )
+        Listener([local_acceptor([api, OwnedApi(Versions(ControlledShutdownRequest), agree)])])

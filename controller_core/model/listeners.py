@@ -1,0 +1,89 @@
+"""The controller's listeners: under which names brokers and clients find it, at which addresses.
+
+Whoever looks for the controller looks under the name of a listener: brokers under `control.plane.listener.name`, or
+under `inter.broker.listener.name` where there is none (and for a controlled shutdown always under the latter); clients
+under the name of the listener that they came to the cluster by. So the controller is listed under each name that
+brokers have, either at an address for each, or at the one address that it has: then under every name that stands for
+PLAINTEXT, whatever brokers there are.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controller_core.model.metadata import Broker, Endpoint
+
+SERVED_PROTOCOL: Final = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerListeners:
+    """Where the controller is reached, and by which listener it reaches the brokers."""
+
+    endpoints: tuple[Endpoint, ...]
+    """At least one, as brokers are told. The first has the name of the brokers' inter-broker listener."""
+    control_plane: str | None = None
+    """The listener of brokers that control requests go to; None: the one between brokers."""
+    clients: str | None = None
+    """Where all names share one address: the listener whose addresses its clients are told; None: the one between
+    brokers."""
+
+    @property
+    def inter_broker(self) -> str:
+        return self.endpoints[0].listener
+
+    @property
+    def links(self) -> str:
+        """The listener that the controller's own requests to brokers go to."""
+        return self.control_plane or self.inter_broker
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one address serves all names."""
+        return len(self.endpoints) == 1
+
+    def told_at(self, listener: str) -> str:
+        """The listener whose addresses are told to clients that came to the socket of this one."""
+        return self.clients or listener
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Where clients of a listener find the controller; None where they do not."""
+        if self.is_shared:
+            return replace(self.endpoints[0], listener=listener)
+        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
+    def listed(self, brokers: Iterable[Broker]) -> tuple[Endpoint, ...]:
+        """The endpoints that these brokers are told."""
+        if not self.is_shared:
+            return self.endpoints
+        (own,) = self.endpoints
+        names = {
+            endpoint.listener
+            for broker in brokers
+            for endpoint in broker.endpoints
+            if endpoint.security_protocol == SERVED_PROTOCOL
+        }
+        return (own, *(replace(own, listener=name) for name in sorted(names - {own.listener})))
+
+    def unserved(self, brokers: Iterable[Broker]) -> Mapping[str, str]:
+        """The listeners of brokers under which the controller is not found, each with what to change."""
+        brokers = list(brokers)
+        found = {endpoint.listener for endpoint in self.listed(brokers)}
+        return {
+            endpoint.listener: self._remedy(endpoint)
+            for broker in brokers
+            for endpoint in broker.endpoints
+            if endpoint.listener not in found or endpoint.security_protocol != SERVED_PROTOCOL
+        }
+
+    @staticmethod
+    def _remedy(endpoint: Endpoint) -> str:
+        name, protocol = endpoint.listener, endpoint.security_protocol
+        if protocol != SERVED_PROTOCOL:
+            return (
+                f"it speaks {protocol} and the controller {SERVED_PROTOCOL} only: brokers must have another listener "
+                "for each other, and so must clients that create topics or ask for anything else of the controller"
+            )
+        return (
+            f"add --listen {name}://HOST:PORT, or give one --listen alone, which serves all {SERVED_PROTOCOL} listeners"
+        )

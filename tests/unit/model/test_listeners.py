@@ -1,0 +1,64 @@
+"""Under which names the controller is listed, and which of the brokers' names it is missing under."""
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.listeners import ControllerListeners
+from controller_core.model.metadata import Broker, Endpoint
+
+
+def endpoint(listener: str, protocol: str = "PLAINTEXT", host: str = "controller", port: int = 9090) -> Endpoint:
+    return Endpoint(listener=listener, security_protocol=protocol, host=host, port=port)
+
+
+def broker(*endpoints: Endpoint) -> Broker:
+    return Broker(id=BrokerId(1), epoch=BrokerEpoch(1), endpoints=endpoints)
+
+
+INTERNAL, CLIENT = endpoint("INTERNAL"), endpoint("CLIENT", port=9091)
+ONE = ControllerListeners(endpoints=(INTERNAL,))
+TWO = ControllerListeners(endpoints=(INTERNAL, CLIENT))
+
+
+def test_one_address_is_listed_under_every_plaintext_name_that_some_broker_has() -> None:
+    brokers = [broker(endpoint("INTERNAL"), endpoint("OLD")), broker(endpoint("NEW"), endpoint("SECURE", "SSL"))]
+    assert ONE.listed(brokers) == (INTERNAL, endpoint("NEW"), endpoint("OLD"))
+    assert ONE.listed([]) == (INTERNAL,)
+
+
+def test_several_addresses_are_listed_under_their_own_names_whatever_brokers_have() -> None:
+    assert TWO.listed([broker(endpoint("OTHER"))]) == (INTERNAL, CLIENT)
+
+
+def test_a_broker_that_has_another_protocol_under_a_name_takes_the_name_from_nobody() -> None:
+    assert ONE.listed([broker(endpoint("A", "SSL")), broker(endpoint("A"))]) == (INTERNAL, endpoint("A"))
+
+
+def test_the_controllers_own_requests_go_to_the_listener_between_brokers_or_to_the_control_plane() -> None:
+    assert (TWO.inter_broker, TWO.links) == ("INTERNAL", "INTERNAL")
+    with_control_plane = ControllerListeners(endpoints=(INTERNAL, CLIENT), control_plane="CONTROL")
+    assert (with_control_plane.inter_broker, with_control_plane.links) == ("INTERNAL", "CONTROL")
+
+
+def test_clients_of_a_listener_find_the_controller_where_it_listens_for_them() -> None:
+    assert TWO.endpoint("CLIENT") == CLIENT
+    assert TWO.endpoint("OTHER") is None
+    assert ONE.endpoint("CLIENT") == endpoint("CLIENT")
+
+
+def test_clients_are_told_addresses_of_the_listener_they_came_by_or_of_the_one_that_is_theirs() -> None:
+    assert TWO.told_at("CLIENT") == "CLIENT"
+    assert ONE.told_at("INTERNAL") == "INTERNAL"
+    assert ControllerListeners(endpoints=(INTERNAL,), clients="CLIENT").told_at("INTERNAL") == "CLIENT"
+
+
+def test_a_listener_of_brokers_that_has_no_address_is_named_with_what_to_add() -> None:
+    brokers = [broker(endpoint("INTERNAL"), endpoint("CLIENT")), broker(endpoint("CONTROL"))]
+    assert list(TWO.unserved(brokers)) == ["CONTROL"]
+    assert "add --listen CONTROL://HOST:PORT" in TWO.unserved(brokers)["CONTROL"]
+    assert ONE.unserved(brokers) == {}
+
+
+def test_a_listener_of_another_protocol_is_named_as_one_that_cannot_be_served() -> None:
+    brokers = [broker(endpoint("INTERNAL"), endpoint("CLIENT", "SASL_SSL"))]
+    for listeners in (ONE, TWO):
+        assert list(listeners.unserved(brokers)) == ["CLIENT"]
+        assert "it speaks SASL_SSL and the controller PLAINTEXT only" in listeners.unserved(brokers)["CLIENT"]

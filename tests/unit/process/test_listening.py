@@ -1,0 +1,96 @@
+"""What the process answers, and passes on, to those who come by one of its listeners."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
+from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
+from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v12.response import MetadataResponse
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.listeners import ControllerListeners
+from controller_core.model.metadata import Broker, Endpoint
+from controller_core.process.listening import ListenerAssembly
+from controller_core.process.run import SERVED_APIS
+from controller_core.wire.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.relay import Address
+from controller_core.zk import codecs, paths
+from tests.unit.controller.checks import simulated_cluster
+from tests.unit.controller.harness import CONTROLLER, Cluster
+
+METADATA = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+DESCRIBE_CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
+
+
+def endpoint(listener: str, host: str, port: int, protocol: str = "PLAINTEXT") -> Endpoint:
+    return Endpoint(listener=listener, security_protocol=protocol, host=host, port=port)
+
+
+def register(cluster: Cluster, number: int, *endpoints: Endpoint) -> None:
+    cluster.start_broker(number)
+    broker = Broker(id=BrokerId(number), epoch=BrokerEpoch(0), endpoints=endpoints)
+    cluster.put(paths.broker(BrokerId(number)), codecs.encode_broker(broker))
+
+
+@pytest.fixture
+async def assembly() -> AsyncIterator[ListenerAssembly]:
+    """Two brokers with a listener between them and one for clients; 2 has a third one, with TLS."""
+    async with simulated_cluster() as cluster:
+        cluster.listeners = ControllerListeners(
+            endpoints=(endpoint("INTERNAL", "controller", 9090), endpoint("CLIENT", "controller.example", 19090))
+        )
+        register(cluster, 1, endpoint("INTERNAL", "one", 1), endpoint("CLIENT", "one.example", 11))
+        register(
+            cluster, 2, endpoint("INTERNAL", "two", 2), endpoint("CLIENT", "two.example", 12),
+            endpoint("SECURE", "two.example", 22, "SSL"),
+        )  # fmt: skip
+        process = await cluster.serve()
+        yield ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
+
+
+async def answer(assembly: ListenerAssembly, listener: str, request: Any, response: type[ResponsePayload]) -> Any:
+    (api,) = (api for api in assembly.apis(listener) if api.key == request.__api_key__)
+    content = encode_request(request, 1, "client")[4:]
+    frame = await api.respond(read_request_head(content), content)
+    assert isinstance(frame, bytes)
+    return decode_response(response, frame[4:])
+
+
+@pytest.mark.parametrize(
+    ("listener", "told"),
+    [
+        ("INTERNAL", {1: ("one", 1), 2: ("two", 2), CONTROLLER: ("controller", 9090)}),
+        ("CLIENT", {1: ("one.example", 11), 2: ("two.example", 12), CONTROLLER: ("controller.example", 19090)}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("request_", "response", "id_field"),
+    [(METADATA, MetadataResponse, "node_id"), (DESCRIBE_CLUSTER, DescribeClusterResponse, "broker_id")],
+    ids=["Metadata", "DescribeCluster"],
+)
+async def test_clients_are_told_where_everybody_is_on_the_listener_that_they_came_by(
+    assembly: ListenerAssembly,
+    listener: str,
+    told: dict[int, tuple[str, int]],
+    request_: RequestPayload,
+    response: type[ResponsePayload],
+    id_field: str,
+) -> None:
+    answered = await answer(assembly, listener, request_, response)
+    assert {getattr(node, id_field): (node.host, node.port) for node in answered.brokers} == told
+    assert answered.controller_id == CONTROLLER
+
+
+async def test_requests_are_passed_on_to_the_listener_that_they_came_by(assembly: ListenerAssembly) -> None:
+    def reached(listener: str) -> set[Address]:
+        return {target.address for target in assembly.relay_targets(listener)}
+
+    assert reached("INTERNAL") == {Address("one", 1), Address("two", 2)}
+    assert reached("CLIENT") == {Address("one.example", 11), Address("two.example", 12)}
+
+
+async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(assembly: ListenerAssembly) -> None:
+    assert assembly.relay_targets("SECURE") == []
