@@ -1,30 +1,38 @@
 """One connection that a broker or a client made to the controller: its requests, answered strictly in order.
 
-A request of an API that is answered here is decoded and answered; any other goes to a real broker (`upstream`). While an
-answer is awaited, it is looked now and then whether whoever waits for it is still there. What is wrong with a request
-ends this connection, with one line in the log, as Kafka does it, and touches no other. There is no better answer: where a
-frame is broken nothing after it can be trusted, and an error response would need the request's format.
+What a request asks for is read first: who may not ask that (`gate`), and what is too large for it (`request_limits`),
+is refused before the rest is taken into memory, where all requests have their share of a budget. A request of an API
+that is answered here is decoded and answered; any other goes to a real broker (`upstream`). While an answer is
+awaited, it is looked now and then whether whoever waits for it is still there. What is wrong with a request ends this
+connection, with one line in the log, as Kafka does it, and touches no other. There is no better answer: where a frame
+is broken nothing after it can be trusted, and an error response would need the request's format.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 import structlog
+from kio.schema.errors import ErrorCode
 
-from controller_core.wire.decoding import Undecodable
+from controller_core.model.access import Address, parse_address
+from controller_core.wire.budget import ByteBudget
+from controller_core.wire.decoding import TooManyItems, Undecodable
 from controller_core.wire.frames import (
-    DEFAULT_MAX_FRAME_BYTES,
+    FrameCut,
     FrameError,
     FrameTooLarge,
     NotKafka,
     RequestHead,
+    RequestStart,
     Unencodable,
-    read_frame,
-    read_request_head,
+    read_request_start,
+    read_rest,
     with_length,
 )
+from controller_core.wire.gate import Gate
+from controller_core.wire.listener_limits import ListenerLimits
 from controller_core.wire.owned_api import (
     KNOWN_API_KEYS,
     REFUSED_API_KEYS,
@@ -33,30 +41,13 @@ from controller_core.wire.owned_api import (
     BrokerQuestion,
     NoAnswerNow,
 )
-from controller_core.wire.relay import UpstreamError
+from controller_core.wire.relay import PRODUCE, UpstreamError
+from controller_core.wire.request_limits import limits_of
 from controller_core.wire.upstream import RelayTargets, Upstream
 
 T = TypeVar("T")
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerLimits:
-    """What one connection, and all of them, may take. The defaults are Kafka's, where Kafka has one."""
-
-    max_connections: int = 10_000
-    max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
-    max_own_request_bytes: int = 8 * 1024 * 1024
-    """For a request that is answered here, and so becomes many objects: it says more than 100,000 partitions."""
-    idle_timeout_ms: int = 600_000
-    """For the next request to arrive, or the client to take a response (`connections.max.idle.ms`)."""
-    upstream_connect_timeout_ms: int = 3_000
-    """For a broker to take a connection, before another is tried."""
-    upstream_answer_timeout_ms: int = 5_000
-    """For a broker to answer what another broker can answer as well."""
-    attention_interval_ms: int = 1_000
-    """How often it is looked after whether whoever awaits an answer, and whoever owes it, are still there."""
 
 
 class _RefusedApiError(Exception):
@@ -72,15 +63,22 @@ class ClientConnection:
         writer: asyncio.StreamWriter,
         *,
         apis: Mapping[int, Api],
-        relay_targets: RelayTargets,
+        relay_targets: RelayTargets | None,
         limits: ListenerLimits,
+        gate: Gate,
+        budget: ByteBudget,
     ) -> None:
+        """`relay_targets`: None where nothing is passed on."""
         self._reader = reader
         self._writer = writer
         self._apis = apis
         self._limits = limits
+        self._gate = gate
+        self._budget = budget
+        self._address = peer_address(writer)
+        self._passes_on = relay_targets is not None
         self._upstream = Upstream(
-            relay_targets,
+            relay_targets or (lambda: ()),
             connect_timeout_ms=limits.upstream_connect_timeout_ms,
             answer_timeout_ms=limits.upstream_answer_timeout_ms,
             max_frame_bytes=limits.max_frame_bytes,
@@ -117,16 +115,67 @@ class ClientConnection:
 
     async def _answer_all(self) -> None:
         idle_s = self._limits.idle_timeout_ms / 1000
+        patience_s = min(self._limits.first_request_timeout_ms / 1000, idle_s)
         while True:
-            async with asyncio.timeout(idle_s):
-                content = await read_frame(self._reader, self._limits.max_frame_bytes)
-            if content is None:
+            async with asyncio.timeout(patience_s):
+                start = await read_request_start(self._reader, self._limits.max_frame_bytes)
+            if start is None:
                 return
-            response = await self._attended(self._answer(content))
+            response = await self._answer(start)
             if response is not None:
                 self._writer.write(response)
                 async with asyncio.timeout(idle_s):
                     await self._writer.drain()
+            patience_s = idle_s
+
+    async def _answer(self, start: RequestStart) -> bytes | None:
+        """Judges a request by its first bytes, reads the rest when there is room for it, and answers."""
+        head, api = start.head, self._apis.get(start.head.api_key)
+        if api is None:
+            self._require_passed_on(head)
+        refusal = None if api is None else await self._gate.why_not(head.api_key, self._address)
+        limit = self._most_bytes(head, is_own=api is not None, is_refused=refusal is not None)
+        if start.length > limit:
+            raise FrameTooLarge(
+                f"a request of API {head.api_key} has {start.length} bytes, the limit is {limit}: split it"
+            )
+        async with self._share(start) as content:
+            if api is None:
+                return await self._attended(self._passed_on(head, content))
+            if refusal is None:
+                return await self._attended(self._own_answer(api, head, content))
+            return await self._attended(self._refused(api, head, content, refusal))
+
+    def _require_passed_on(self, head: RequestHead) -> None:
+        if head.api_key in REFUSED_API_KEYS:
+            raise _RefusedApiError(
+                f"API {head.api_key} is for brokers; the controller takes no commands from other controllers"
+            )
+        if head.api_key not in KNOWN_API_KEYS:
+            raise NotKafka(f"there is no API {head.api_key}")
+        if not self._passes_on:
+            raise _RefusedApiError(f"API {head.api_key} is answered by brokers, and nothing is passed on (--no-relay)")
+
+    def _most_bytes(self, head: RequestHead, *, is_own: bool, is_refused: bool) -> int:
+        limits = self._limits
+        if is_refused:
+            return limits.max_refused_request_bytes
+        if is_own:
+            return min(limits.max_own_request_bytes, limits_of(head.api_key).max_bytes)
+        return limits.max_frame_bytes if head.api_key == PRODUCE else limits.max_passed_on_bytes
+
+    @asynccontextmanager
+    async def _share(self, start: RequestStart) -> AsyncIterator[bytes]:
+        """The content of a request, which has its share of the memory until the end of the block."""
+        timeout_s = self._limits.frame_timeout_s(start.length)
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await stack.enter_async_context(self._budget.share(start.length))
+                    content = await read_rest(self._reader, start)
+            except TimeoutError as error:
+                raise FrameCut(f"{start.length} bytes were not there after {timeout_s:.0f} s") from error
+            yield content
 
     async def _attended(self, answering: Coroutine[Any, Any, T]) -> T:
         """The answer, unless the client or the broker is gone before: raises `OSError`, `UpstreamError`."""
@@ -142,27 +191,15 @@ class ClientConnection:
         finally:
             task.cancel()
 
-    async def _answer(self, content: bytes) -> bytes | None:
-        head = read_request_head(content)
-        api = self._apis.get(head.api_key)
-        if api is not None:
-            return await self._own_answer(api, head, content)
-        if head.api_key in REFUSED_API_KEYS:
-            raise _RefusedApiError(
-                f"API {head.api_key} is for brokers; the controller takes no commands from other controllers"
-            )
-        if head.api_key not in KNOWN_API_KEYS:
-            raise NotKafka(f"there is no API {head.api_key}")
+    async def _passed_on(self, head: RequestHead, content: bytes) -> bytes | None:
         answer = await self._upstream.exchange(head, content)
         return None if answer is None else with_length(answer)
 
     async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes:
-        if len(content) > self._limits.max_own_request_bytes:
-            raise FrameTooLarge(
-                f"a request of API {head.api_key} has {len(content)} bytes, the limit is "
-                f"{self._limits.max_own_request_bytes}: split it"
-            )
-        answer = await api.respond(head, content)
+        try:
+            answer = await api.respond(head, content)
+        except TooManyItems as error:
+            return await self._too_large(api, head, error)
         if not isinstance(answer, BrokerQuestion):
             return answer
         try:
@@ -170,6 +207,31 @@ class ClientConnection:
         except (UpstreamError, Undecodable) as error:
             self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
             return answer.otherwise()
+
+    async def _refused(self, api: Api, head: RequestHead, content: bytes, error_code: ErrorCode) -> bytes:
+        try:
+            refusal = await api.refused(head, content, error_code)
+        except TooManyItems as error:
+            return await self._too_large(api, head, error, error_code)
+        if refusal is None:
+            raise _RefusedApiError(f"API {head.api_key} is refused with {error_code.name}")
+        return refusal
+
+    async def _too_large(
+        self, api: Api, head: RequestHead, why: TooManyItems, error_code: ErrorCode = ErrorCode.invalid_request
+    ) -> bytes:
+        """Refuses a request as a whole, in its API's words where it has some. Raises `why` where it has none."""
+        refusal = await api.refused(head, None, error_code)
+        if refusal is None:
+            raise why
+        self._log.warning("request refused: too large", api_key=head.api_key, error=str(why))
+        return refusal
+
+
+def peer_address(writer: asyncio.StreamWriter) -> Address | None:
+    """Where a connection comes from; None where that cannot be told any more."""
+    address = writer.get_extra_info("peername")
+    return parse_address(address[0]) if address else None
 
 
 def _peer(writer: asyncio.StreamWriter) -> str:

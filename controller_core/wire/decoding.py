@@ -5,6 +5,9 @@ process, and a tagged field that the schema does not know is an error. The contr
 so messages that come in are read here, from kio's own schema classes: every length is held against the bytes that are
 really there, unknown tagged fields are skipped as KIP-482 asks, and whatever is wrong is one error, `Undecodable`.
 
+A byte may say an item that takes a hundred of them in memory, so the items of all arrays, and the tagged fields, are
+counted as well: each array's length before any of it is read. A message with more than it may have is `TooManyItems`.
+
 A reader is built once per message type, from the type's fields, and kept.
 """
 
@@ -23,6 +26,9 @@ from kio.static.protocol import Entity
 
 E = TypeVar("E", bound=Entity)
 
+MOST_ITEMS: Final = 1 << 31
+"""No limit: as many as an array can have at all."""
+
 _MOST_LENGTH_BYTES: Final = 5
 
 
@@ -30,14 +36,32 @@ class Undecodable(Exception):
     """The bytes are not a message of the expected type. Fatal for the connection that they came on."""
 
 
+class TooManyItems(Undecodable):
+    """A message has more items, in all its arrays together, than whoever reads it takes. Smaller ones would do."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"more than {most} items: split the request")
+
+
 class Cursor:
-    """Where in the bytes the next field starts. Refuses to go beyond their end."""
+    """Where in the bytes the next field starts, and how many items may follow. Refuses to go beyond either end."""
 
-    __slots__ = ("data", "offset")
+    __slots__ = ("_items_left", "_most_items", "data", "offset")
 
-    def __init__(self, data: bytes, offset: int) -> None:
+    def __init__(self, data: bytes, offset: int, most_items: int = MOST_ITEMS) -> None:
         self.data = data
         self.offset = offset
+        self._most_items = self._items_left = most_items
+
+    def count(self, items: int) -> None:
+        """Notes that so many items follow. Raises `TooManyItems`."""
+        self._items_left -= items
+        if self._items_left < 0:
+            raise TooManyItems(self._most_items)
+
+    def within(self, content: bytes) -> "Cursor":
+        """For a part of the same message that has been taken out of it. What it has is counted there alone."""
+        return Cursor(content, 0, self._items_left)
 
     def take(self, length: int) -> bytes:
         end = self.offset + length
@@ -88,9 +112,9 @@ def decode_array(entity_type: type[E], data: bytes) -> tuple[E, ...]:
     return entities
 
 
-def decode(entity_type: type[E], data: bytes, offset: int = 0) -> tuple[E, int]:
-    """One message from the bytes at an offset, and the offset behind it. Raises `Undecodable`."""
-    cursor = Cursor(data, offset)
+def decode(entity_type: type[E], data: bytes, offset: int = 0, *, most_items: int = MOST_ITEMS) -> tuple[E, int]:
+    """One message from the bytes at an offset, and the offset behind it. Raises `Undecodable`, `TooManyItems`."""
+    cursor = Cursor(data, offset, most_items)
     try:
         entity: E = _entity_reader(entity_type)(cursor)
     except (ValueError, OverflowError) as error:  # a string not in UTF-8, an unknown error code, a time out of range
@@ -131,12 +155,14 @@ def _entity_reader(entity_type: type[Entity]) -> _Reader:
 
 
 def _read_tagged(cursor: Cursor, tagged: dict[int, tuple[str, _Reader]], values: dict[str, Any]) -> None:
-    for _ in range(cursor.unsigned_varint()):
+    number = cursor.unsigned_varint()
+    cursor.count(number)
+    for _ in range(number):
         tag = cursor.unsigned_varint()
         content = cursor.take(cursor.unsigned_varint())
         if tag in tagged:
             name, reader = tagged[tag]
-            inner = Cursor(content, 0)
+            inner = cursor.within(content)
             values[name] = reader(inner)
             if inner.offset != len(content):
                 raise Undecodable(f"tagged field {name} says it has {len(content)} bytes and has {inner.offset}")
@@ -184,6 +210,7 @@ def _array_reader(one: _Reader, *, flexible: bool, optional: bool) -> _Reader:
             return None
         if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes a byte at least
             raise Undecodable(f"an array before offset {cursor.offset} says it has {length} items")
+        cursor.count(length)
         return tuple([one(cursor) for _ in range(length)])
 
     return read

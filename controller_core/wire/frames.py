@@ -21,7 +21,7 @@ from kio.serial.errors import SerialError
 from kio.static.primitive import i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
-from controller_core.wire.decoding import decode, decode_whole
+from controller_core.wire.decoding import MOST_ITEMS, decode, decode_whole
 
 DEFAULT_MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
@@ -62,12 +62,44 @@ class RequestHead:
     correlation_id: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStart:
+    """The first bytes of a request, and how many it has in all."""
+
+    head: RequestHead
+    length: int
+    content: bytes
+
+
 async def read_frame(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> bytes | None:
     """The content of the next frame; None where the connection ended between frames.
 
     Raises `FrameTooLarge`, `FrameCut`, `NotKafka`, and the `OSError` of a connection that broke."""
+    length = await _read_length(reader, max_bytes)
+    return None if length is None else await _read_exactly(reader, length)
+
+
+async def read_request_start(
+    reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_FRAME_BYTES
+) -> RequestStart | None:
+    """The length and the first fields of the next request; None where the connection ended between frames.
+
+    Raises what `read_frame` raises. What follows is read by `read_rest`, or left where it is."""
+    length = await _read_length(reader, max_bytes)
+    if length is None:
+        return None
+    content = await _read_exactly(reader, min(length, _HEAD.size))
+    return RequestStart(head=read_request_head(content), length=length, content=content)
+
+
+async def read_rest(reader: asyncio.StreamReader, start: RequestStart) -> bytes:
+    """The whole content of a request whose start has been read. Raises `FrameCut`, and the `OSError` of a connection."""
+    return start.content + await _read_exactly(reader, start.length - len(start.content))
+
+
+async def _read_length(reader: asyncio.StreamReader, max_bytes: int) -> int | None:
     try:
-        length = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
+        length: int = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
     except asyncio.IncompleteReadError as error:
         if not error.partial:
             return None
@@ -76,6 +108,10 @@ async def read_frame(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_
         raise NotKafka(f"a frame's length is {length}")
     if length > max_bytes:
         raise FrameTooLarge(f"a frame says it has {length} bytes, the limit is {max_bytes}")
+    return length
+
+
+async def _read_exactly(reader: asyncio.StreamReader, length: int) -> bytes:
     try:
         return await reader.readexactly(length)
     except asyncio.IncompleteReadError as error:
@@ -102,12 +138,12 @@ def read_correlation_id(content: bytes) -> int:
     return correlation_id
 
 
-def decode_request(request_type: type[Request], content: bytes) -> Request:
-    """The request in a frame's content, without its header. Raises `Undecodable`.
+def decode_request(request_type: type[Request], content: bytes, *, most_items: int = MOST_ITEMS) -> Request:
+    """The request in a frame's content, without its header. Raises `Undecodable`, `TooManyItems`.
 
     Bytes behind it are nobody's, as for Kafka: librdkafka puts one behind AlterUserScramCredentials."""
     _, offset = decode(request_type.__header_schema__, content)
-    return decode(request_type, content, offset)[0]
+    return decode(request_type, content, offset, most_items=most_items)[0]
 
 
 def decode_response(response_type: type[Response], content: bytes) -> Response:

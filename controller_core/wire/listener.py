@@ -1,23 +1,35 @@
 """The controller's own ports: brokers report to it here, and clients that take it for a broker are served by one.
 
-Each connection is a task of its own (`client_connection`), so a slow or hostile one holds up nobody else; their number
-is bounded. A controller that resigns closes them all: brokers stay with the controller they know until it disconnects.
+Each connection is a task of its own (`client_connection`), so a slow or hostile one holds up nobody else; their
+number is bounded (`admission`), and so is what their requests take in memory (`budget`). A controller that resigns
+closes them all: brokers stay with the controller they know until it disconnects.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import structlog
 
-from controller_core.wire.client_connection import ClientConnection, ListenerLimits
+from controller_core.wire.admission import Admission
+from controller_core.wire.budget import ByteBudget
+from controller_core.wire.client_connection import ClientConnection, peer_address
+from controller_core.wire.complaints import Complaints
+from controller_core.wire.gate import Gate, OpenGate
+from controller_core.wire.listener_limits import ListenerLimits
 from controller_core.wire.owned_api import Api, LocalApi, OwnedApi, by_key
 from controller_core.wire.upstream import RelayTarget, RelayTargets
 
 __all__ = ["Acceptor", "Api", "Listener", "ListenerLimits", "LocalApi", "OwnedApi", "RelayTarget", "RelayTargets"]
 
 log = structlog.get_logger()
+
+READ_AHEAD_BYTES: Final = 16 * 1024
+"""What is read of a connection before somebody asks for it."""
+BACKLOG: Final = 1_024
+"""So many may wait to be accepted: brokers among many others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +39,8 @@ class Acceptor:
     host: str
     port: int
     apis: Iterable[Api]
-    relay_targets: RelayTargets
+    relay_targets: RelayTargets | None
+    """None: nothing is passed on."""
 
 
 class Listener:
@@ -36,9 +49,17 @@ class Listener:
     Raises `ValueError` where two of the APIs at an address are the same; `start` raises the `OSError` of a port that is
     taken."""
 
-    def __init__(self, acceptors: Iterable[Acceptor], *, limits: ListenerLimits | None = None) -> None:
+    def __init__(
+        self, acceptors: Iterable[Acceptor], *, limits: ListenerLimits | None = None, gate: Gate | None = None
+    ) -> None:
         self._acceptors = [(acceptor, by_key(acceptor.apis)) for acceptor in acceptors]
         self._limits = limits or ListenerLimits()
+        self._gate = gate or OpenGate()
+        self._admission = Admission(
+            most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
+        )
+        self._budgets = {True: ByteBudget(self._limits.brokers_bytes), False: ByteBudget(self._limits.strangers_bytes)}
+        self._complaints = Complaints(log)
         self._servers: list[asyncio.Server] = []
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
@@ -57,7 +78,11 @@ class Listener:
         try:
             for acceptor, apis in self._acceptors:
                 accept = partial(self._accept, apis, acceptor.relay_targets)
-                self._servers.append(await asyncio.start_server(accept, acceptor.host, acceptor.port))
+                self._servers.append(
+                    await asyncio.start_server(
+                        accept, acceptor.host, acceptor.port, limit=READ_AHEAD_BYTES, backlog=BACKLOG
+                    )
+                )
                 log.info("listening", host=acceptor.host, port=self.ports[-1])
         except OSError:
             await self.close()
@@ -82,16 +107,28 @@ class Listener:
     def _accept(
         self,
         apis: Mapping[int, Api],
-        relay_targets: RelayTargets,
+        relay_targets: RelayTargets | None,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        if len(self._connections) >= self._limits.max_connections:
-            log.warning("connection refused: too many", max_connections=self._limits.max_connections)
+        address = peer_address(writer)
+        is_broker = self._gate.is_broker(address)
+        why_not = self._admission.admit(str(address), is_broker=is_broker)
+        if why_not is not None:
+            self._complaints.warn((address, why_not), "connection refused: too many", address=str(address), why=why_not)
             writer.transport.abort()
             return
-        connection = ClientConnection(reader, writer, apis=apis, relay_targets=relay_targets, limits=self._limits)
+        connection = ClientConnection(
+            reader,
+            writer,
+            apis=apis,
+            relay_targets=relay_targets,
+            limits=self._limits,
+            gate=self._gate,
+            budget=self._budgets[is_broker],
+        )
         task = asyncio.create_task(connection.serve())
+        task.add_done_callback(lambda _: self._admission.leave(str(address)))
         self._connections[task] = writer
         task.add_done_callback(self._finished)
 

@@ -2,17 +2,21 @@
 
 Two kinds: `OwnedApi`, which only the controller answers, each request in its turn; and `LocalApi`, which any broker
 answers from what it knows, and the controller likewise, at once. The second kind may also put the question to a broker.
+
+
+A request within the limits of its API (`request_limits`) may still be large. Then it is decoded, and its answer encoded,
+beside the event loop (`workers`). One with more entries than its API takes is refused by the API's own answer.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
+from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.decoding import Undecodable
+from controller_core.wire.decoding import TooManyItems, Undecodable
 from controller_core.wire.frames import (
     RequestHead,
     Unencodable,
@@ -20,7 +24,9 @@ from controller_core.wire.frames import (
     encode_response,
     with_length,
 )
-from controller_core.wire.versions import Versions
+from controller_core.wire.request_limits import limits_of
+from controller_core.wire.versions import Versions, empty
+from controller_core.wire.workers import LARGE_BYTES, Lane, beside
 
 REFUSED_API_KEYS: Final = frozenset({4, 5, 6, 58})
 """LeaderAndIsr, StopReplica, UpdateMetadata, Envelope: only a controller, or a broker that forwards, sends them. Passed on,
@@ -29,10 +35,15 @@ they would let anyone who reaches the controller's port command a broker."""
 KNOWN_API_KEYS: Final = frozenset(api_key_map) | {7} | REFUSED_API_KEYS
 """Every API key of Kafka 3.9 and 4; ControlledShutdown (7) and the refused ones are no longer in Kafka 4."""
 
-LARGE_REQUEST_BYTES: Final = 64 * 1024
-"""Requests above this size are decoded beside the event loop, so that nobody waits for that."""
+INTER_BROKER_API_KEYS: Final = frozenset({7, 56, 67})
+"""ControlledShutdown, AlterPartition, AllocateProducerIds: what only brokers ask, and only of their controller."""
+
+LARGE_ANSWER_ITEMS: Final = 500
+"""Answers with more items are encoded beside the event loop."""
 
 Request = TypeVar("Request", bound=RequestPayload)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class AnswerFailedError(Exception):
@@ -72,20 +83,29 @@ class Api(Protocol):
     async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
         """The whole response frame to a request's content, or what a broker is to be asked.
 
-        Raises `Undecodable` for a version that is not served or a message that is broken, `Unencodable` for an answer
-        that is no response to this request, `NoAnswerNow`, and `AnswerFailedError` where what answers raises."""
+        Raises `Undecodable` for a version that is not served or a message that is broken or has too many items,
+        `Unencodable` for an answer that is no response to this request, `NoAnswerNow`, and `AnswerFailedError` where
+        what answers raises."""
+        ...
+
+    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """The whole response frame that refuses a request with an error; None where the API has none for that.
+
+        Without its content only an API whose responses have an error for the request as a whole can refuse it.
+        Raises `Undecodable`, `Unencodable`, and `AnswerFailedError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedApi(Generic[Request]):
-    """One API that the controller answers: its versions, and what answers the newest of them.
+    """One API that the controller answers: its versions, what answers the newest of them, and what refuses it.
 
     `answer` gets the decoded request and returns its response, both in the newest version. Where it raises, the client's
     connection is closed and the error logged; a broker then connects again and asks anew."""
 
     versions: Versions[Request]
     answer: Callable[[Request], Awaitable[ResponsePayload]]
+    refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
 
     @property
     def key(self) -> int:
@@ -93,9 +113,36 @@ class OwnedApi(Generic[Request]):
 
     async def respond(self, head: RequestHead, content: bytes) -> bytes:
         """See `Api.respond`."""
-        request = await _decoded(self.versions, head, content)
+        lane = _lane(self.key)
+        request = await _worked(lane, content, self._lifted, head, content)
+        if self.refuse is not None and _entries(request) > limits_of(self.key).max_entries:
+            return await beside(lane, self._refusal, head, request, ErrorCode.invalid_request)
         try:
-            response = await self.answer(self.versions.lifted(request))
+            response = await self.answer(request)
+        except Exception as error:
+            raise _failed(request, error) from error
+        return await _answered(lane, content, self.versions, head, response)
+
+    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """See `Api.refused`."""
+        if self.refuse is None:
+            return None
+        if content is None:
+            has_error = any(
+                field.name == "error_code" for field in fields(self.versions.response_type(self.versions.max))
+            )
+            return self._refusal(head, empty(self.versions.newest), error_code) if has_error else None
+        lane = _lane(self.key)
+        request = await _worked(lane, content, self._lifted, head, content)
+        return await _worked(lane, content, self._refusal, head, request, error_code)
+
+    def _lifted(self, head: RequestHead, content: bytes) -> Request:
+        return self.versions.lifted(_decoded(self.versions, head, content))
+
+    def _refusal(self, head: RequestHead, request: Request, error_code: ErrorCode) -> bytes:
+        assert self.refuse is not None, "asked only where it is there"
+        try:
+            response = self.refuse(request, error_code)
         except Exception as error:
             raise _failed(request, error) from error
         return _encoded(self.versions, head, response)
@@ -103,14 +150,16 @@ class OwnedApi(Generic[Request]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalApi(Generic[Request]):
-    """One API that is answered from what is known here: its versions, and what answers any of them.
+    """One API that is answered from what is known here: its versions, what answers any of them, and what refuses it.
 
-    `answer` gets the request in its own version, and answers in that one or in the newest."""
+    `answer` gets the request in its own version, and answers in that one or in the newest. `refuse` is given, and
+    gives, the newest. What has more items than we read is put to a broker."""
 
     versions: Versions[Request]
     answer: Callable[[RequestPayload], Awaitable[ResponsePayload | AskBroker]]
     unsupported: Callable[[], ResponsePayload] | None = None
     """The response of version 0 to a version that is not served; None: the connection is closed."""
+    refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
 
     @property
     def key(self) -> int:
@@ -120,7 +169,11 @@ class LocalApi(Generic[Request]):
         """See `Api.respond`."""
         if head.api_version not in self.versions and self.unsupported is not None:
             return encode_response(self.unsupported(), head.correlation_id)
-        request = await _decoded(self.versions, head, content)
+        lane = _lane(self.key)
+        try:
+            request = await _worked(lane, content, _decoded, self.versions, head, content)
+        except TooManyItems:
+            return self._question(head, AskBroker())
         try:
             answer = await self.answer(request)
         except NoAnswerNow:
@@ -128,10 +181,17 @@ class LocalApi(Generic[Request]):
         except Exception as error:
             raise _failed(request, error) from error
         if isinstance(answer, AskBroker):
-            return self._question(head, request, answer)
-        return _encoded(self.versions, head, answer)
+            return self._question(head, answer)
+        return await _answered(lane, content, self.versions, head, answer)
 
-    def _question(self, head: RequestHead, request: RequestPayload, ask: AskBroker) -> BrokerQuestion:
+    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """See `Api.refused`."""
+        if self.refuse is None:
+            return None
+        owned = OwnedApi(self.versions, _never, self.refuse)
+        return await owned.refused(head, content, error_code)
+
+    def _question(self, head: RequestHead, ask: AskBroker) -> BrokerQuestion:
         def answered(content: bytes) -> bytes:
             if ask.amended is None:
                 return with_length(content)
@@ -139,7 +199,7 @@ class LocalApi(Generic[Request]):
             try:
                 return _encoded(self.versions, head, ask.amended(response))
             except Exception as error:
-                raise _failed(request, error) from error
+                raise _failed(self.versions, error) from error
 
         def otherwise() -> bytes:
             if ask.otherwise is None:
@@ -147,7 +207,7 @@ class LocalApi(Generic[Request]):
             try:
                 return _encoded(self.versions, head, ask.otherwise())
             except Exception as error:
-                raise _failed(request, error) from error
+                raise _failed(self.versions, error) from error
 
         return BrokerQuestion(answered=answered, otherwise=otherwise)
 
@@ -161,15 +221,53 @@ def by_key(apis: Iterable[Api]) -> Mapping[int, Api]:
     return table
 
 
-async def _decoded(versions: Versions[Any], head: RequestHead, content: bytes) -> RequestPayload:
+async def _worked(lane: Lane, content: bytes, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The work on a request of that content: beside the event loop where it is large."""
+    if len(content) > LARGE_BYTES:
+        return await beside(lane, work, *args, **kwargs)
+    return work(*args, **kwargs)
+
+
+async def _answered(
+    lane: Lane, content: bytes, versions: Versions[Any], head: RequestHead, response: ResponsePayload
+) -> bytes:
+    """The response frame, made beside the event loop where it, or the request, is large: either may be alone."""
+    if len(content) > LARGE_BYTES or _size(response) > LARGE_ANSWER_ITEMS:
+        return await beside(lane, _encoded, versions, head, response)
+    return _encoded(versions, head, response)
+
+
+def _lane(api_key: int) -> Lane:
+    return Lane.BROKERS if api_key in INTER_BROKER_API_KEYS else Lane.CLIENTS
+
+
+def _entries(message: Any) -> int:
+    """How many items the arrays at the top of a message have; those that are bytes already do not count."""
+    return sum(len(array) for array in _arrays(message))
+
+
+def _size(response: ResponsePayload) -> int:
+    """How many items a response has down to the second level."""
+    return sum(1 + _entries(item) for array in _arrays(response) for item in array)
+
+
+def _arrays(message: Any) -> Iterator[tuple[Any, ...]]:
+    if is_dataclass(message):
+        values = (getattr(message, field.name) for field in fields(message))
+        yield from (value for value in values if isinstance(value, tuple))
+
+
+async def _never(_: RequestPayload) -> ResponsePayload:
+    raise AssertionError("only its refusals are asked for")
+
+
+def _decoded(versions: Versions[Any], head: RequestHead, content: bytes) -> RequestPayload:
     if head.api_version not in versions:
         raise Undecodable(
             f"version {head.api_version} of API {head.api_key} is not served, only {versions.min} to {versions.max}: "
             "brokers must run with inter.broker.protocol.version=3.9"
         )
-    if len(content) > LARGE_REQUEST_BYTES:
-        return await asyncio.to_thread(versions.decoded, content, head.api_version)
-    return versions.decoded(content, head.api_version)
+    return versions.decoded(content, head.api_version, most_items=limits_of(head.api_key).max_items)
 
 
 def _encoded(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:
@@ -179,5 +277,6 @@ def _encoded(versions: Versions[Any], head: RequestHead, response: ResponsePaylo
     return versions.encoded(response, head.correlation_id)
 
 
-def _failed(request: RequestPayload, error: Exception) -> AnswerFailedError:
-    return AnswerFailedError(f"{type(request).__name__} could not be answered: {error!r}")
+def _failed(asked: RequestPayload | Versions[Any], error: Exception) -> AnswerFailedError:
+    kind = asked.newest if isinstance(asked, Versions) else type(asked)
+    return AnswerFailedError(f"{kind.__name__} could not be answered: {error!r}")

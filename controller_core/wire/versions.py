@@ -18,6 +18,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.wire.decoding import MOST_ITEMS
 from controller_core.wire.frames import decode_request, encode_response
 
 Request = TypeVar("Request", bound=RequestPayload)
@@ -63,11 +64,11 @@ class Versions(Generic[Request]):
         """The response of a version that is served."""
         return load_response_schema(self.key, version)
 
-    def decoded(self, content: bytes, version: int) -> RequestPayload:
-        """The request of a version that is served, from a frame's content. Raises `Undecodable`."""
+    def decoded(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
+        """The request of a version that is served, from a frame's content. Raises `Undecodable`, `TooManyItems`."""
         if version == self.max and self._read is not None:
             return cast(RequestPayload, self._read(content))
-        return decode_request(self.request_type(version), content)
+        return decode_request(self.request_type(version), content, most_items=most_items)
 
     def encoded(self, response: ResponsePayload, correlation_id: int) -> bytes:
         """The response, lowered already, as a whole frame. Raises `Unencodable`."""
@@ -97,6 +98,11 @@ def converted(message: Any, wanted: type[_Message]) -> _Message:
         for field in fields(cast(Any, wanted))
     }
     return wanted(**values)
+
+
+def empty(wanted: type[_Message]) -> _Message:
+    """A message that says nothing: each field has its default, or holds nothing."""
+    return wanted(**{field.name: _absent(field) for field in fields(cast(Any, wanted))})
 
 
 def _value(value: Any, declared: Hashable) -> Any:

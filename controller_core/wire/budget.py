@@ -1,0 +1,63 @@
+"""How many bytes of requests are in memory at once, over all connections.
+
+A request takes its share before it is read and gives it back when it is answered. Where too little is left, its reading
+waits, in the order of arrival: the bytes stay with the sender, as TCP has it. What brokers send has a budget of its own, so
+that clients never hold it up.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+SMALL_BYTES: Final = 4 * 1024
+"""Requests up to this size take no share: what a connection itself takes in memory is more."""
+
+
+class ByteBudget:
+    """A number of bytes that requests take shares of. One that is larger than all of it waits until it has it alone."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._left = total
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @asynccontextmanager
+    async def share(self, amount: int) -> AsyncIterator[None]:
+        """Waits for so many bytes, and has them until the end of the block."""
+        amount = 0 if amount <= SMALL_BYTES else min(amount, self._total)
+        if amount:
+            await self._take(amount)
+        try:
+            yield
+        finally:
+            self._give_back(amount)
+
+    async def _take(self, amount: int) -> None:
+        if not self._waiting and amount <= self._left:
+            self._left -= amount
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((amount, granted))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self._give_back(amount)
+            else:
+                with suppress(ValueError):  # passed over already
+                    self._waiting.remove((amount, granted))
+                self._grant()
+            raise
+
+    def _give_back(self, amount: int) -> None:
+        self._left += amount
+        self._grant()
+
+    def _grant(self) -> None:
+        while self._waiting and self._waiting[0][0] <= self._left:
+            amount, granted = self._waiting.popleft()
+            if not granted.cancelled():
+                self._left -= amount
+                granted.set_result(None)

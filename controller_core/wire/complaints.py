@@ -1,0 +1,29 @@
+"""Lines in the log about what others do wrong: one for each of them and a while, however often they do it."""
+
+import time
+from collections.abc import Hashable
+from typing import Any, Final
+
+INTERVAL_S: Final = 60.0
+_MOST: Final = 1_000
+
+
+class Complaints:
+    """Remembers what was complained of last. What is too much to remember is forgotten, the oldest first."""
+
+    def __init__(self, log: Any, *, interval_s: float = INTERVAL_S) -> None:
+        self._log = log
+        self._interval_s = interval_s
+        self._last_s: dict[Hashable, float] = {}
+
+    def warn(self, about: Hashable, event: str, **values: object) -> None:
+        """Logs the event, unless it was logged about the same within the interval."""
+        now_s = time.monotonic()
+        last_s = self._last_s.get(about)
+        if last_s is not None and now_s - last_s < self._interval_s:
+            return
+        self._last_s.pop(about, None)
+        self._last_s[about] = now_s
+        if len(self._last_s) > _MOST:
+            del self._last_s[next(iter(self._last_s))]
+        self._log.warning(event, **values)
