@@ -57,6 +57,15 @@ def run(
     remote_log_storage_system_enable: Annotated[
         bool | None, typer.Option(help="Whether the brokers have remote storage.")
     ] = None,
+    admin_cidr: Annotated[
+        list[str] | None, typer.Option(help="A network that may change the cluster; may be repeated.")
+    ] = None,
+    broker_cidr: Annotated[
+        list[str] | None, typer.Option(help="A network of brokers, beside what they register; may be repeated.")
+    ] = None,
+    relay: Annotated[bool | None, typer.Option(help="Whether what brokers answer is passed on to one.")] = None,
+    max_connections: Annotated[int | None, typer.Option(help="How many connections are served.")] = None,
+    max_connections_per_address: Annotated[int | None, typer.Option(help="How many of one address.")] = None,
     journal_directory: Annotated[
         Path | None, typer.Option(help="Where the history of the cluster's state is written.")
     ] = None,

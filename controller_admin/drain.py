@@ -166,7 +166,10 @@ class Drain:
             raise NotRegistered(f"broker {self._broker} is not registered, says the controller")
         self._note(f"the controller refuses ControlledShutdown: {error_code.name}")
         if error_code in _FORBIDDEN:
-            raise self._given_up("allow ClusterAction on the cluster to whoever drains brokers")
+            raise self._given_up(
+                "allow ClusterAction on the cluster to whoever drains brokers; a Kontroller takes it from brokers' own "
+                "addresses and from its --broker-cidr"
+            )
 
     # Both
 

@@ -1,6 +1,10 @@
 """`shutdownBroker` of seed 000: a broker that wants to stop asks for it, and hands over what it leads first.
 
 The broker asks with ControlledShutdown until nothing remains that it leads, and only then stops (KIP-380 for its epoch).
+
+The last broker that is not shutting down has nobody to hand over to. It stays in service and hears what remains, so
+that a new topic still finds a leader, and ISRs grow when another broker comes; it asks again, or stops. Kafka's
+controller takes it for one that shuts down all the same, and no broker is left that may lead.
 """
 
 import structlog
@@ -24,7 +28,10 @@ async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest)
         return refusal(ErrorCode.broker_not_available)
     if request.broker_epoch != UNCHECKED_EPOCH and request.broker_epoch < broker.epoch:
         return refusal(ErrorCode.stale_broker_epoch)
-    remaining = await shutdown_broker(term, broker.id)
+    if term.state.live - {broker.id}:
+        remaining = await shutdown_broker(term, broker.id)
+    else:
+        remaining = sorted(term.state.led_by(_replicated(term, broker.id), {broker.id}))
     log.info("controlled shutdown", broker=broker.id, remaining=[str(partition) for partition in remaining])
     return ControlledShutdownResponse(
         error_code=ErrorCode.none,
@@ -40,13 +47,7 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
 
     Partitions whose only replica is on the broker are left alone: nobody can take them over."""
     term.state.shutting_down.add(broker)
-    replicated = [
-        partition
-        for partition in term.state.partitions_on([broker])
-        if len(term.state.assignment(partition).replicas) > 1
-        and partition in term.state.states
-        and not term.state.is_being_deleted(partition.topic)
-    ]
+    replicated = _replicated(term, broker)
     led = dict.fromkeys(term.state.led_by(replicated, {broker}))
     # 1. each partition whose leader is on shutdown broker -> OnlinePartition
     await partition_machine.to_online(term, led, Election.CONTROLLED_SHUTDOWN)
@@ -55,6 +56,17 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
     await replica_machine.to_offline(term, replica_machine.not_offline(term, followers))
     return sorted(term.state.led_by(replicated, {broker}))
+
+
+def _replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:
+    """The partitions on a broker that have replicas elsewhere."""
+    return [
+        partition
+        for partition in term.state.partitions_on([broker])
+        if len(term.state.assignment(partition).replicas) > 1
+        and partition in term.state.states
+        and not term.state.is_being_deleted(partition.topic)
+    ]
 
 
 def refusal(error_code: ErrorCode) -> ControlledShutdownResponse:

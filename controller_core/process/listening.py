@@ -15,7 +15,10 @@ from controller_core.admin.apis import OWN_CONFIG_APIS
 from controller_core.admin.cluster_view import ClusterView
 from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.term import Term
+from controller_core.model.access import AccessRules
 from controller_core.model.listeners import SERVED_PROTOCOL
+from controller_core.wire.broker_addresses import BrokerAddresses
+from controller_core.wire.gate import AddressGate
 from controller_core.wire.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
 from controller_core.wire.owned_api import AskBroker, NoAnswerNow
 from controller_core.wire.relay import Address
@@ -28,7 +31,8 @@ log = structlog.get_logger()
 
 
 class ListenerAssembly:
-    """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue."""
+    """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue;
+    `is_relay`: whether what is not answered here is passed on to brokers."""
 
     def __init__(
         self,
@@ -36,24 +40,40 @@ class ListenerAssembly:
         served: Iterable[AnyServedApi],
         term: Callable[[], Term | None],
         answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
+        *,
+        is_relay: bool = True,
     ) -> None:
         self._zk = zk
         self._served = tuple(served)
         self._term = term
         self._answer = answer
+        self._is_relay = is_relay
         self._cluster_id: str | None = None
         self._turns = itertools.count()
 
     def acceptor(self, host: str, port: int, listener: str) -> Acceptor:
         """What listens there and serves clients as a broker's listener of that name does."""
-        return Acceptor(
-            host=host, port=port, apis=self.apis(listener), relay_targets=lambda: self.relay_targets(listener)
-        )
+        relay_targets = (lambda: self.relay_targets(listener)) if self._is_relay else None
+        return Acceptor(host=host, port=port, apis=self.apis(listener), relay_targets=relay_targets)
+
+    def gate(self, rules: AccessRules) -> AddressGate:
+        """Who may ask what, by rules and by the hosts that brokers have registered."""
+
+        def is_controller() -> bool:
+            term = self._term()
+            return term is not None and term.state.is_loaded
+
+        return AddressGate(rules, BrokerAddresses(self._broker_hosts), is_controller)
+
+    def _broker_hosts(self) -> list[str]:
+        term = self._term()
+        brokers = term.state.brokers.values() if term is not None else ()
+        return [endpoint.host for broker in brokers for endpoint in broker.endpoints]
 
     def apis(self, listener: str) -> list[Api]:
         """All that is answered here to those who come by a listener."""
         in_turn: list[Api] = [
-            OwnedApi(api.versions, self._answer) for api in self._served if api not in OWN_CONFIG_APIS
+            OwnedApi(api.versions, self._answer, api.refuse) for api in self._served if api not in OWN_CONFIG_APIS
         ]
         local = (metadata.VERSIONS, describe_cluster.VERSIONS, api_versions.VERSIONS)
         own = {
@@ -81,7 +101,7 @@ class ListenerAssembly:
 
         return [
             *in_turn,
-            *(LocalApi(versions=api.versions, answer=on_configs) for api in OWN_CONFIG_APIS),
+            *(LocalApi(versions=api.versions, answer=on_configs, refuse=api.refuse) for api in OWN_CONFIG_APIS),
             LocalApi(versions=metadata.VERSIONS, answer=on_metadata),
             LocalApi(versions=describe_cluster.VERSIONS, answer=on_describe_cluster),
             LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),

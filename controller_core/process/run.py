@@ -21,7 +21,8 @@ from controller_core.process.journal_http import journal_routes
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import until_signalled
-from controller_core.wire.listener import Listener
+from controller_core.wire.admission import connections_within, raise_descriptor_limit
+from controller_core.wire.listener import Listener, ListenerLimits
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.kazoo_session import KazooSession
 from controller_core.zk.session import ZkSession
@@ -48,6 +49,8 @@ async def run_controller(
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)
         controller, listener = _assemble(settings, zk, registry, EachJournal(writers))
+        if not settings.admin_cidr:
+            log.warning("whoever comes from a private network may change the cluster: say with --admin-cidr who may")
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
@@ -86,10 +89,21 @@ def _assemble(
 ) -> tuple[Controller, Listener]:
     own_id = BrokerId(settings.id)
 
-    assembly = ListenerAssembly(zk, SERVED_APIS, lambda: controller.term, lambda request: controller.answer(request))
+    assembly = ListenerAssembly(
+        zk,
+        SERVED_APIS,
+        lambda: controller.term,
+        lambda request: controller.answer(request),
+        is_relay=settings.relay,
+    )
     listeners = settings.listeners
     listener = Listener(
-        assembly.acceptor(bind.host.strip("[]"), bind.port, listeners.told_at(bind.listener)) for bind in settings.binds
+        (
+            assembly.acceptor(bind.host.strip("[]"), bind.port, listeners.told_at(bind.listener))
+            for bind in settings.binds
+        ),
+        limits=_listener_limits(settings),
+        gate=assembly.gate(settings.access_rules),
     )
     seams = Seams(
         zk=zk,
@@ -100,3 +114,15 @@ def _assemble(
     )
     controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener
+
+
+def _listener_limits(settings: ControllerProcessSettings) -> ListenerLimits:
+    descriptors = raise_descriptor_limit()
+    most = min(settings.max_connections, connections_within(descriptors))
+    if most < settings.max_connections:
+        log.warning(
+            "fewer connections than --max-connections are served: the limit of open files is low",
+            max_connections=most,
+            descriptors=descriptors,
+        )
+    return ListenerLimits(max_connections=most, max_connections_per_address=settings.max_connections_per_address)

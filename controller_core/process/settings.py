@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from controller_core.controller.broker_requests import SECURITY_PROTOCOL_IDS
+from controller_core.model.access import AccessRules
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
 
@@ -105,6 +106,25 @@ class ControllerProcessSettings(ProcessSettings):
     remote_log_storage_system_enable: bool = Field(
         default=False, description="Whether the brokers have it, so that topics may be created with remote storage."
     )
+    admin_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        default=(),
+        description="Networks whose addresses may change the cluster: topics, reassignments, elections, features, SCRAM "
+        "credentials. By default private networks may, but for credentials, which this machine alone may alter then.",
+    )
+    broker_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        default=(),
+        description="Networks that brokers' requests come from, where these are not the addresses that brokers register: "
+        "behind NAT, or on machines with several addresses.",
+    )
+    relay: bool = Field(
+        default=True, description="Whether requests that brokers answer are passed on to one; clients are refused else."
+    )
+    max_connections: int = Field(
+        default=10_000, ge=1, description="How many connections are served, where the limit of open files allows it."
+    )
+    max_connections_per_address: int = Field(
+        default=1_000, ge=1, description="How many of them one address may have; brokers may have more."
+    )
     journal_directory: Path | None = Field(
         default=None, description="Where the history of the cluster's state is written; none: it is not."
     )
@@ -119,7 +139,7 @@ class ControllerProcessSettings(ProcessSettings):
         description="Brokers that lead to that topic: HOST:PORT[,HOST:PORT...].",
     )
 
-    @field_validator("listen", "advertise", mode="before")
+    @field_validator("listen", "advertise", "admin_cidr", "broker_cidr", mode="before")
     @classmethod
     def _one_or_several(cls, value: object) -> object:
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
@@ -166,6 +186,11 @@ class ControllerProcessSettings(ProcessSettings):
         if (self.journal_topic is None) != (self.journal_bootstrap is None):
             raise ValueError("journal-topic and journal-bootstrap go together: give both, or neither")
         return self
+
+    @property
+    def access_rules(self) -> AccessRules:
+        """Who may ask what of the controller."""
+        return AccessRules(brokers=self.broker_cidr, administrators=self.admin_cidr or None)
 
     @property
     def binds(self) -> tuple[Endpoint, ...]:

@@ -28,8 +28,8 @@ log = structlog.get_logger()
 
 READ_AHEAD_BYTES: Final = 16 * 1024
 """What is read of a connection before somebody asks for it."""
-BACKLOG: Final = 1_024
-"""So many may wait to be accepted: brokers among many others."""
+BACKLOG: Final = 128
+"""So many may wait to be accepted, and are accepted at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

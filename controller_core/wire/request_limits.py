@@ -33,10 +33,10 @@ _LIMITS: Final[Mapping[int, RequestLimits]] = {
     18: _SMALL,  # ApiVersions
     19: RequestLimits(),  # CreateTopics
     20: RequestLimits(max_items=100_000, max_entries=50_000),  # DeleteTopics
-    32: RequestLimits(max_items=50_000),  # DescribeConfigs
+    32: RequestLimits(max_items=10_000),  # DescribeConfigs; more is a broker's business
     37: RequestLimits(),  # CreatePartitions
     43: RequestLimits(max_items=250_000, max_entries=50_000),  # ElectLeaders
-    44: RequestLimits(max_items=50_000),  # IncrementalAlterConfigs
+    44: RequestLimits(max_items=10_000),  # IncrementalAlterConfigs; more is a broker's business
     45: RequestLimits(max_items=600_000, max_entries=50_000),  # AlterPartitionReassignments
     46: RequestLimits(max_items=250_000, max_entries=50_000),  # ListPartitionReassignments
     51: RequestLimits(max_items=20_000),  # AlterUserScramCredentials

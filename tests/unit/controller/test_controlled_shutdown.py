@@ -69,13 +69,38 @@ async def test_what_nobody_can_take_over_remains(served: Cluster) -> None:
     assert remaining(await served.shut_down(1)) == [("followed", 0), ("led", 0)]
     assert served.leadership(tp("led")) == (1, [1])
     served.start_broker(2)
-    await served.settle()
-    assert await served.alter_isr(tp("led"), [1, 2]) is ErrorCode.ineligible_replica
-    assert remaining(await served.shut_down(1)) == [("followed", 0), ("led", 0)]
-    served.bounce_broker(1)
     await served.replicate()
+    assert served.leadership(tp("led")) == (1, [1, 2])
     assert remaining(await served.shut_down(1)) == []
     assert served.leadership(tp("led")) == (2, [2])
+
+
+async def test_a_broker_that_shuts_down_joins_no_isr(served: Cluster) -> None:
+    assert remaining(await served.shut_down(1)) == []
+    assert await served.alter_isr(tp("led"), [2, 3, 1]) is ErrorCode.ineligible_replica
+
+
+@pytest.mark.parametrize("epoch", [None, -1], ids=["their own epochs", "-1"])
+async def test_the_last_broker_stays_in_service_when_all_are_to_shut_down(served: Cluster, epoch: int | None) -> None:
+    assert remaining(await served.shut_down(1, epoch=epoch)) == []
+    assert remaining(await served.shut_down(2, epoch=epoch)) == []
+    assert remaining(await served.shut_down(3, epoch=epoch)) == [("followed", 0), ("led", 0)]
+    served.create_topic("new", [3, 1, 2])
+    await served.settle()
+    assert served.leadership(tp("new")) == (3, [3])
+    assert {number for number in (1, 2, 3) if number in served.active.term.state.shutting_down} == {1, 2}
+    assert_sound(served)
+
+
+async def test_the_only_broker_of_a_cluster_may_stop_at_once_where_no_partition_has_another_replica(
+    cluster: Cluster,
+) -> None:
+    cluster.start_brokers(1)
+    await cluster.serve()
+    cluster.create_topic("alone", [1])
+    await cluster.settle()
+    assert remaining(await cluster.shut_down(1)) == []
+    assert cluster.leadership(tp("alone")) == (1, [1])
 
 
 async def test_brokers_that_stop_together_leave_the_third_in_charge(served: Cluster) -> None:

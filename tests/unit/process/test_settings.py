@@ -1,6 +1,7 @@
 """The settings of a controller process: where they come from, and what bad ones are told."""
 
 from collections.abc import Iterable
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,9 @@ def test_several_listeners_come_from_the_environment_and_from_a_file(
         ({"journal_topic": "journal"}, "journal-topic and journal-bootstrap go together"),
         ({"journal_topic": "a journal", "journal_bootstrap": "broker:9092"}, "--journal-topic: "),
         ({"journal_topic": "journal", "journal_bootstrap": "broker"}, "--journal-bootstrap: "),
+        ({"admin_cidr": "10.0.0.0/8,nowhere"}, "--admin-cidr"),
+        ({"broker_cidr": ["10.0.0.0/33"]}, "--broker-cidr"),
+        ({"max_connections": 0}, "--max-connections: "),
         ({"colour": "red"}, "colour is no setting"),
     ],
 )
@@ -153,3 +157,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 )
 def test_listeners_have_names_and_addresses_of_any_kind(text: str, host: str) -> None:
     assert parse_listener(text).host == host
+
+
+@pytest.mark.parametrize("given", [["10.0.0.0/8", "fd00::/8"], "10.0.0.0/8, fd00::/8"], ids=["repeated", "with commas"])
+def test_networks_are_given_one_by_one_or_in_one_line(given: object) -> None:
+    settings = load_settings({**REQUIRED, "admin_cidr": given, "broker_cidr": "192.0.2.7"})
+    assert settings.access_rules.administrators == (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+    assert settings.access_rules.brokers == (ip_network("192.0.2.7/32"),)
+
+
+def test_nobody_is_said_to_administer_by_default() -> None:
+    assert load_settings(REQUIRED).access_rules.administrators is None

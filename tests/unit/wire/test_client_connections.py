@@ -29,6 +29,7 @@ from controller_core.wire.frames import (
     read_request_head,
     with_length,
 )
+from controller_core.wire.gate import Gate
 from controller_core.wire.listener import (
     Acceptor,
     Api,
@@ -138,7 +139,7 @@ async def agree(request: ControlledShutdownRequest) -> ControlledShutdownRespons
     return ControlledShutdownResponse(error_code=code, remaining_partitions=())
 
 
-def local_acceptor(apis: Iterable[Api], relay_targets: RelayTargets = lambda: ()) -> Acceptor:
+def local_acceptor(apis: Iterable[Api], relay_targets: RelayTargets | None = lambda: ()) -> Acceptor:
     return Acceptor(host="127.0.0.1", port=0, apis=apis, relay_targets=relay_targets)
 
 
@@ -147,13 +148,15 @@ async def listening(
     *brokers: ScriptedBroker,
     apis: Iterable[Api] = (),
     answer: Callable[[ControlledShutdownRequest], Awaitable[Any]] = agree,
+    gate: Gate | None = None,
+    is_relay: bool = True,
     **limits: int,
 ) -> AsyncIterator[Listener]:
     acceptor = local_acceptor(
         [OwnedApi(Versions(ControlledShutdownRequest), answer), *apis],
-        lambda: [broker.target for broker in brokers if broker.is_live],
+        (lambda: [broker.target for broker in brokers if broker.is_live]) if is_relay else None,
     )
-    listener = Listener([acceptor], limits=ListenerLimits(**limits))
+    listener = Listener([acceptor], limits=ListenerLimits(**limits), gate=gate)
     await listener.start()
     try:
         yield listener

@@ -1,0 +1,71 @@
+"""Who may ask what, by address: brokers, administrators, keepers of credentials, anybody."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from controller_core.model.access import AccessRules, Address, Need, need_of, parse_address
+from controller_core.wire.owned_api import INTER_BROKER_API_KEYS
+
+STRANGER = "127.0.0.77"
+BROKER = "10.1.1.1"
+
+
+def address(text: str) -> Address:
+    parsed = parse_address(text)
+    assert parsed is not None
+    return parsed
+
+
+def allowed(rules: AccessRules, need: Need, text: str) -> bool:
+    return rules.allows(need, address(text), {address(BROKER)})
+
+
+def test_what_only_brokers_send_needs_a_broker() -> None:
+    assert {key for key in range(100) if need_of(key) is Need.BROKER} == INTER_BROKER_API_KEYS
+
+
+def test_questions_need_nobody() -> None:
+    describing = {"metadata": 3, "api versions": 18, "configs": 32, "reassignments": 46, "cluster": 60}
+    assert {need_of(key) for key in describing.values()} == {Need.NOBODY}
+
+
+def test_only_registered_brokers_and_named_networks_are_brokers() -> None:
+    rules = AccessRules(brokers=(ip_network("192.0.2.0/24"),))
+    assert allowed(rules, Need.BROKER, BROKER)
+    assert allowed(rules, Need.BROKER, "192.0.2.9")
+    assert not allowed(rules, Need.BROKER, STRANGER), "this machine is no broker by itself"
+    assert not allowed(rules, Need.BROKER, "10.1.1.2")
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "10.9.9.9", "172.31.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "::1"])
+def test_whoever_is_in_a_private_network_administers_unless_it_was_said_who_does(text: str) -> None:
+    assert allowed(AccessRules(), Need.ADMINISTRATOR, text)
+    said = AccessRules(administrators=(ip_network("203.0.113.0/24"),))
+    assert not allowed(said, Need.ADMINISTRATOR, text)
+    assert allowed(said, Need.ADMINISTRATOR, "203.0.113.5")
+
+
+@pytest.mark.parametrize("text", ["203.0.113.5", "8.8.8.8", "172.32.0.1", "2001:db8::1"])
+def test_nobody_administers_from_the_internet_by_default(text: str) -> None:
+    assert not allowed(AccessRules(), Need.ADMINISTRATOR, text)
+
+
+def test_brokers_create_topics_for_their_clients_wherever_they_are() -> None:
+    assert allowed(AccessRules(administrators=(ip_network("203.0.113.0/24"),)), Need.ADMINISTRATOR, BROKER)
+
+
+def test_credentials_are_altered_from_this_machine_alone_unless_it_was_said_who_administers() -> None:
+    assert allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, "127.0.0.1")
+    assert not allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, "10.9.9.9")
+    assert not allowed(AccessRules(), Need.KEEPER_OF_CREDENTIALS, BROKER)
+    said = AccessRules(administrators=(ip_network("10.9.0.0/16"),))
+    assert allowed(said, Need.KEEPER_OF_CREDENTIALS, "10.9.9.9")
+    assert not allowed(said, Need.KEEPER_OF_CREDENTIALS, "127.0.0.1")
+    assert not allowed(said, Need.KEEPER_OF_CREDENTIALS, BROKER)
+
+
+def test_an_address_of_ipv4_is_the_same_on_a_socket_of_ipv6() -> None:
+    assert parse_address("::ffff:10.1.1.1") == address("10.1.1.1")
+    assert parse_address("[fe80::1%eth0]") == address("fe80::1")
+    assert parse_address("broker-1.brokers") is None

@@ -1,0 +1,151 @@
+"""The gate of the listener: whom it takes for a broker, and when it looks where brokers are."""
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from ipaddress import ip_network
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+from structlog.testing import capture_logs
+
+from controller_core.model.access import AccessRules, Address, parse_address
+from controller_core.wire.broker_addresses import MAX_AGE_S, MIN_INTERVAL_S, BrokerAddresses
+from controller_core.wire.gate import AddressGate
+
+ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM, METADATA = 56, 19, 51, 3
+
+
+class Names:
+    """A name server that can be slow or fail, and the brokers that have registered names in it."""
+
+    def __init__(self, **addresses: list[str]) -> None:
+        self.addresses = addresses
+        self.hosts = list(addresses)
+        self.now_s = 1000.0
+        self.asked: list[str] = []
+        self.was_asked = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.brokers = BrokerAddresses(lambda: self.hosts, resolve=self._resolve, now_s=lambda: self.now_s)
+
+    def _resolve(self, name: str) -> Iterable[str]:
+        self.asked.append(name)
+        self.was_asked.set()
+        self.may_answer.wait(10)
+        if name not in self.addresses:
+            raise OSError(f"{name} is not known")
+        return self.addresses[name]
+
+    def gate(self, *, is_controller: bool = True, **rules: Any) -> AddressGate:
+        return AddressGate(AccessRules(**rules), self.brokers, lambda: is_controller)
+
+
+def at(text: str) -> Address:
+    address = parse_address(text)
+    assert address is not None
+    return address
+
+
+REFUSED = ErrorCode.cluster_authorization_failed
+
+
+async def test_a_broker_is_known_by_what_its_host_resolves_to() -> None:
+    names = Names(one=["10.1.0.1", "fd00::1"])
+    gate = names.gate()
+    assert not gate.is_broker(at("10.1.0.1")), "nobody has been looked up before"
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert await gate.why_not(ALTER_PARTITION, at("fd00::1")) is None
+    assert gate.is_broker(at("10.1.0.1"))
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.2")) is REFUSED
+
+
+async def test_an_address_that_is_registered_needs_no_name_server() -> None:
+    names = Names()
+    names.hosts = ["10.1.0.1", "[fd00::1]"]
+    gate = names.gate()
+    assert gate.is_broker(at("10.1.0.1"))
+    assert gate.is_broker(at("fd00::1"))
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    assert names.asked == []
+
+
+async def test_a_broker_that_moved_is_found_at_its_new_address_and_no_longer_at_the_old() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate()
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    names.addresses["one"] = ["10.1.0.9"]
+    names.now_s += MIN_INTERVAL_S
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.9")) is None
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is REFUSED
+
+
+async def test_a_broker_that_left_is_no_broker() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate()
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    names.hosts = []
+    assert not gate.is_broker(at("10.1.0.1"))
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is REFUSED
+
+
+async def test_strangers_do_not_make_us_ask_the_name_server_again_and_again() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate()
+    for number in range(100):
+        assert await gate.why_not(ALTER_PARTITION, at(f"10.9.0.{number}")) is REFUSED
+    assert names.asked == ["one"]
+
+
+async def test_while_the_name_server_fails_what_was_known_holds() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate()
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    names.addresses.clear()
+    names.now_s += MIN_INTERVAL_S
+    assert await gate.why_not(ALTER_PARTITION, at("10.9.0.1")) is REFUSED
+    assert names.asked == ["one", "one"]
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+
+
+async def test_known_brokers_do_not_wait_for_a_slow_name_server_and_old_knowledge_is_renewed() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate()
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    names.was_asked.clear()
+    names.may_answer.clear()
+    names.now_s += MAX_AGE_S + 1
+    try:
+        assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+        assert await asyncio.to_thread(names.was_asked.wait, 5), "it is asked meanwhile"
+    finally:
+        names.may_answer.set()
+
+
+async def test_a_process_that_is_not_the_controller_says_so_to_everybody() -> None:
+    gate = Names().gate(is_controller=False)
+    for key in (ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM):
+        assert await gate.why_not(key, at("127.0.0.1")) is ErrorCode.not_controller
+    assert await gate.why_not(METADATA, at("127.0.0.1")) is None
+
+
+async def test_administrators_need_no_name_server() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate(administrators=(ip_network("10.9.0.0/16"),))
+    assert await gate.why_not(CREATE_TOPICS, at("10.9.0.1")) is None
+    assert await gate.why_not(ALTER_SCRAM, at("10.9.0.1")) is None
+    assert names.asked == []
+    assert await gate.why_not(CREATE_TOPICS, at("10.1.0.1")) is None, "a broker, for a client of its"
+    assert await gate.why_not(CREATE_TOPICS, at("10.1.0.2")) is REFUSED
+
+
+async def test_a_refusal_is_logged_once_for_an_address_with_the_setting_that_would_allow_it() -> None:
+    gate = Names().gate()
+    with capture_logs() as lines:
+        for _ in range(10):
+            assert await gate.why_not(ALTER_PARTITION, at("10.9.0.1")) is REFUSED
+            assert await gate.why_not(ALTER_SCRAM, at("10.9.0.1")) is REFUSED
+    (broker, credentials) = lines
+    assert broker["address"] == credentials["address"] == "10.9.0.1"
+    assert "--broker-cidr" in broker["why"]
+    assert "--admin-cidr" in credentials["why"]
