@@ -5,7 +5,7 @@ supplants what `/admin/reassign_partitions` asks for the same partition.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
@@ -23,6 +23,7 @@ from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.reassignment_requests import is_done, not_live, why_it_would_lose_messages
 from controller_core.controller.reassignment_znode import supplant_requests
 from controller_core.controller.served_api import ServedApi
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.versions import Versions
@@ -31,6 +32,7 @@ Target = tuple[BrokerId, ...] | None
 """RAR; None takes the running reassignment back."""
 Refusal = tuple[ErrorCode, str]
 
+BEGUN: Final = (ErrorCode.none, None)
 NOTHING_RUNS: Final = (ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
 NO_PARTITION: Final = (ErrorCode.unknown_topic_or_partition, "Partition does not exist.")
 
@@ -39,12 +41,12 @@ async def on_alter_reassignments(
     term: Term, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Begins what can be begun; of several entries for one partition the last counts, as with Kafka."""
-    asked = _asked(request)
+    asked = {partition: target async for partition, target in sliced(_asked(request))}
     await _learn_of_new(term, asked)
     await reassignment_completion.finish_early(term, {partition: target or () for partition, target in asked.items()})
     refused: dict[TopicPartition, Refusal] = {}
     accepted: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-    for partition, wanted in asked.items():
+    async for partition, wanted in sliced(asked.items()):
         target = _origin(term, partition) if wanted is None else wanted
         if target is None:
             refused[partition] = NOTHING_RUNS
@@ -56,7 +58,10 @@ async def on_alter_reassignments(
     changed = {partition: target for partition, target in accepted.items() if not _is_so(term, partition, target)}
     begun = await reassignment.begin(term, changed)
     refused |= dict.fromkeys(changed.keys() - begun, NO_PARTITION)
-    return _response(asked, refused)
+    by_topic: defaultdict[TopicName, list[ReassignablePartitionResponse]] = defaultdict(list)
+    async for partition in sliced(asked):
+        by_topic[partition.topic].append(_result(partition, *refused.get(partition, BEGUN)))
+    return _response(by_topic)
 
 
 def refusal(_: AlterPartitionReassignmentsRequest, error_code: ErrorCode) -> AlterPartitionReassignmentsResponse:
@@ -66,19 +71,16 @@ def refusal(_: AlterPartitionReassignmentsRequest, error_code: ErrorCode) -> Alt
     )
 
 
-def _asked(request: AlterPartitionReassignmentsRequest) -> dict[TopicPartition, Target]:
-    return {
-        TopicPartition(TopicName(topic.name), PartitionId(entry.partition_index)): (
-            None if entry.replicas is None else tuple(BrokerId(replica) for replica in entry.replicas)
-        )
-        for topic in request.topics
-        for entry in topic.partitions
-    }
+def _asked(request: AlterPartitionReassignmentsRequest) -> Iterator[tuple[TopicPartition, Target]]:
+    for topic in request.topics:
+        for entry in topic.partitions:
+            partition = TopicPartition(TopicName(topic.name), PartitionId(entry.partition_index))
+            yield partition, None if entry.replicas is None else tuple(map(BrokerId, entry.replicas))
 
 
 async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
     """What was created a moment ago may not have been told to us yet."""
-    unknown = {partition.topic for partition in asked if not term.state.has(partition)}
+    unknown = {partition.topic async for partition in sliced(asked) if not term.state.has(partition)}
     if not unknown <= term.state.topics.keys():
         await topics.on_topics_changed(term)
     if grown := unknown & term.state.topics.keys():
@@ -123,17 +125,13 @@ def _is_so(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) 
     return is_done(term, partition, target) or (run is not None and run.target == target)
 
 
-def _response(
-    asked: Iterable[TopicPartition], refused: Mapping[TopicPartition, Refusal]
-) -> AlterPartitionReassignmentsResponse:
-    by_topic: defaultdict[TopicName, list[ReassignablePartitionResponse]] = defaultdict(list)
-    for partition in asked:
-        error_code, message = refused.get(partition, (ErrorCode.none, None))
-        by_topic[partition.topic].append(
-            ReassignablePartitionResponse(
-                partition_index=i32(partition.partition), error_code=error_code, error_message=message
-            )
-        )
+def _result(partition: TopicPartition, error_code: ErrorCode, message: str | None) -> ReassignablePartitionResponse:
+    return ReassignablePartitionResponse(
+        partition_index=i32(partition.partition), error_code=error_code, error_message=message
+    )
+
+
+def _response(by_topic: Mapping[TopicName, list[ReassignablePartitionResponse]]) -> AlterPartitionReassignmentsResponse:
     return AlterPartitionReassignmentsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,

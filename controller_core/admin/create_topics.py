@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import lru_cache
 from typing import Final
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
@@ -21,6 +22,7 @@ from controller_core.controller import topics
 from controller_core.controller.config_writes import MAX_ZNODE_BYTES, ensure_paths, write_config
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.model import topic_names
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
@@ -113,7 +115,7 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, New
             normalized[topic_names.normalized(new.name)] = new.name
         return new
 
-    return {at: outcome(topic) for at, topic in enumerate(asked)}
+    return {at: outcome(topic) async for at, topic in sliced(enumerate(asked))}
 
 
 def _checked(
@@ -293,19 +295,24 @@ def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: b
         error_message=None,
         num_partitions=i32(len(partitions)),
         replication_factor=i16(len(partitions[PartitionId(0)].replicas)),
-        configs=tuple(_effective(outcome.config)),
+        configs=_effective(frozenset(outcome.config.items())),
     )
 
 
-def _effective(config: Mapping[str, str]) -> Iterable[CreatableTopicConfigs]:
-    for name, value in effective(config).items():
-        yield CreatableTopicConfigs(
+@lru_cache(maxsize=64)
+def _effective(given: frozenset[tuple[str, str]]) -> tuple[CreatableTopicConfigs, ...]:
+    """All configurations of a topic; those of topics that are created together are most often the same."""
+    config = dict(given)
+    return tuple(
+        CreatableTopicConfigs(
             name=name,
             value=value,
             read_only=False,
             config_source=_TOPIC_SOURCE if name in config else _DEFAULT_SOURCE,
             is_sensitive=False,
         )
+        for name, value in effective(config).items()
+    )
 
 
 API: Final = ServedApi(versions=Versions(CreateTopicsRequest, oldest=2), answer=on_create_topics, refuse=refusal)

@@ -4,7 +4,7 @@ A replica on a broker that is down cannot be deleted before that broker returns.
 that is what is answered, as Kafka does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -21,6 +21,7 @@ from controller_core.controller import deletion
 from controller_core.controller.config_writes import ensure_paths
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.wire.versions import Versions
@@ -37,30 +38,27 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest) -> Answer:
         return refusal(request, ErrorCode.topic_deletion_disabled)
     if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
         return refusal(request, ErrorCode.invalid_request)
-    outcomes = {at: outcome_of(partial(_named, term, topic)) for at, topic in enumerate(request.topics)}
+    outcomes = {at: outcome_of(partial(_named, term, topic)) async for at, topic in sliced(enumerate(request.topics))}
     doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused)))
     pending = Pending([(name, term.state.topics[name].czxid) for name in doomed], _is_gone)
     if doomed:
         await _mark(term, doomed)
         await deletion.on_topic_deletions_requested(term)
     if doomed and request.timeout <= timedelta():
-        return _response(term, request, _timed_out(outcomes, set(doomed)))
-    answer = _response(term, request, outcomes)
+        return _results(request, _timed_out(outcomes, set(doomed)))
+    answer = _response([_result(topic, outcomes[at]) async for at, topic in sliced(enumerate(request.topics))])
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
         outcome=lambda term: answer if pending.is_over(term) else None,
-        overdue=lambda term: _response(term, request, _timed_out(outcomes, {name for name, _ in pending.left(term)})),
+        overdue=lambda term: _results(request, _timed_out(outcomes, {name for name, _ in pending.left(term)})),
     )
 
 
 def refusal(request: DeleteTopicsRequest, error_code: ErrorCode) -> DeleteTopicsResponse:
     """The answer that refuses every topic of the request."""
-    return DeleteTopicsResponse(
-        throttle_time=NO_THROTTLE,
-        responses=tuple(
-            DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code, error_message=None)
-            for topic in request.topics
-        ),
+    return _response(
+        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code, error_message=None)
+        for topic in request.topics
     )
 
 
@@ -103,14 +101,15 @@ def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
     }
 
 
-def _response(term: Term, request: DeleteTopicsRequest, outcomes: Outcomes) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        throttle_time=NO_THROTTLE,
-        responses=tuple(_result(term, topic, outcomes[at]) for at, topic in enumerate(request.topics)),
-    )
+def _results(request: DeleteTopicsRequest, outcomes: Outcomes) -> DeleteTopicsResponse:
+    return _response(_result(topic, outcomes[at]) for at, topic in enumerate(request.topics))
 
 
-def _result(term: Term, topic: DeleteTopicState, outcome: TopicName | Refused) -> DeletableTopicResult:
+def _response(results: Iterable[DeletableTopicResult]) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
+
+
+def _result(topic: DeleteTopicState, outcome: TopicName | Refused) -> DeletableTopicResult:
     name = topic.name
     if name is None and not isinstance(outcome, Refused):
         name = WireTopicName(outcome)

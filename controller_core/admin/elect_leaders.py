@@ -5,7 +5,7 @@ that acknowledged messages may be lost. It is held only where there is no live l
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
@@ -19,6 +19,7 @@ from controller_core.controller import partition_machine
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.served_api import ServedApi
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.versions import Versions
@@ -36,9 +37,13 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> ElectLea
     election = ELECTIONS.get(request.election_type)
     if election is None:
         return refusal(request, ErrorCode.invalid_request)
-    asked = _asked(request)
-    partitions = asked if asked is not None else _known_to_clients(term)
-    refused = {partition: why for partition in partitions if (why := _why_not(term, partition, election)) is not None}
+    asked = None if request.topic_partitions is None else {one: None async for one in sliced(_named(request))}
+    partitions = list(asked) if asked is not None else _known_to_clients(term)
+    refused = {
+        partition: why
+        async for partition in sliced(partitions)
+        if (why := _why_not(term, partition, election)) is not None
+    }
     wanted = [partition for partition in partitions if partition not in refused]
     not_elected = await partition_machine.to_online(term, wanted, election)
     results = refused | {
@@ -50,25 +55,25 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> ElectLea
             for partition in partitions
             if partition not in results or results[partition].error_code is not ErrorCode.election_not_needed
         ]
-    return _response(ErrorCode.none, [(partition, results.get(partition)) for partition in dict.fromkeys(partitions)])
+    by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
+    async for partition in sliced(partitions):
+        by_topic[partition.topic].append(_result(partition, results.get(partition)))
+    return _response(ErrorCode.none, by_topic)
 
 
 def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeadersResponse:
     """The answer that refuses every partition of the request."""
     refused = Refused(error_code)
-    return _response(error_code, [(partition, refused) for partition in dict.fromkeys(_asked(request) or ())])
+    by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
+    for partition in dict.fromkeys(_named(request)):
+        by_topic[partition.topic].append(_result(partition, refused))
+    return _response(error_code, by_topic)
 
 
-def _asked(request: ElectLeadersRequest) -> list[TopicPartition] | None:
-    if request.topic_partitions is None:
-        return None
-    return list(
-        dict.fromkeys(
-            TopicPartition(TopicName(topic.topic), PartitionId(partition))
-            for topic in request.topic_partitions
-            for partition in topic.partitions
-        )
-    )
+def _named(request: ElectLeadersRequest) -> Iterator[TopicPartition]:
+    for topic in request.topic_partitions or ():
+        for partition in topic.partitions:
+            yield TopicPartition(TopicName(topic.topic), PartitionId(partition))
 
 
 def _known_to_clients(term: Term) -> list[TopicPartition]:
@@ -90,16 +95,15 @@ def _why_not(term: Term, partition: TopicPartition, election: Election) -> Refus
     return Refused(ErrorCode.election_not_needed, message) if is_right else None
 
 
-def _response(error_code: ErrorCode, results: Iterable[tuple[TopicPartition, Refused | None]]) -> ElectLeadersResponse:
-    by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
-    for partition, refused in results:
-        by_topic[partition.topic].append(
-            PartitionResult(
-                partition_id=i32(partition.partition),
-                error_code=refused.error_code if refused else ErrorCode.none,
-                error_message=refused.message if refused else None,
-            )
-        )
+def _result(partition: TopicPartition, refused: Refused | None) -> PartitionResult:
+    return PartitionResult(
+        partition_id=i32(partition.partition),
+        error_code=refused.error_code if refused else ErrorCode.none,
+        error_message=refused.message if refused else None,
+    )
+
+
+def _response(error_code: ErrorCode, by_topic: Mapping[TopicName, list[PartitionResult]]) -> ElectLeadersResponse:
     return ElectLeadersResponse(
         throttle_time=NO_THROTTLE,
         error_code=error_code,

@@ -10,6 +10,7 @@ from kio.static.primitive import i32
 
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import ServedApi
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.messages import (
@@ -27,14 +28,14 @@ async def on_list_reassignments(
     """Those of the asked partitions that are being reassigned; all, where none are named."""
     running = term.state.reassignments
     if request.topics is not None:
-        asked = {
+        named = (
             TopicPartition(TopicName(topic.name), PartitionId(partition))
             for topic in request.topics
             for partition in topic.partition_indexes
-        }
-        running = {partition: run for partition, run in running.items() if partition in asked}
+        )
+        running = {partition: running[partition] async for partition in sliced(named) if partition in running}
     by_topic: defaultdict[TopicName, list[OngoingPartitionReassignment]] = defaultdict(list)
-    for partition, run in running.items():
+    async for partition, run in sliced(running.items()):
         by_topic[partition.topic].append(
             OngoingPartitionReassignment(
                 partition_index=i32(partition.partition),

@@ -20,8 +20,8 @@ class RequestLimits:
     """What one request of an API may have."""
 
     max_bytes: int = 8 * _MB
-    max_items: int = 200_000
-    max_entries: int = 10_000
+    max_items: int = 100_000
+    max_entries: int = 5_000
 
 
 _SMALL: Final = RequestLimits(max_bytes=64 * 1024, max_items=1_000, max_entries=1_000)
@@ -32,13 +32,13 @@ _LIMITS: Final[Mapping[int, RequestLimits]] = {
     7: _SMALL,  # ControlledShutdown
     18: _SMALL,  # ApiVersions
     19: RequestLimits(),  # CreateTopics
-    20: RequestLimits(max_items=100_000, max_entries=50_000),  # DeleteTopics
+    20: RequestLimits(max_items=50_000, max_entries=20_000),  # DeleteTopics
     32: RequestLimits(max_items=10_000),  # DescribeConfigs; more is a broker's business
     37: RequestLimits(),  # CreatePartitions
-    43: RequestLimits(max_items=250_000, max_entries=50_000),  # ElectLeaders
+    43: RequestLimits(max_items=150_000, max_entries=50_000),  # ElectLeaders
     44: RequestLimits(max_items=10_000),  # IncrementalAlterConfigs; more is a broker's business
-    45: RequestLimits(max_items=600_000, max_entries=50_000),  # AlterPartitionReassignments
-    46: RequestLimits(max_items=250_000, max_entries=50_000),  # ListPartitionReassignments
+    45: RequestLimits(max_items=500_000, max_entries=50_000),  # AlterPartitionReassignments
+    46: RequestLimits(max_items=150_000, max_entries=50_000),  # ListPartitionReassignments
     51: RequestLimits(max_items=20_000),  # AlterUserScramCredentials
     56: RequestLimits(max_items=2_000_000, max_entries=200_000),  # AlterPartition: a leader's, of all that it leads
     57: _SMALL,  # UpdateFeatures

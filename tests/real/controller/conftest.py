@@ -22,7 +22,9 @@ def six_brokers(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Kaf
 
 @pytest.fixture(scope="session")
 def controller_process(servers_folder: RunFolder, six_brokers: KafkaCluster) -> Iterator[ControllerProcess]:
-    with ControllerProcess(servers_folder, six_brokers.zookeeper_connect) as controller:
+    """Who administers it comes from 127.0.0.1; this machine has other addresses for strangers."""
+    settings = {"admin_cidr": "127.0.0.1/32"}
+    with ControllerProcess(servers_folder, six_brokers.zookeeper_connect, settings=settings) as controller:
         yield controller
 
 

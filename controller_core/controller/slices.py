@@ -1,0 +1,23 @@
+"""Work on very many items, with time for the event loop in between.
+
+What a request names may be a hundred thousand things, each to be looked at for a few microseconds. Nothing else may
+happen in the controller meanwhile, as one event is handled at a time; but sockets are served, and sessions kept
+alive.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+SLICE: Final = 500
+"""So many items are looked at before the event loop has its turn: some milliseconds."""
+
+
+async def sliced(items: Iterable[T]) -> AsyncIterator[T]:
+    """The items one by one."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % SLICE == 0:
+            await asyncio.sleep(0)

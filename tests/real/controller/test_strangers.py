@@ -1,0 +1,141 @@
+"""Whoever is no broker and no administrator, at the controller's port, from another address of this machine: refused.
+
+Whatever strangers send, a new topic gets its leader, and the controller stays who it is.
+"""
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from kio.schema.alter_user_scram_credentials.v0 import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+from kio.schema.alter_user_scram_credentials.v0.request import ScramCredentialUpsertion
+from kio.schema.errors import ErrorCode
+from kio.schema.types import BrokerId as KioBrokerId
+from kio.static.primitive import i8, i32, i64
+from kio.static.protocol import RequestPayload
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.wire.entries import unsigned_varint
+from controller_core.wire.frames import decode_response, encode_request
+from controller_core.wire.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from tests.real.controller.clusters import OurCluster
+
+STRANGER = "127.0.0.77"
+SOON_S = 15
+
+
+class Connection:
+    """A connection to the controller from an address of this machine."""
+
+    def __init__(self, cluster: OurCluster, address: str = STRANGER) -> None:
+        self._socket = socket.create_connection(
+            ("127.0.0.1", cluster.controller.port), timeout=60, source_address=(address, 0)
+        )
+
+    def ask(self, request: RequestPayload) -> bytes | None:
+        return self.send(encode_request(request, 5, "stranger"))
+
+    def send(self, frame: bytes) -> bytes | None:
+        """The answer's content; None where the connection was closed instead."""
+        try:
+            self._socket.sendall(frame)
+            head = self._socket.recv(4, socket.MSG_WAITALL)
+        except ConnectionError:
+            return None
+        return self._socket.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL) if len(head) == 4 else None
+
+    def begin(self, part: bytes) -> None:
+        """Sends the beginning of something."""
+        self._socket.sendall(part)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def stranger(our_cluster: OurCluster) -> Iterator[Connection]:
+    connection = Connection(our_cluster)
+    yield connection
+    connection.close()
+
+
+@contextmanager
+def unmoved(cluster: OurCluster, topic: str) -> Iterator[None]:
+    """After the block, a new topic is served soon, clients see it, and nobody else has become the controller."""
+    epoch, _ = cluster.znodes.client.get("/controller_epoch")
+    yield
+    began_s = time.monotonic()
+    cluster.serve_topic(topic, [[1, 2, 3], [4, 5, 6]])
+    assert time.monotonic() - began_s < SOON_S
+    assert topic in AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=SOON_S).topics
+    assert cluster.znodes.client.get("/controller_epoch")[0] == epoch
+
+
+def test_a_stranger_cannot_shut_brokers_down(our_cluster: OurCluster, stranger: Connection) -> None:
+    our_cluster.serve_topic("led-on", [[1, 2, 3]])
+    with unmoved(our_cluster, "after-shutdowns"):
+        for broker in range(1, 7):
+            request = ControlledShutdownRequest(broker_id=BrokerId(broker), broker_epoch=BrokerEpoch(-1))
+            answer = stranger.ask(request)
+            assert answer is not None
+            response = decode_response(ControlledShutdownResponse, answer)
+            assert response.error_code is ErrorCode.cluster_authorization_failed
+    assert our_cluster.znodes.is_served("led-on", [0])
+    our_cluster.wait_until_logged("--broker-cidr")
+
+
+def test_a_stranger_gets_no_producer_ids(our_cluster: OurCluster, stranger: Connection) -> None:
+    answer = stranger.ask(AllocateProducerIdsRequest(broker_id=KioBrokerId(1), broker_epoch=i64(-1)))
+    assert answer is not None
+    response = decode_response(AllocateProducerIdsResponse, answer)
+    assert response.error_code is ErrorCode.cluster_authorization_failed
+
+
+def test_a_stranger_takes_over_no_user(our_cluster: OurCluster, stranger: Connection) -> None:
+    upsertion = ScramCredentialUpsertion(
+        name="admin", mechanism=i8(1), iterations=i32(8192), salt=b"salt", salted_password=b"stolen"
+    )
+    answer = stranger.ask(AlterUserScramCredentialsRequest(deletions=(), upsertions=(upsertion,)))
+    assert answer is not None
+    (result,) = decode_response(AlterUserScramCredentialsResponse, answer).results
+    assert (result.user, result.error_code) == ("admin", ErrorCode.cluster_authorization_failed)
+    assert not our_cluster.client_exists("/config/users/admin")
+    our_cluster.wait_until_logged("--admin-cidr")
+
+
+@pytest.mark.parametrize("address", [STRANGER, "127.0.0.1"], ids=["a stranger", "an administrator"])
+def test_millions_of_items_hold_up_nobody(our_cluster: OurCluster, address: str) -> None:
+    count = 2_000_000
+    body = unsigned_varint(count + 1) + b"\1" * count + struct.pack(">i", 1000) + b"\0"
+    content = struct.pack(">hhih", 20, 5, 5, -1) + b"\0" + body
+    with unmoved(our_cluster, f"after-millions-{address}"):
+        connection = Connection(our_cluster, address)
+        began_s = time.monotonic()
+        assert connection.send(struct.pack(">i", len(content)) + content) is None
+        assert time.monotonic() - began_s < SOON_S
+        connection.close()
+
+
+def test_thousands_of_idle_and_half_open_connections_leave_our_own_working(our_cluster: OurCluster) -> None:
+    beginnings = (b"", b"\0\0", struct.pack(">i", 1000), struct.pack(">ihhi", 100_000, 19, 7, 5) + b"\0" * 500)
+    with ExitStack() as open_ones:
+        for number in range(4000):
+            connection = Connection(our_cluster, f"127.0.0.{77 + number % 10}")
+            open_ones.callback(connection.close)
+            with suppress(ConnectionError):  # there are too many already
+                connection.begin(beginnings[number % len(beginnings)])
+        with unmoved(our_cluster, "beside-idle-ones"):
+            our_cluster.kafka.broker(6).process.kill()
+            our_cluster.kafka.start()
