@@ -1,17 +1,16 @@
 """Kafka's and ZooKeeper's jars, and the command lines that run them with little memory and a quick start."""
 
 import os
-import shutil
 from pathlib import Path
 
-from devcluster import progress
+from devcluster import jars, progress
 from devcluster.cache import cached
-from devcluster.toolchain import require, run
+from devcluster.toolchain import require
 
 # The image of Kafka is built from the same definitions.
 KAFKA_FOLDER = Path(__file__).resolve().parents[1] / "images" / "kontroller-kafka"
 
-_POM = (KAFKA_FOLDER / "pom.xml").read_text()
+_POM, _CHECKSUMS = jars.inputs(KAFKA_FOLDER)
 KAFKA_VERSION = _POM.partition("<artifactId>kafka_2.13</artifactId><version>")[2].partition("<")[0]
 _SERVER_LOGGING = (KAFKA_FOLDER / "server-log4j.properties").read_text()
 _TOOL_LOGGING = (KAFKA_FOLDER / "tool-log4j.properties").read_text()
@@ -23,9 +22,9 @@ _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData
 def kafka_home() -> Path:
     """The cached folder with `libs/` (105 jars, ZooKeeper's among them) and the logging configurations.
 
-    Raises MissingToolError or BuildError when it has to be filled and cannot.
+    Raises MissingToolError, or BuildError when it has to be filled and cannot, or a jar is not the one that was meant.
     """
-    return cached(f"kafka-{KAFKA_VERSION}", _POM, _SERVER_LOGGING, _TOOL_LOGGING, build=_fetch)
+    return cached(f"kafka-{KAFKA_VERSION}", _POM, _CHECKSUMS, _SERVER_LOGGING, _TOOL_LOGGING, build=_fetch)
 
 
 def server_command(main_class: str, *arguments: str, heap_mb: int) -> list[str]:
@@ -54,11 +53,7 @@ def _command(main_class: str, arguments: tuple[str, ...], options: tuple[str, ..
 
 def _fetch(folder: Path) -> None:
     require("java")
-    maven = require("mvn")
-    (folder / "pom.xml").write_text(_POM)
     (folder / "server.properties").write_text(_SERVER_LOGGING)
     (folder / "tool.properties").write_text(_TOOL_LOGGING)
     with progress.step(f"Fetching Kafka {KAFKA_VERSION} and ZooKeeper"):
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder / 'libs'}"]
-        run([maven, "-q", "-B", *goal], what="fetching Kafka's jars", cwd=folder)
-    shutil.rmtree(folder / "target", ignore_errors=True)
+        jars.fetch(KAFKA_FOLDER, folder / "libs", what="Kafka's jars")

@@ -1,0 +1,39 @@
+"""What is run is what was meant: each jar has its checksum, and there is none besides."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from devcluster.jars import check
+from devcluster.java import KAFKA_FOLDER, KAFKA_VERSION
+from devcluster.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
+from devcluster.toolchain import BuildError
+
+
+def test_jars_that_are_as_the_checksums_say_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "one.jar").write_bytes(b"one")
+    check(tmp_path, f"{hashlib.sha256(b'one').hexdigest()}  one.jar\n")
+
+
+@pytest.mark.parametrize("content", [b"another", None])
+def test_a_jar_that_differs_or_is_missing_or_too_many_is_named(tmp_path: Path, content: bytes | None) -> None:
+    (tmp_path / "besides.jar").write_bytes(b"")
+    if content is not None:
+        (tmp_path / "one.jar").write_bytes(content)
+    with pytest.raises(BuildError, match=r"besides\.jar, one\.jar"):
+        check(tmp_path, f"{hashlib.sha256(b'one').hexdigest()}  one.jar\n")
+
+
+@pytest.mark.parametrize("folder", [HISTORY_FOLDER, DELTA_FOLDER])
+def test_every_jar_that_is_fetched_has_a_checksum(folder: Path) -> None:
+    pom = (folder / "pom.xml").read_text()
+    named = {part.partition("<")[0] for part in pom.split("<artifactId>")[2:] if not part.startswith("*")}
+    checked = {line.split()[1].rsplit("-", 1)[0] for line in (folder / "jars.sha256").read_text().splitlines()}
+    assert checked == named
+
+
+def test_kafka_s_own_jars_are_of_the_version_that_is_said() -> None:
+    checked = {line.split()[1] for line in (KAFKA_FOLDER / "jars.sha256").read_text().splitlines()}
+    wanted = {f"{name}-{KAFKA_VERSION}.jar" for name in ("kafka_2.13", "kafka-clients", "kafka-tools")}
+    assert wanted <= checked
