@@ -17,11 +17,13 @@ from devcluster.pods import prepare as prepare_pods
 from devcluster.run_folder import RunFolder, run_folder
 from devcluster.zookeeper import ZooKeeper
 
-# A change is judged by the same examples every time; on a developer's machine each run looks for new ones. No test asserts
-# how long something takes: a busy machine would fail it.
+# A change is judged by the same examples every time; on a developer's machine each run looks for new ones, and those of
+# `make nightly` follow from the seed that it names. No test asserts how long something takes: a busy machine would fail it.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "unhurried")
+hypothesis.settings.register_profile("nightly", derandomize=False, deadline=None, max_examples=500, print_blob=True)
+_PROFILE = os.environ.get("KONTROLLER_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "unhurried")
+hypothesis.settings.load_profile(_PROFILE)
 
 _REAL_FIXTURES = {"servers_folder"}
 _KEPT_LOGS = pytest.StashKey[str]()
