@@ -4,13 +4,16 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+TOOLS := .venv-tools
+TOOLS_READY := $(TOOLS)/.installed
 
 # KEEP=1 keeps the servers' data and logs when a demo or test has ended.
 export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history soak test lint unit spark real e2e node crds bench bench-pipeline build images clean
+.PHONY: help demo demo-history soak test lint unit nightly mutants spark real e2e node crds bench bench-pipeline build images \
+	lock sbom audit clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +41,15 @@ lint: $(READY) ## Check style, types and the direction of imports
 
 unit: $(READY) ## Run the tests that need no servers
 	$(BIN)/pytest -m "not real and not spark"
+
+nightly: $(READY) ## Look for new examples that break a property, round by round (MINUTES=30; SEED=n: that round again)
+	scripts/nightly $(BIN)/pytest $(MINUTES) $(SEED)
+
+MODULES ?=
+SAMPLE ?= 0
+
+mutants: $(READY) ## Try small changes of the code that tests should notice (MODULES="zk.fenced model", SAMPLE=100 SEED=n; all: hours)
+	$(BIN)/python -m scripts.mutants $(MODULES:%=--module %) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED))
 
 spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own
 	$(BIN)/pytest -m "spark and not real"
@@ -76,10 +88,27 @@ build: $(READY) ## Fetch and build ZooKeeper, Kafka, Kubernetes and Helm into th
 images: $(READY) ## Build the container images without a registry or an engine (as root) and say how to load them
 	$(BIN)/python -m devcluster.images
 
-clean: ## Remove the virtual environment and what tools left here; the cache outside the repository stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist *.egg-info
+# UPGRADE=1: the newest versions that pyproject.toml allows; else only what it asks for anew.
+lock: $(TOOLS_READY) ## Pin all distributions, with hashes, as pyproject.toml asks for them (UPGRADE=1: newest), and list what ships
+	scripts/lock $(TOOLS)/bin/uv $(if $(UPGRADE),--upgrade)
+	$(MAKE) sbom
+
+sbom: $(TOOLS_READY) ## Write what each image is made of, as CycloneDX, into images/*/sbom.cdx.json
+	$(TOOLS)/bin/python scripts/sbom.py
+
+SERVICE ?= pypi
+
+audit: $(TOOLS_READY) ## Ask a service of vulnerabilities about all that is pinned (SERVICE=pypi or osv; needs the network)
+	$(TOOLS)/bin/python scripts/audit.py $(SERVICE)
+
+clean: ## Remove the virtual environments and what tools left here; the cache outside the repository stays
+	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml scripts/make-venv
+$(READY): pyproject.toml scripts/make-venv locks/build.txt locks/dev.txt
 	scripts/make-venv $(VENV)
+	touch $@
+
+$(TOOLS_READY): scripts/make-venv locks/tools.txt
+	scripts/make-venv $(TOOLS) locks/tools.txt
 	touch $@

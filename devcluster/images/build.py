@@ -44,7 +44,7 @@ def image_archives() -> tuple[ImageArchive, ...]:
     """
     settings = containerfile.settings(_KONTROLLER)
     layers = _kontroller_layers()
-    kafka_layers = [*layers, _java_layer(), _kafka_layer()]
+    kafka_layers = [*layers, _java_layer(), _kafka_layer(), _sbom_layer("kontroller-kafka")]
     return (
         _archive("kontroller", settings, layers),
         _archive("kontroller-kafka", containerfile.settings(_KAFKA, settings), kafka_layers),
@@ -57,7 +57,11 @@ def history_image_archive() -> ImageArchive:
     layers = _kontroller_layers()
     wheels = pipeline_wheels()
     spark = _wheels_layer("spark", layers[:2], dependencies("pipeline"), wheels)
-    return _archive("kontroller-history", settings, [*layers, _java_layer(), spark, _spark_home_layer()])
+    return _archive(
+        "kontroller-history",
+        settings,
+        [*layers, _java_layer(), spark, _spark_home_layer(), _sbom_layer(_HISTORY_FOLDER.name)],
+    )
 
 
 def _kontroller_layers() -> list[Layer]:
@@ -65,7 +69,7 @@ def _kontroller_layers() -> list[Layer]:
     wheels = dependency_wheels()
     above = _wheels_layer("dependencies", [system], image_dependencies(), wheels)
     project = _wheels_layer("project", [system, above], ["kontroller"], wheels, project_wheel())
-    return [system, above, project]
+    return [system, above, project, _sbom_layer("kontroller")]
 
 
 def _system_layer() -> Layer:
@@ -146,6 +150,19 @@ def _spark_home_layer() -> Layer:
     return _layer("spark-home", *_texts(_HISTORY_FOLDER), _text("make-spark.sh"), build=build)
 
 
+def _sbom_layer(image: str) -> Layer:
+    """What the image adds to those below it, for scanners and people."""
+    source = _IMAGES / image / "sbom.cdx.json"
+
+    def build(folder: Path, root: Path) -> None:
+        target = root / "usr" / "share" / "sbom"
+        target.mkdir(parents=True)
+        shutil.copyfile(source, target / f"{image}.cdx.json")
+        write_layer(folder, root)
+
+    return _layer(f"sbom-{image}", source.read_text(), build=build)
+
+
 def _enter_layers(layers: list[Layer], root: Path) -> None:
     """Fills `root` with the files of the layers, which is quick but for the first time."""
 
@@ -208,5 +225,6 @@ def _text(step: str) -> str:
 
 def _texts(folder: Path) -> list[str]:
     """The files that a layer is made of."""
-    sources = sorted(path for path in folder.iterdir() if path.name != "Containerfile")
+    others = {"Containerfile", "sbom.cdx.json"}
+    sources = sorted(path for path in folder.iterdir() if path.name not in others)
     return [f"{path.name}\n{path.read_text()}" for path in sources]

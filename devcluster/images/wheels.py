@@ -1,11 +1,14 @@
 """The project and its dependencies as wheels for the images' Python, made with the Python that runs this.
 
-What is downloaded is kept: after a change of the project's sources nothing is asked of the network.
+What is downloaded is what the lock files in locks/ name, and has one of their hashes. It is kept: after a change of the
+project's sources nothing is asked of the network.
 """
 
 import hashlib
 import platform
+import re
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +18,7 @@ from devcluster.cache import cached
 from devcluster.toolchain import run
 
 PROJECT = Path(__file__).resolve().parents[2]
+LOCKS = PROJECT / "locks"
 IMAGE_PYTHON = "3.11"
 
 _OLDEST_GLIBC, _IMAGE_GLIBC = 17, 36
@@ -40,29 +44,33 @@ def image_dependencies() -> list[str]:
 
 def dependency_wheels() -> Path:
     """The folder with the wheels of the dependencies and all that they need, and pip's."""
-    wanted = [*image_dependencies(), "pip"]
-    machine = platform.machine()
+    lock = (LOCKS / "image.txt").read_text()
 
     def build(folder: Path) -> None:
         with progress.step("Fetching the wheels of Kontroller's dependencies"):
-            _download(folder, [*wanted, *_only_for_the_image(machine)])
+            _download(folder, lock, *_only_for_the_image())
 
-    return cached("image-dependency-wheels", *wanted, machine, IMAGE_PYTHON, build=build)
+    return cached("image-dependency-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
 
 
 def pipeline_wheels() -> Path:
     """The folder with the wheels of what the extra `pipeline` needs. Spark comes as source only, without any of C."""
-    wanted = [*dependencies("pipeline"), "pip"]
-    machine = platform.machine()
+    lock = (LOCKS / "history.txt").read_text()
+    spark, others = split_lock(lock, "pyspark")
 
     def build(folder: Path) -> None:
         with progress.step("Fetching the wheels of Spark, 400 MB"):
-            spark = [name for name in wanted if name.startswith("pyspark")]
-            run([*_PIP, "wheel", "--no-deps", "-w", str(folder), *spark], what="making the wheel of Spark")
-            found = ["--find-links", str(folder), *_only_for_the_image(machine)]
-            _download(folder, [*dependencies(), *wanted, *found])
+            _with_lock("wheel", folder, spark, "--no-deps", "--no-build-isolation")
+            _download(folder, others, *_only_for_the_image())
 
-    return cached("image-pipeline-wheels", *dependencies(), *wanted, machine, IMAGE_PYTHON, build=build)
+    return cached("image-pipeline-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
+
+
+def split_lock(lock: str, name: str) -> tuple[str, str]:
+    """A lock file's entry of one distribution, and the file without it."""
+    entries = re.split(r"\n(?=\S)", lock.rstrip("\n"))
+    of_name = [entry for entry in entries if entry.startswith(f"{name}==")]
+    return "\n".join(of_name), "\n".join(entry for entry in entries if entry not in of_name)
 
 
 def project_wheel() -> Path:
@@ -78,20 +86,36 @@ def project_wheel() -> Path:
 
 
 def _build_wheels() -> Path:
-    wanted = cast(list[str], _pyproject()["build-system"]["requires"])
+    lock = (LOCKS / "build.txt").read_text()
 
     def build(folder: Path) -> None:
         with progress.step("Fetching the wheels that build Kontroller's"):
-            _download(folder, wanted)
+            _download(folder, lock)
 
-    return cached("image-build-wheels", *wanted, sys.version, build=build)
-
-
-def _download(folder: Path, arguments: list[str]) -> None:
-    run([*_PIP, "download", "--only-binary=:all:", "-d", str(folder), *arguments], what="downloading wheels")
+    return cached("image-build-wheels", lock, sys.version, build=build)
 
 
-def _only_for_the_image(machine: str) -> list[str]:
+def _download(folder: Path, lock: str, *more: str) -> None:
+    _with_lock("download", folder, lock, "--no-deps", "--only-binary=:all:", *more)
+
+
+def _with_lock(command: str, folder: Path, lock: str, *more: str) -> None:
+    """Has pip bring what a lock names into `folder`. Nothing else follows from it: a lock is complete."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(lock + "\n")
+        file.flush()
+        arguments = [
+            "--require-hashes",
+            "--wheel-dir" if command == "wheel" else "--dest",
+            str(folder),
+            "-r",
+            file.name,
+        ]
+        run([*_PIP, command, *arguments, *more], what="downloading wheels")
+
+
+def _only_for_the_image() -> list[str]:
+    machine = platform.machine()
     platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(_IMAGE_GLIBC, _OLDEST_GLIBC - 1, -1)]
     platforms.append(f"manylinux2014_{machine}")
     python = ["--implementation", "cp", "--python-version", IMAGE_PYTHON]

@@ -1,10 +1,13 @@
 """The images run as their user in a read-only root file system, with all that the chart's pods call."""
 
+import hashlib
+import json
 import os
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from devcluster.images import ImageArchive, image_archives
 from devcluster.java import KAFKA_FOLDER, KAFKA_VERSION, kafka_home
@@ -97,6 +100,20 @@ def test_kontroller_starts_from_compiled_modules(image: Image) -> None:
 
 def test_the_command_is_on_the_path(image: Image) -> None:
     assert "Usage: kontroller" in image.run("kontroller", "--help").stdout
+
+
+def test_what_is_installed_is_what_the_list_of_parts_says(kontroller: Image) -> None:
+    listed = json.loads((kontroller.root / "usr/share/sbom/kontroller.cdx.json").read_text())["components"]
+    printed = kontroller.run("python3", "-m", "pip", "list", "--format", "json").stdout
+    installed = {(canonicalize_name(part["name"]), part["version"]) for part in json.loads(printed)}
+    ours = {(name, version) for name, version in installed if name == "kontroller"}
+    assert installed - ours == {(part["name"], part["version"]) for part in listed}
+
+
+def test_the_list_of_parts_has_every_jar(kafka: Image) -> None:
+    listed = json.loads((kafka.root / "usr/share/sbom/kontroller-kafka.cdx.json").read_text())["components"]
+    jars = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (kafka.root / "opt/kafka/libs").iterdir()}
+    assert {digest["content"] for part in listed for digest in part["hashes"]} == jars
 
 
 def test_every_script_runs_a_class_that_is_there(kafka: Image) -> None:

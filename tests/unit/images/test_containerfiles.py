@@ -1,5 +1,6 @@
 """What the Containerfiles say reaches the images that are built without an engine."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,24 @@ def test_the_image_of_the_history_runs_it_as_a_user_without_privileges() -> None
     assert history.entrypoint == ["/opt/spark/entrypoint.sh"]
     assert history.environment["SPARK_HOME"] == "/opt/spark"
     assert history.environment["PATH"].split(":")[:2] == ["/opt/java/bin", "/opt/kontroller/bin"]
+
+
+def test_all_images_stand_on_one_debian_that_its_digest_names() -> None:
+    bases = {
+        re.search(r"^ARG BASE_IMAGE=(\S+)$", file.read_text(), re.MULTILINE) for file in (KONTROLLER, KAFKA, HISTORY)
+    }
+    (base,) = {found[1] for found in bases if found}
+    assert re.fullmatch(r"debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}", base)
+
+
+@pytest.mark.parametrize("containerfile", [KONTROLLER, KAFKA, HISTORY], ids=lambda file: file.parent.name)
+def test_a_stage_begins_with_that_debian_or_another_stage_or_our_own_image(containerfile: Path) -> None:
+    text = containerfile.read_text()
+    stages = set(re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE))
+    begins = set(re.findall(r"^FROM (\S+)", text, re.MULTILINE))
+    assert begins <= stages | {"${BASE_IMAGE}", "${KONTROLLER_IMAGE}"}
+
+
+@pytest.mark.parametrize("containerfile", [KONTROLLER, KAFKA, HISTORY], ids=lambda file: file.parent.name)
+def test_nothing_is_fetched_but_by_the_steps_that_compare_hashes(containerfile: Path) -> None:
+    assert re.findall(r"(?<![-\w])(?:pip|mvn|curl|wget|apt-get) ", containerfile.read_text()) == []

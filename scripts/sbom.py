@@ -1,0 +1,67 @@
+"""Writes images/*/sbom.cdx.json: what each image adds to the one below it, as CycloneDX says such things.
+
+Distributions of Python are those of the image's lock file, jars those that its pom.xml comes to, with the licences and
+checksums that Maven's plugin for CycloneDX finds. Of Debian's packages an image has dpkg's own list, which scanners read.
+The same inputs make the same bytes, so a difference is a change of what ships. Run by `make sbom`.
+"""
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cyclonedx.model import HashAlgorithm
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_IMAGES = _PROJECT / "images"
+_LOCKS = {"kontroller": "image.txt", "kontroller-history": "history.txt"}
+_PLUGIN = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
+_PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
+
+
+def distributions(lock: Path) -> Iterator[Component]:
+    """What a lock file names."""
+    for name, version in _PIN.findall(lock.read_text()):
+        purl = PackageURL("pypi", name=name, version=version)
+        yield Component(type=ComponentType.LIBRARY, name=name, version=version, purl=purl, bom_ref=str(purl))
+
+
+def jars(pom: Path) -> Iterator[Component]:
+    """What Maven copies for a pom.xml. What is said about each jar's home on the web is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "pom.xml"
+        copy.write_text(pom.read_text())
+        options = ["-DoutputFormat=json", f"-DoutputDirectory={folder}", "-DoutputName=bom", "-DschemaVersion=1.6"]
+        subprocess.run(["mvn", "-q", "-B", "-f", str(copy), _PLUGIN, *options], check=True)  # noqa: S603, S607
+        found = Bom.from_json(json.loads((Path(folder) / "bom.json").read_text()))
+    for component in found.components:
+        component.external_references.clear()
+        component.description = component.publisher = None
+        component.hashes = [digest for digest in component.hashes if digest.alg is HashAlgorithm.SHA_256]
+        yield component
+
+
+def write(image: Path) -> None:
+    """Writes the image's file."""
+    bom = Bom()
+    lock, pom = _LOCKS.get(image.name), image / "pom.xml"
+    if lock:
+        bom.components.update(distributions(_PROJECT / "locks" / lock))
+    if pom.exists():
+        bom.components.update(jars(pom))
+    document = json.loads(JsonV1Dot6(bom).output_as_string())
+    document.pop("serialNumber")
+    document["metadata"] = {"component": {"type": "container", "name": image.name, "bom-ref": image.name}}
+    document.pop("dependencies", None)
+    (image / "sbom.cdx.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    for containerfile in sorted(_IMAGES.glob("*/Containerfile")):
+        write(containerfile.parent)
