@@ -88,6 +88,14 @@ class SimulatedBroker:
         self._is_reachable = False
         self._running.set()
 
+    def cut_off(self) -> None:
+        """The broker cannot be reached until `reconnect`, and keeps all that it has in memory."""
+        self._is_reachable = False
+
+    def reconnect(self) -> None:
+        """Ends `cut_off`."""
+        self._is_reachable = True
+
     def bounce(self, epoch: BrokerEpoch) -> None:
         """The broker started again and registered with a new epoch: it has its logs, and nothing else."""
         self.epoch = epoch

@@ -7,6 +7,7 @@ number of a sequential znode counts the children that were ever made under its p
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from controller_core.zk.session import (
@@ -56,6 +57,14 @@ class _Transaction:
     undo: list[Callable[[], None]] = field(default_factory=list)
 
 
+@lru_cache(maxsize=1 << 14)
+def _require_path(path: str) -> None:
+    """A server refuses what is no path, and nobody should ever ask for it."""
+    parts = path.split("/")[1:]
+    if path != _ROOT and (not path.startswith("/") or "\0" in path or not {"", ".", ".."}.isdisjoint(parts)):
+        raise ValueError(f"{path[:300]!r} is no path of a znode")
+
+
 class ZnodeTree:
     """The znodes of one ensemble, as its leader sees them."""
 
@@ -64,10 +73,12 @@ class ZnodeTree:
         self._entries: dict[str, _Entry] = {_ROOT: _Entry(_new_node(b"", 0, _PERSISTENT))}
 
     def read(self, path: str) -> ZkNode | None:
+        _require_path(path)
         entry = self._entries.get(path)
         return entry.node if entry else None
 
     def children(self, path: str) -> tuple[str, ...] | None:
+        _require_path(path)
         entry = self._entries.get(path)
         return tuple(sorted(entry.children)) if entry else None
 

@@ -96,6 +96,10 @@ def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None,
         raise Refused(ErrorCode.reassignment_in_progress, message)
     if znode is None or not znode.content.partitions:
         raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+    if znode.content.unusable:
+        bad = ", ".join(entry.key[:80] for entry in znode.content.unusable[:5])
+        message = f"The entries of some partitions in {paths.topic(name)} cannot be read, mend them first: {bad}."
+        raise Refused(ErrorCode.invalid_partitions, message)
     present = znode.content.partitions
     increment = topic.count - len(present)
     if increment < 0:

@@ -21,8 +21,10 @@ from controller_core.model.ids import (
     TopicPartition,
 )
 from controller_core.model.listeners import ControllerListeners
-from controller_core.model.metadata import Endpoint
+from controller_core.model.metadata import Endpoint, SecurityProtocol
 from controller_core.wire import entries
+from controller_core.wire.encoding import require_encodable
+from controller_core.wire.frames import Unencodable
 from controller_core.wire.messages import (
     ControlRequest,
     LeaderAndIsrLiveLeader,
@@ -35,8 +37,9 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from controller_core.zk import paths
 
-SECURITY_PROTOCOL_IDS: Mapping[str, int] = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+SECURITY_PROTOCOL_IDS: Mapping[str, int] = {protocol.name: protocol.value for protocol in SecurityProtocol}
 
 REQUEST_BYTES: Final = 32 << 20
 """How large the topics of one request become, before another is made of the rest: a broker reads it into memory whole, and
@@ -82,6 +85,7 @@ class BrokerRequests:
         self._state = state
         self._identity = identity
         self._entries = PartitionEntries(state, deleted)
+        self._deleted = deleted
         self._whole = whole.values()
         self._live_brokers = tuple(self._all_brokers())
         self._metadata: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
@@ -136,12 +140,13 @@ class BrokerRequests:
         made = next((made for known, made in self._metadata if known is partitions or known == partitions), None)
         if made is None:
             made = []
+            makes_forget = not self._deleted.keys().isdisjoint(partitions)
             written = (topic.metadata for topic in self._whole if topic.metadata)
             for part in _request_sized(chain(written, self._entries.update_metadata(partitions))):
                 if part is None:
                     yield None
                 else:
-                    made.append(entries.encoded_topics(UpdateMetadataTopicState, part))
+                    made.append(entries.encoded_topics(UpdateMetadataTopicState, part, makes_forget=makes_forget))
             self._metadata.append((partitions, made))
         for topics in made or [()]:
             yield UpdateMetadataRequest(
@@ -155,7 +160,14 @@ class BrokerRequests:
     def _all_brokers(self) -> Iterable[UpdateMetadataBroker]:
         for broker in self._state.brokers.values():
             endpoints = tuple(_endpoint(endpoint) for endpoint in broker.endpoints)
-            yield UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
+            listed = UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
+            try:
+                require_encodable(listed)
+            except Unencodable as error:
+                consequence = "broker cannot be listed, the others do not learn of it"
+                self._state.unusable.report(paths.broker(broker.id), consequence, error, broker=broker.id)
+            else:
+                yield listed
         own = self._identity.listeners.listed(self._state.brokers.values())
         yield UpdateMetadataBroker(
             id=self._identity.id,

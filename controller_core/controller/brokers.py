@@ -1,7 +1,8 @@
 """Brokers come and go: `on_broker_startup` and `on_broker_failure` of seed 000.
 
 A broker is alive while it is registered; its epoch is the czxid of the registration. A broker that bounced faster than
-anyone noticed has the same id and a larger epoch: for the controller it failed and started (KIP-380).
+anyone noticed has the same id and a larger epoch: for the controller it failed and started (KIP-380). One whose
+registration was overwritten with what makes no sense goes on as it was known: it has not failed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,13 +24,17 @@ from controller_core.controller.events import BrokerModified, BrokersChanged
 from controller_core.controller.groups import in_groups
 from controller_core.controller.term import Term
 from controller_core.model.features import incompatibilities
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from controller_core.model.metadata import Broker
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode
 
 log = structlog.get_logger()
+
+IGNORED: Final = "unreadable broker registration, ignored"
+STAYS_KNOWN: Final = "unreadable broker registration, the broker goes on as it was known"
 
 _WITHOUT_LEADER: Final = (PartitionStatus.OFFLINE, PartitionStatus.NEW)
 
@@ -90,6 +95,19 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)
     term.unserved.report(brokers.values())
+    await _tell_everything(term, brokers)
+
+
+async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
+    """A broker could not be reached for so long that it missed requests: it learns what holds now."""
+    known = term.state.brokers.get(broker_id)
+    if known is not None and known.epoch == epoch:
+        log.info("broker can be reached again, it is told everything", broker=broker_id)
+        term.channels.catch_up(broker_id)
+        await _tell_everything(term, {broker_id: known})
+
+
+async def _tell_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
@@ -165,13 +183,13 @@ async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
 async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:
     """The registered brokers, watched; an unreadable registration is reported and does not count as a broker."""
     if ids is None:
-        names = await term.watched.children(paths.BROKER_IDS, BrokersChanged())
-        ids = [BrokerId(int(name)) for name in names if name.isdecimal()]
+        ids = await _registered_ids(term)
     by_path = {paths.broker(broker_id): broker_id for broker_id in ids}
     nodes = await term.watched.nodes(list(by_path), lambda path: BrokerModified(by_path[path]))
     brokers: dict[BrokerId, Broker] = {}
     for broker_id, node in zip(by_path.values(), nodes, strict=True):
         if node is None:
+            term.state.unusable.clear(paths.broker(broker_id))
             continue
         if broker_id == term.identity.id:
             log.error(
@@ -179,8 +197,34 @@ async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dic
                 broker=broker_id,
             )
             continue
-        try:
-            brokers[broker_id] = codecs.decode_broker(broker_id, node)
-        except MalformedZnode as error:
-            log.error("unreadable broker registration, ignored", broker=broker_id, error=str(error))
+        broker = _decoded(term, broker_id, node)
+        if broker is not None:
+            brokers[broker_id] = broker
     return brokers
+
+
+async def _registered_ids(term: Term) -> list[BrokerId]:
+    names = await term.watched.children(paths.BROKER_IDS, BrokersChanged())
+    term.state.unusable.keep_among(paths.BROKER_IDS, names)
+    ids = {name: paths.broker_id_named(name) for name in names}
+    for name in (name for name, broker_id in ids.items() if broker_id is None):
+        term.state.unusable.report(f"{paths.BROKER_IDS}/{name}", IGNORED, f"{name[:80]!r} is no broker's id")
+    return [broker_id for broker_id in ids.values() if broker_id is not None]
+
+
+def _decoded(term: Term, broker_id: BrokerId, node: ZkNode) -> Broker | None:
+    """The broker of a registration; as it was known where that makes no sense any more, and None where it never did."""
+    path = paths.broker(broker_id)
+    try:
+        broker = codecs.decode_broker(broker_id, node)
+    except MalformedZnode as error:
+        known = term.state.brokers.get(broker_id)
+        is_of_known = known is not None and known.epoch == node.czxid
+        term.state.unusable.report(path, STAYS_KNOWN if is_of_known else IGNORED, error, broker=broker_id)
+        return known if is_of_known else None
+    if broker.unusable:
+        reasons = "; ".join(broker.unusable)
+        term.state.unusable.report(path, "endpoints of a broker are left out", reasons, broker=broker_id)
+    else:
+        term.state.unusable.clear(path)
+    return broker

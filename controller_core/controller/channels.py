@@ -4,39 +4,55 @@ A broker must see LeaderAndIsr, UpdateMetadata and StopReplica requests in the o
 is one queue and one request in flight for each. A request is sent again until it is answered or the broker is removed:
 all of them are idempotent by their epochs. A broker that bounced gets a new stream, because what was queued was meant
 for its former life (KIP-380). A slow broker delays only its own stream.
+
+A broker that is registered and cannot be reached must not take all memory either. When too much waits for one whose first
+request fails again and again, the others are dropped, but for those that make it forget partitions, which nobody would tell
+again. The first is tried on; with its answer the broker is told everything anew, as if it had started: whatever it missed
+follows from the state of that moment. That is sooner done than all that was decided meanwhile, and as right, because
+every request is about what holds now, and never about a step on the way.
+
+No request is ever dropped because it cannot be sent. What it says was looked at where it came from; where something that
+nobody expected is wrong with it all the same, the stream stops, and the term ends with that error.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import structlog
 
 from controller_core.controller.clock import Clock
-from controller_core.controller.events import BrokerAnswered
+from controller_core.controller.events import BrokerAnswered, BrokerBehind, StreamBroken
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
+from controller_core.wire.entries import EncodedTopics
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError
 from controller_core.wire.messages import ControlRequest
 
 RETRY_BACKOFF_MS = 100
 """As Kafka's RequestSendThread."""
+MOST_WAITING: Final = 1000
+"""How many requests wait for a broker that cannot be reached, and how large their topics may be."""
+MOST_WAITING_BYTES: Final = 64 << 20
+
+StreamEvent = BrokerAnswered | BrokerBehind | StreamBroken
 
 log = structlog.get_logger()
 
 
 class BrokerChannels:
-    """The streams to all live brokers. `on_answer` is called with every answer, on the event loop."""
+    """The streams to all live brokers. `enqueue` is called with every answer, on the event loop."""
 
-    def __init__(self, links: BrokerLinkFactory, clock: Clock, on_answer: Callable[[BrokerAnswered], None]) -> None:
+    def __init__(self, links: BrokerLinkFactory, clock: Clock, enqueue: Callable[[StreamEvent], None]) -> None:
         self._links = links
         self._clock = clock
-        self._on_answer = on_answer
+        self._enqueue = enqueue
         self._channels: dict[BrokerId, _Channel] = {}
 
     def add(self, broker: Broker) -> None:
         """Opens the stream to a broker; nothing is sent before the first request."""
-        self._channels[broker.id] = _Channel(broker, self._links(broker), self._clock, self._on_answer)
+        self._channels[broker.id] = _Channel(broker, self._links(broker), self._clock, self._enqueue)
 
     async def remove(self, broker: BrokerId) -> None:
         """Ends the stream to a broker that is gone, with everything that still waits in it."""
@@ -50,6 +66,12 @@ class BrokerChannels:
         if channel is not None:
             channel.send(request)
 
+    def catch_up(self, broker: BrokerId) -> None:
+        """From now on a broker that was behind gets all requests again; the caller tells it everything."""
+        channel = self._channels.get(broker)
+        if channel is not None:
+            channel.is_behind = False
+
     def in_flight(self) -> dict[BrokerId, int]:
         """The unanswered requests of each broker, the queued ones included."""
         return {broker: channel.unanswered for broker, channel in self._channels.items()}
@@ -61,14 +83,16 @@ class BrokerChannels:
 
 
 class _Channel:
-    def __init__(
-        self, broker: Broker, link: BrokerLink, clock: Clock, on_answer: Callable[[BrokerAnswered], None]
-    ) -> None:
+    def __init__(self, broker: Broker, link: BrokerLink, clock: Clock, enqueue: Callable[[StreamEvent], None]) -> None:
+        self.is_behind = False
+        """Whether requests are dropped until the broker can be reached, and is told everything."""
         self._broker = broker
         self._link = link
         self._clock = clock
-        self._on_answer = on_answer
+        self._enqueue = enqueue
         self._queue: deque[ControlRequest] = deque()
+        self._waiting_bytes = 0
+        self._is_failing = False
         self._arrived = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"channel-{broker.id}")
 
@@ -77,13 +101,26 @@ class _Channel:
         return len(self._queue)
 
     def send(self, request: ControlRequest) -> None:
+        if self.is_behind and not _makes_forget(request):
+            return
         self._queue.append(request)
+        self._waiting_bytes += _size_bytes(request)
+        if self._is_failing and (len(self._queue) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES):
+            self._fall_behind()
         self._arrived.set()
 
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         await self._link.close()
+
+    def _fall_behind(self) -> None:
+        first, *others = self._queue
+        self._queue = deque([first, *filter(_makes_forget, others)])
+        self._waiting_bytes = sum(map(_size_bytes, self._queue))
+        if not self.is_behind:
+            self.is_behind = True
+            log.warning("broker is told everything anew when it can be reached again", broker=self._broker.id)
 
     async def _run(self) -> None:
         while True:
@@ -92,21 +129,34 @@ class _Channel:
                 await self._arrived.wait()
             try:
                 await self._deliver(self._queue[0])
-            except Exception:
-                log.exception("control request dropped, it cannot be sent", broker=self._broker.id)
-            self._queue.popleft()
+            except Exception as error:
+                log.exception("control request cannot be sent", broker=self._broker.id, request=repr(self._queue[0]))
+                self._enqueue(StreamBroken(self._broker.id, self._queue[0].controller_epoch, error))
+                return
+            self._waiting_bytes -= _size_bytes(self._queue.popleft())
 
     async def _deliver(self, request: ControlRequest) -> None:
-        failures = 0
         while True:
             try:
                 response = await self._link.send(request)
             except LinkError as error:
-                failures += 1
-                if failures == 1:
+                if not self._is_failing:
+                    self._is_failing = True
                     log.warning("control request not delivered, trying again", broker=self._broker.id, error=str(error))
                 await self._clock.sleep_ms(RETRY_BACKOFF_MS)
             else:
-                answered = BrokerAnswered(self._broker.id, self._broker.epoch, request, response)
-                self._on_answer(answered)
+                self._is_failing = False
+                self._enqueue(BrokerAnswered(self._broker.id, self._broker.epoch, request, response))
+                if self.is_behind:
+                    self._enqueue(BrokerBehind(self._broker.id, self._broker.epoch))
                 return
+
+
+def _size_bytes(request: ControlRequest) -> int:
+    topics = request.topic_states
+    return len(topics.content) if isinstance(topics, EncodedTopics) else 0
+
+
+def _makes_forget(request: ControlRequest) -> bool:
+    topics = request.topic_states
+    return isinstance(topics, EncodedTopics) and topics.makes_forget

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from controller_core.controller.replica_statuses import ReplicaStatuses
+from controller_core.controller.unusable_znodes import UnusableZnodes
 from controller_core.journal.changes import Changes, Kind, collection
 from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
@@ -29,9 +30,6 @@ from controller_core.model.metadata import Broker, PartitionState, ReplicaAssign
 from controller_core.model.transitions import PartitionStatus
 
 _NONE: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType({})
-
-NO_CONFIG_CHANGE: Final = -1
-"""Before the first of all configuration notifications, whose number is 0."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +92,8 @@ class ClusterState:
         """Whether everything has been read: what is not here until then may exist."""
         self.changes = Changes()
         """What changed of all that the journal knows."""
+        self.unusable = UnusableZnodes()
+        """Which znodes could not be taken into account."""
         noted_by = self.changes if is_journaled else None
         self.brokers: dict[BrokerId, Broker] = collection(Kind.BROKER, noted_by)
         self.shutting_down: set[BrokerId] = set()
@@ -111,8 +111,8 @@ class ClusterState:
         self.deletions: dict[TopicName, TopicDeletion] = {}
         self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = collection(Kind.OFFLINE_REPLICAS, noted_by)
         """The replicas of live brokers that are in failed log directories; without brokers that have none."""
-        self.last_config_change = NO_CONFIG_CHANGE
-        """The sequence number of the last configuration notification that was handled."""
+        self.seen_config_changes: frozenset[str] = frozenset()
+        """The configuration notifications that are there, and were handled."""
         self._finalized_features: FinalizedFeatures | None = None
         self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
         self.deleted_topics: dict[TopicName, int] = {}

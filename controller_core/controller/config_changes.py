@@ -5,14 +5,10 @@ Whoever changes a configuration leaves a sequential notification; others remove 
 for its in-sync replicas gets a leader when its topic is told that it may have another one.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
-import structlog
-
 from controller_core.controller import partition_machine, recorded_configs, topic_configs
-from controller_core.controller.cluster_state import NO_CONFIG_CHANGE
 from controller_core.controller.events import ConfigsChanged
 from controller_core.controller.term import Term
 from controller_core.model.ids import TopicName
@@ -20,31 +16,28 @@ from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 
-log = structlog.get_logger()
-
 _TOPIC: Final = "topics/"
-_NAME: Final = re.compile(r"config_change_(?P<number>\d+)")
+_NAME: Final = paths.CONFIG_CHANGE_PREFIX.rpartition("/")[2]
 
 
 async def watch_configs(term: Term) -> None:
     """Begins to watch; what was changed before is in the configurations that elections read."""
-    term.state.last_config_change = max(await _notifications(term), default=NO_CONFIG_CHANGE)
+    term.state.seen_config_changes = await _notifications(term)
 
 
 async def on_configs_changed(term: Term) -> None:
     """Elects leaders where a changed configuration allows one. Many changes are looked at together."""
     present = await _notifications(term)
-    new = [paths.config_change(present[number]) for number in present if number > term.state.last_config_change]
-    if not new:
-        return
-    term.state.last_config_change = max(present)
-    nodes = await term.zk.read_many(new)
+    new = [paths.config_change(name) for name in sorted(present - term.state.seen_config_changes)]
+    term.state.seen_config_changes = present
     changed: set[str] = set()
-    for path, node in zip(new, nodes, strict=True):
+    for path, node in zip(new, await term.zk.read_many(new), strict=True):
         try:
             changed.update((codecs.decode_config_change(node.data),) if node else ())
         except MalformedZnode as error:
-            log.error("unreadable configuration notification skipped", path=path, error=str(error))
+            term.state.unusable.report(path, "unreadable configuration notification skipped", error)
+    if not changed:
+        return
     await recorded_configs.refresh(term, [f"{paths.CONFIG}/{entity}" for entity in sorted(changed)])
     await _elect(term, changed)
 
@@ -62,7 +55,11 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
     await partition_machine.to_online(term, [partition for partition in waiting if partition.topic in allowed])
 
 
-async def _notifications(term: Term) -> dict[int, str]:
-    """The notifications by their sequence number; what else somebody put beside them is none."""
+async def _notifications(term: Term) -> frozenset[str]:
+    """The names of the notifications; what else somebody put beside them is none.
+
+    Which are new is told by the names that were there, not by their numbers: one with a number from the future, which
+    anybody may put there, would else be the last that is ever seen."""
     children = await term.watched.children(paths.CONFIG_CHANGES, ConfigsChanged())
-    return {int(match["number"]): name for name in children if (match := _NAME.fullmatch(name))}
+    term.state.unusable.keep_among(paths.CONFIG_CHANGES, children)
+    return frozenset(name for name in children if name.startswith(_NAME))

@@ -6,24 +6,20 @@ and the request. So a topic is entered into `/kontroller/deleted_topics` before 
 broker or a controller, makes the brokers forget the topics that are named there and are not served any more.
 
 The list is bounded: it must be longer than what is deleted while a broker hangs, and need not be complete, since a broker
-that started anew has forgotten everything anyway.
+that started anew has forgotten everything anyway. A list that a later version wrote is neither read nor written.
 """
 
 from collections.abc import Collection, Mapping
 from typing import Final
 
-import structlog
-
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Create, SetData
+from controller_core.zk.codecs import LaterVersion, MalformedZnode
+from controller_core.zk.session import Create, SetData, ZkNode
 
 MOST_TOPICS: Final = 500
 MOST_PARTITIONS: Final = 20_000
-
-log = structlog.get_logger()
 
 
 async def load(term: Term) -> None:
@@ -33,8 +29,10 @@ async def load(term: Term) -> None:
         return
     try:
         term.state.deleted_topics = dict(codecs.decode_deleted_topics(node.data))
+    except LaterVersion as error:
+        term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics is left alone", error)
     except MalformedZnode as error:
-        log.error("unreadable list of deleted topics, begun anew", error=str(error))
+        term.state.unusable.report(paths.DELETED_TOPICS, "unreadable list of deleted topics, begun anew", error)
 
 
 async def note(term: Term, topics: Mapping[TopicName, int]) -> None:
@@ -45,10 +43,21 @@ async def note(term: Term, topics: Mapping[TopicName, int]) -> None:
     _keep_latest(known)
     data = codecs.encode_deleted_topics(known)
     root, node = await term.zk.read_many([paths.KONTROLLER, paths.DELETED_TOPICS])
+    if node is not None and _is_of_later_version(node):
+        return
     if root is None:
         await term.writer.write({paths.KONTROLLER: [Create(path=paths.KONTROLLER)]})
     op = Create(path=paths.DELETED_TOPICS, data=data) if node is None else SetData(path=paths.DELETED_TOPICS, data=data)
     await term.writer.write({paths.DELETED_TOPICS: [op]})
+    term.state.unusable.clear(paths.DELETED_TOPICS)
+
+
+def _is_of_later_version(node: ZkNode) -> bool:
+    try:
+        codecs.decode_deleted_topics(node.data)
+    except MalformedZnode as error:
+        return isinstance(error, LaterVersion)
+    return False
 
 
 def make_forgotten(term: Term, brokers: Collection[BrokerId]) -> None:

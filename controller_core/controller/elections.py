@@ -48,7 +48,9 @@ def _requested(term: Term, node: ZkNode) -> list[TopicPartition]:
     try:
         request = codecs.decode_preferred_election(node.data)
     except MalformedZnode as error:
-        log.error("unreadable preferred election removed", error=str(error))
+        term.state.unusable.report_removed(
+            paths.PREFERRED_REPLICA_ELECTION, "unreadable preferred election removed", error
+        )
         return []
     for reason in request.rejected:
         log.error("entry of the preferred election skipped", reason=reason)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.model.ids import BrokerEpoch, BrokerId, TopicName
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicName
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
 
@@ -115,6 +115,23 @@ class BrokerAnswered:
     response: ControlResponse
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerBehind:
+    """A broker can be reached again that missed requests: too many had waited for it."""
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBroken:
+    """The stream of requests to a broker ended with an error that nobody expected, in the term of this epoch."""
+
+    broker: BrokerId
+    controller_epoch: ControllerEpoch
+    error: Exception
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestReceived:
     """A broker or a client asks something that the controller answers. The request is of the newest version."""
@@ -147,6 +164,8 @@ Event: TypeAlias = (
     | JournalDue
     | FeaturesChanged
     | BrokerAnswered
+    | BrokerBehind
+    | StreamBroken
     | RequestReceived
     | AnswerOverdue
 )

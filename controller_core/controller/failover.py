@@ -126,7 +126,7 @@ async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
     states = term.state.states
     unknown = [partition for name in topics for partition in term.state.partitions_of(name) if partition not in states]
     log.info("reading states", known=len(states), unknown=len(unknown))
-    states.update(await read_states(term.zk, unknown))
+    states.update(await read_states(term.zk, unknown, term.state.unusable))
 
 
 async def _remove_isr_notifications(term: Term) -> None:

@@ -68,8 +68,11 @@ async def _load(term: Term, *, makes_it: bool) -> None:
             found = codecs.decode_features(node.data)
         except MalformedZnode as error:
             term.state.finalized_features = None
-            log.error("unreadable finalized features: no feature can be changed", error=str(error), to_do=REPAIR)
+            term.state.unusable.report(
+                paths.FEATURE, "unreadable finalized features: no feature can be changed", error, to_do=REPAIR
+            )
             return
+        term.state.unusable.clear(paths.FEATURE)
         wanted = FeatureZnode(features=found.features if found.is_enabled else {})
         if found == wanted:
             term.state.finalized_features = FinalizedFeatures(features=found.features, epoch=node.version)

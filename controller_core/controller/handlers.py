@@ -25,6 +25,7 @@ from controller_core.controller.events import (
     AnswerOverdue,
     BalanceDue,
     BrokerAnswered,
+    BrokerBehind,
     BrokerModified,
     BrokersChanged,
     ConfigsChanged,
@@ -40,6 +41,7 @@ from controller_core.controller.events import (
     ReassignmentsRequested,
     RequestReceived,
     SessionEnded,
+    StreamBroken,
     TopicDeletionsRequested,
     TopicModified,
     TopicsChanged,
@@ -59,6 +61,10 @@ log = structlog.get_logger()
 
 _EQUAL_TOPIC_ID: Final = (ErrorCode.none, ErrorCode.stale_controller_epoch)
 """A broker compares the topic id before the leader epoch; it answers the second for an epoch that it has already."""
+
+
+class RequestNotSent(Exception):
+    """A broker does not learn what it must know. Ends the term: the next controller tells everybody everything."""
 
 
 async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for each event; nothing else is decided here
@@ -96,6 +102,11 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await features.on_features_changed(term)
         case BrokerAnswered():
             await on_broker_answered(term, event)
+        case BrokerBehind(broker, epoch):
+            await brokers.on_broker_behind(term, broker, epoch)
+        case StreamBroken(broker, epoch, error):
+            if epoch == term.identity.epoch:
+                raise RequestNotSent(f"a control request for broker {broker} cannot be sent") from error
         case AnswerOverdue():
             pass  # answers that wait are looked at after every event
         case RequestReceived():

@@ -176,7 +176,7 @@ async def on_isr_changes_notified(term: Term) -> None:
         try:
             changed.update(dict.fromkeys(codecs.decode_isr_change(node.data) if node else ()))
         except MalformedZnode as error:
-            log.error("unreadable ISR notification removed", path=path, error=str(error))
+            term.state.unusable.report_removed(path, "unreadable ISR notification removed", error)
     known = [partition for partition in changed if term.state.has(partition)]
     await refresh(term, known)
     await reassignment.advance(term, known)

@@ -68,7 +68,9 @@ async def load(term: Term) -> None:
             replica = paths.replica_of_removed(name)
             topic_id = codecs.decode_removed_replica(replica, node.data if node else b"")
         except (ValueError, MalformedZnode) as error:
-            log.error("unreadable entry among the removed replicas, left alone", entry=name, error=str(error))
+            term.state.unusable.report(
+                f"{paths.REMOVED_REPLICAS}/{name}", "unreadable entry among the removed replicas, left alone", error
+            )
         else:
             term.state.removed_replicas[replica] = RemovedReplica(topic_id=topic_id)
     assigned = [replica for replica in term.state.removed_replicas if _is_assigned_again(term, replica)]

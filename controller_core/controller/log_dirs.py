@@ -34,7 +34,7 @@ async def on_log_dirs_failed(term: Term) -> None:
         try:
             failed.update((codecs.decode_log_dir_event(node.data),) if node else ())
         except MalformedZnode as error:
-            log.error("unreadable log directory notification removed", path=path, error=str(error))
+            term.state.unusable.report_removed(path, "unreadable log directory notification removed", error)
     asked = failed & term.state.live
     if failed:
         log.warning("log directories failed", brokers=sorted(failed))

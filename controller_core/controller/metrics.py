@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from controller_core.controller.partition_counts import partition_counts
 from controller_core.controller.term import Term
+from controller_core.controller.unusable_znodes import UnusableZnodes
 
 _EVENT_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """An event of a large cluster holds up all others for as long as it takes: seconds, where most take a millisecond."""
@@ -106,6 +107,7 @@ class _Gauges(Collector):
             "Replicas in failed log directories of live brokers",
             sum(map(len, state.failed_replicas.values())),
         )
+        yield from _unusable(state.unusable)
         yield _gauge("kontroller_reassigning_partitions", "Partitions being reassigned", len(state.reassignments))
         in_flight = GaugeMetricFamily(
             "kontroller_broker_requests_in_flight", "Control requests not yet answered", labels=["broker"]
@@ -113,6 +115,21 @@ class _Gauges(Collector):
         for broker, count in term.channels.in_flight().items():
             in_flight.add_metric([str(broker)], count)
         yield in_flight
+
+
+def _unusable(znodes: UnusableZnodes) -> Iterator[Metric]:
+    standing = GaugeMetricFamily(
+        "kontroller_unusable_znodes", "Znodes that cannot be used as they are, or not all of them", labels=["kind"]
+    )
+    found = CounterMetricFamily(
+        "kontroller_unusable_znodes_found_total",
+        "Such znodes found in this term, also what was removed",
+        labels=["kind"],
+    )
+    for kind, number in znodes.found.items():
+        standing.add_metric([kind], znodes.standing[kind])
+        found.add_metric([kind], number)
+    yield from (standing, found)
 
 
 def _gauge(name: str, documentation: str, value: float) -> Metric:

@@ -107,7 +107,7 @@ async def take_office(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, cloc
 async def registered_brokers(zk: ZkSession) -> set[BrokerId]:
     """The ids of the registered brokers, without a watch."""
     names = (await zk.children_many([paths.BROKER_IDS]))[0] or ()
-    return {BrokerId(int(name)) for name in names if name.isdecimal()}
+    return {broker_id for name in names if (broker_id := paths.broker_id_named(name)) is not None}
 
 
 async def _ensure_epoch(zk: ZkSession) -> None:

@@ -10,14 +10,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-import structlog
-
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
 from controller_core.wire import entries
-
-log = structlog.get_logger()
+from controller_core.zk import paths
 
 _NOTHING: Final = b""
 """Instead of the entry of a partition that brokers are not told of."""
@@ -96,12 +93,8 @@ class PartitionEntries:
         try:
             return entries.partition_start(partition[1], state, assignment.replicas)
         except struct.error as error:
-            log.error(
-                "brokers are not told of a partition: a value in ZooKeeper is too large",
-                partition=str(partition),
-                state=state,
-                error=str(error),
-            )
+            consequence = "brokers are not told of a partition: a value in ZooKeeper is too large"
+            self._state.unusable.report(paths.partition_state(partition), consequence, error, state=state)
             return _NOTHING
 
     def _leader_and_isr_end(self, partition: TopicPartition, *, is_new: bool) -> bytes:

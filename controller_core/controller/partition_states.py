@@ -8,16 +8,13 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import structlog
-
 from controller_core.controller.term import Term
+from controller_core.controller.unusable_znodes import UnusableZnodes
 from controller_core.model.ids import PartitionEpoch, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Create, NodeExists, SetData, TransactionFailed, ZkNode, ZkSession, ZkVersion
-
-log = structlog.get_logger()
 
 READ_AT_ONCE: Final = 10_000
 """States that are read at one time; those of two such reads are in memory as they were read."""
@@ -25,7 +22,9 @@ DECODED_AT_ONCE: Final = 5000
 """States that are decoded before others on the event loop have their turn: a few milliseconds."""
 
 
-async def read_states(zk: ZkSession, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+async def read_states(
+    zk: ZkSession, partitions: Iterable[TopicPartition], unusable: UnusableZnodes
+) -> dict[TopicPartition, PartitionState]:
     """The states that ZooKeeper has now; partitions without a state znode, or with an unreadable one, are left out.
 
     ZooKeeper reads the next ones while some are decoded. Other tasks get their turn every few milliseconds, however many
@@ -42,7 +41,7 @@ async def read_states(zk: ZkSession, partitions: Iterable[TopicPartition]) -> di
             reading = asyncio.create_task(_read(zk, following))
             for start in range(0, len(part), DECODED_AT_ONCE):
                 taken = slice(start, start + DECODED_AT_ONCE)
-                _decode(part[taken], nodes[taken], states)
+                _decode(part[taken], nodes[taken], states, unusable)
                 if len(part) > DECODED_AT_ONCE:
                     await asyncio.sleep(0)
     finally:
@@ -55,16 +54,22 @@ async def _read(zk: ZkSession, partitions: list[TopicPartition]) -> list[ZkNode 
 
 
 def _decode(
-    partitions: list[TopicPartition], nodes: list[ZkNode | None], states: dict[TopicPartition, PartitionState]
+    partitions: list[TopicPartition],
+    nodes: list[ZkNode | None],
+    states: dict[TopicPartition, PartitionState],
+    unusable: UnusableZnodes,
 ) -> None:
-    decode = codecs.decode_partition_state
+    decode, has_unusable = codecs.decode_partition_state, unusable.standing["partition_state"] > 0
     for partition, node in zip(partitions, nodes, strict=True):
         if node is None:
             continue
         try:
             states[partition] = decode(partition, node)
         except MalformedZnode as error:
-            log.error("unreadable partition state, left alone", partition=str(partition), error=str(error))
+            unusable.report(error.path, "unreadable partition state, left alone", error, partition=str(partition))
+        else:
+            if has_unusable:
+                unusable.clear(paths.partition_state(partition))
 
 
 async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
@@ -79,7 +84,7 @@ async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[To
 
 async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """The states that ZooKeeper has now, taken into the cluster state."""
-    states = await read_states(term.zk, partitions)
+    states = await read_states(term.zk, partitions, term.state.unusable)
     term.state.states.update(states)
     return states
 

@@ -1,5 +1,7 @@
 """AllocateProducerIds: a broker asks for the next block of ids for idempotent and transactional producers (KIP-730)."""
 
+from typing import Final
+
 import structlog
 from kio.schema.errors import ErrorCode
 from kio.schema.types import ProducerId
@@ -17,6 +19,8 @@ log = structlog.get_logger()
 
 BLOCK_SIZE = 1000
 """Kafka's PRODUCER_ID_BLOCK_SIZE."""
+LAST_FIRST: Final = (1 << 63) - BLOCK_SIZE
+"""Where the last block begins: ids are of 64 bits."""
 
 
 async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
@@ -31,8 +35,11 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
         try:
             first = _first_free(node)
         except MalformedZnode as error:
-            log.error("unreadable producer id block: no ids are given before it is repaired", error=str(error))
+            term.state.unusable.report(
+                paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are given before it is repaired", error
+            )
             return refusal(ErrorCode.unknown_server_error)
+        term.state.unusable.clear(paths.PRODUCER_ID_BLOCK)
         failed = (await term.writer.write({broker.id: [_record(broker.id, first, node)]})).failed
         if not failed:
             log.info("producer ids allocated", broker=broker.id, first=first, count=BLOCK_SIZE)
@@ -54,7 +61,13 @@ def refusal(error_code: ErrorCode) -> AllocateProducerIdsResponse:
 
 
 def _first_free(node: ZkNode | None) -> int:
-    return codecs.decode_producer_id_block(node.data).last + 1 if node and node.data else 0
+    """Raises `MalformedZnode`, also where all ids have been given."""
+    first = codecs.decode_producer_id_block(node.data).last + 1 if node and node.data else 0
+    if first > LAST_FIRST:
+        raise MalformedZnode(
+            paths.PRODUCER_ID_BLOCK, f"all producer ids have been given, the last block ends at {first - 1}"
+        )
+    return first
 
 
 def _record(broker: BrokerId, first: int, node: ZkNode | None) -> WriteOp:

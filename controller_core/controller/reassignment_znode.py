@@ -63,7 +63,7 @@ async def _decode_or_remove(term: Term, node: ZkNode) -> Targets:
     try:
         plan = codecs.decode_reassignment(node.data)
     except MalformedZnode as error:
-        log.error("unreadable reassignment removed", error=str(error))
+        term.state.unusable.report_removed(paths.REASSIGN_PARTITIONS, "unreadable reassignment removed", error)
         await term.writer.write({node.version: [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]})
         return {}
     for reason in plan.rejected:

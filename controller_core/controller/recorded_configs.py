@@ -5,11 +5,8 @@ begins, when a topic appears, and when somebody leaves a notification that one h
 noted too, so that the history has it before what follows from it.
 """
 
-import re
 from collections.abc import Iterable
-from typing import Final, TypeVar
-
-import structlog
+from typing import TypeVar
 
 from controller_core.controller.term import Term
 from controller_core.journal import configs
@@ -18,11 +15,6 @@ from controller_core.model.ids import BrokerId, TopicName
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
-
-log = structlog.get_logger()
-
-_BROKER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
-"""An id as Kafka writes it; anybody may have put something else there."""
 
 _Key = TypeVar("_Key")
 
@@ -55,8 +47,9 @@ def note(term: Term, path: str, node: ZkNode | None) -> None:
     try:
         config = codecs.decode_config(node.data, path) if node else {}
     except MalformedZnode as error:
-        log.error("unreadable configuration, the journal keeps the former one", error=str(error))
+        term.state.unusable.report(path, "unreadable configuration, the journal keeps the former one", error)
         return
+    term.state.unusable.clear(path)
     name = path.rpartition("/")[2]
     if path.startswith(f"{paths.TOPIC_CONFIGS}/"):
         _keep(term.state.topic_configs, TopicName(name), configs.recorded(config, configs.TOPIC_CONFIGS))
@@ -70,7 +63,7 @@ def _is_recorded(term: Term, path: str) -> bool:
     parent, _, name = path.rpartition("/")
     if parent == paths.TOPIC_CONFIGS:
         return name in term.state.topics
-    return parent == paths.BROKER_CONFIGS and (name == paths.DEFAULT_ENTITY or _BROKER.fullmatch(name) is not None)
+    return parent == paths.BROKER_CONFIGS and (name == paths.DEFAULT_ENTITY or paths.broker_id_named(name) is not None)
 
 
 def _keep(known: dict[_Key, RecordedConfig], key: _Key, config: RecordedConfig) -> None:

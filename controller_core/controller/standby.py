@@ -185,7 +185,8 @@ class Standby:
         if self._brokers_changed:
             self._brokers_changed = False
             names = (await self._zk.children_many([paths.BROKER_IDS]))[0] or ()
-            self._brokers = frozenset(BrokerId(int(name)) for name in names if name.isdecimal())
+            ids = map(paths.broker_id_named, names)
+            self._brokers = frozenset(broker_id for broker_id in ids if broker_id is not None)
             self._unprepared.update(self._known.znodes)
         writer = TopicWriter(self._known.state, self._brokers)
         while self._unprepared and not self._is_lost:

@@ -4,13 +4,10 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 
-import structlog
-
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, LeaderEpoch, TopicName, TopicPartition
 from controller_core.wire import entries
-
-log = structlog.get_logger()
+from controller_core.zk import paths
 
 
 def stop_entries(
@@ -25,12 +22,8 @@ def stop_entries(
         try:
             by_topic[partition.topic].append(entries.stop(partition.partition, leader_epoch, delete=delete))
         except struct.error as error:
-            log.error(
-                "a replica is not stopped: its leader epoch in ZooKeeper is too large",
-                partition=str(partition),
-                leader_epoch=leader_epoch,
-                error=str(error),
-            )
+            consequence = "a replica is not stopped: its leader epoch in ZooKeeper is too large"
+            state.unusable.report(paths.partition_state(partition), consequence, error, leader_epoch=leader_epoch)
     for name, listed in by_topic.items():
         if listed:
             yield entries.stopped_topic(name, listed)

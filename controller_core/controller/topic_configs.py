@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import structlog
-
 from controller_core.controller import recorded_configs
 from controller_core.controller.term import Settings, Term
 from controller_core.journal.configs import RecordedConfig
@@ -13,8 +11,6 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
-
-log = structlog.get_logger()
 
 
 async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> set[TopicName]:
@@ -32,9 +28,9 @@ async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> 
     own, cluster, *nodes = found = await term.zk.read_many(read)
     for path, node in zip(read, found, strict=True):
         recorded_configs.note(term, path, node)
-    by_default = _said(defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
-    by_default = _said(defaults[0], own, default=by_default)
-    allowed = (_said(path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
+    by_default = _said(term, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
+    by_default = _said(term, defaults[0], own, default=by_default)
+    allowed = (_said(term, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
     return {name for name, allows in zip(names, allowed, strict=True) if allows}
 
 
@@ -43,13 +39,12 @@ def own_config(settings: Settings) -> RecordedConfig:
     return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 
 
-def _said(path: str, node: ZkNode | None, *, default: bool) -> bool:
+def _said(term: Term, path: str, node: ZkNode | None, *, default: bool) -> bool:
     """What a configuration says about unclean elections, and the default where it says nothing."""
-    if node is None:
-        return default
     try:
-        value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION)
+        value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION) if node else None
     except MalformedZnode as error:
-        log.error("unreadable configuration: no unclean election", error=str(error))
+        term.state.unusable.report(path, "unreadable configuration: no unclean election", error)
         return False
+    term.state.unusable.clear(path)
     return default if value is None else value.strip().lower() == "true"

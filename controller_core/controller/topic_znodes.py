@@ -2,13 +2,13 @@
 
 Whoever rewrites it writes the topic's id back: a topic that lost its id gets another one, and its brokers then refuse
 its partitions (KAFKA-12835). The ledger of removed replicas is written in the same transaction: a replica that leaves AR
-is in one of the two, whenever the controller dies.
+is in one of the two, whenever the controller dies. Entries that make no sense are written back as well: they are somebody's
+partitions, and only a person can tell what they should be.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-
-import structlog
+from typing import Final
 
 from controller_core.controller import ledger
 from controller_core.controller.cluster_state import Topic
@@ -20,7 +20,8 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import BadVersion, NodeExists, NoNode, SetData, ZkNode, ZkVersion
 
-log = structlog.get_logger()
+SHOWN: Final = 5
+"""How many of a topic's unusable entries a message tells of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +164,17 @@ def known_id(term: Term, topic: TopicName) -> TopicId | None:
 
 
 def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
+    path = paths.topic(name)
     try:
         content = term.standby.known.content(name, node) or codecs.decode_topic(name, node.data)
     except MalformedZnode as error:
-        log.error("unreadable topic znode, the topic is left alone", topic=name, error=str(error))
+        term.state.unusable.report(path, "unreadable topic znode, the topic is left alone", error, topic=name)
         return None
+    if content.unusable:
+        reasons = "; ".join(entry.reason for entry in content.unusable[:SHOWN])
+        term.state.unusable.report(
+            path, "partitions of a topic are left out", reasons, topic=name, partitions=len(content.unusable)
+        )
+    else:
+        term.state.unusable.clear(path)
     return TopicZnode(content=content, version=node.version, czxid=node.czxid)

@@ -34,11 +34,14 @@ from controller_core.controller.topic_znodes import (
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, TopicAssignment
 from controller_core.model.placement_repair import without_phantom
+from controller_core.model.topic_names import why_illegal
 from controller_core.model.wording import listed
 from controller_core.zk import paths
 
 log = structlog.get_logger()
 
+SHOWN: Final = 300
+"""How much is said of a name that may be very long."""
 ADDED_AT_ONCE: Final = 100
 """Topics that are taken into the cluster state before others on the event loop have their turn: a few milliseconds."""
 
@@ -63,8 +66,16 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
 
 
 async def read_topic_names(term: Term) -> list[TopicName]:
-    """The names of all topics, watched for new and vanished ones."""
-    return [TopicName(name) for name in await term.watched.children(paths.TOPICS, TopicsChanged())]
+    """The names of all topics, watched for new and vanished ones. What no topic can be called is none."""
+    names = await term.watched.children(paths.TOPICS, TopicsChanged())
+    term.state.unusable.keep_among(paths.TOPICS, frozenset(names))
+    topics = []
+    for name in names:
+        if (reason := why_illegal(name)) is None:
+            topics.append(TopicName(name))
+        else:
+            term.state.unusable.report(f"{paths.TOPICS}/{name}", "a znode that is no topic, left alone", reason[:SHOWN])
+    return topics
 
 
 def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
@@ -102,7 +113,7 @@ async def _served_before(term: Term, partitions: Iterable[TopicPartition]) -> di
         by_topic[partition.topic].append(partition)
     nodes = await term.zk.read_many(list(map(paths.partitions, by_topic)))
     found = [known for known, node in zip(by_topic.values(), nodes, strict=True) if node is not None]
-    return await read_states(term.zk, chain.from_iterable(found))
+    return await read_states(term.zk, chain.from_iterable(found), term.state.unusable)
 
 
 async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
@@ -117,6 +128,7 @@ async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) 
 
 async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     """Topics' znodes were written: partitions that are not known yet are new; all else is not taken from there."""
+    had_unusable = {name for name in topics if term.state.unusable.has(paths.topic(name))}
     znodes = await read_modified_topics(term, [name for name in topics if name in term.state.topics])
     unknown = await read_topics(term, [name for name in topics if name not in term.state.topics])
     recreated = [name for name, znode in znodes.items() if znode.czxid != term.state.topics[name].czxid]
@@ -137,8 +149,23 @@ async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
         term.state.set_assignment(partition, content.partitions[partition.partition])
     if added:
         log.info("new partitions", topics=listed(sorted(contents)), partitions=len(added))
-        await on_new_partition_creation(term, [partition for partition, _ in added])
+        mended = {name: content for name, content in contents.items() if name in had_unusable}
+        new = await _take_up_mended(term, mended, [partition for partition, _ in added])
+        await on_new_partition_creation(term, new)
         term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
+
+
+async def _take_up_mended(
+    term: Term, topics: Mapping[TopicName, TopicAssignment], added: Sequence[TopicPartition]
+) -> list[TopicPartition]:
+    """Entries of the topics could not be used before: partitions that were served then go on. Returns the others."""
+    suspects = [partition for partition in added if partition.topic in topics]
+    served = await _served_before(term, suspects)
+    for name, content in topics.items():
+        mended = {p: a for p, a in content.partitions.items() if TopicPartition(name, p) in served}
+        reassignment.note_running(term, name, replace(content, partitions=mended))
+    await _take_up(term, served)
+    return [partition for partition in added if partition not in served]
 
 
 def _lost_its_id(term: Term, name: TopicName, znode: TopicZnode) -> bool:

@@ -21,6 +21,15 @@ from controller_core.model.ids import (
 )
 
 
+class SecurityProtocol(IntEnum):
+    """What a listener speaks, by the name in a registration and the number in UpdateMetadata."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """Where one listener of a broker is reached."""
@@ -48,6 +57,8 @@ class Broker:
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     features: Mapping[str, FeatureRange] = field(default_factory=dict)
+    unusable: tuple[str, ...] = ()
+    """What is wrong with those of its endpoints that are not among the endpoints."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of a listener by name, or None where the broker has no such listener."""
@@ -124,8 +135,21 @@ class ReplicaAssignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableEntry:
+    """What a topic's znode says of one partition, and makes no sense."""
+
+    key: str
+    """The partition as the znode names it."""
+    reason: str
+    said: Mapping[str, object]
+    """By the fields of the znode, as it stands there: it is written back unchanged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAssignment:
     """The content of `/brokers/topics/T`. `topic_id` is None where an old tool wrote the znode without one."""
 
     topic_id: TopicId | None
     partitions: Mapping[PartitionId, ReplicaAssignment]
+    unusable: tuple[UnusableEntry, ...] = ()
+    """The entries that are no partitions as far as one can tell."""

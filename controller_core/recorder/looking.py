@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from controller_core.controller.watched_reads import WatchedReads
@@ -98,7 +99,7 @@ class Looker:
         if paths.TOPICS in due:
             names = frozenset(map(TopicName, await self._watched.children(paths.TOPICS, paths.TOPICS)))
         topic_znodes = await self._changed(due, names, known.topics, paths.topic)
-        topics = view.updated(held.topics, known.topics - names, topic_znodes, view.topic_of)
+        topics = view.updated(held.topics, known.topics - names, topic_znodes, partial(view.topic_of, held.topics))
         states = await self._look_at_states(due, topics)
         # A leadership follows from what brokers and configurations were before it: that is looked at after it, and the
         # watches that it follows from have fired by now.

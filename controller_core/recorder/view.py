@@ -2,7 +2,6 @@
 was before: what is wrong with it is its writer's affair, and the cluster goes on with what it has read.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,7 @@ from controller_core.zk.session import ZkNode
 
 log = structlog.get_logger()
 
-_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_SHOWN: Final = 5
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -73,9 +72,18 @@ def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> Finalize
     return None if node is None else _decoded(held, lambda: decode(node))
 
 
-def topic_of(name: TopicName, node: ZkNode) -> TopicCopy:
+def topic_of(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode) -> TopicCopy:
+    """A topic; those of its partitions whose entries make no sense count as what they were before."""
     content = codecs.decode_topic(name, node.data)
-    return TopicCopy(topic_id=content.topic_id, czxid=node.czxid, partitions=content.partitions)
+    partitions, known = content.partitions, held.get(name)
+    if content.unusable:
+        reasons = [entry.reason for entry in content.unusable[:_SHOWN]]
+        log.error("unreadable entries of a topic, the journal keeps what they said before", topic=name, reasons=reasons)
+    if content.unusable and known is not None and known.czxid == node.czxid:
+        bad = {paths.partition_number(entry.key) for entry in content.unusable}
+        kept = {number: assignment for number, assignment in known.partitions.items() if number in bad}
+        partitions = dict(sorted({**kept, **partitions}.items()))
+    return TopicCopy(topic_id=content.topic_id, czxid=node.czxid, partitions=partitions)
 
 
 def topic_config_of(name: TopicName, node: ZkNode) -> RecordedConfig:
@@ -88,7 +96,7 @@ def broker_config_of(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
 
 def broker_ids(names: Iterable[str]) -> frozenset[BrokerId]:
     """The ids among the children of a znode; anybody may have put something else there."""
-    return frozenset(BrokerId(int(name)) for name in names if _ID.fullmatch(name))
+    return frozenset(broker_id for broker_id in map(paths.broker_id_named, names) if broker_id is not None)
 
 
 def configured(names: Collection[str]) -> frozenset[BrokerId | None]:

@@ -22,6 +22,7 @@ _LENGTH: Final = struct.Struct(">i")
 _LEADER_AND_ISR_START: Final = struct.Struct(">i?iqb")
 _START: Final = struct.Struct(">i?iq")
 _TYPE_TAG: Final = struct.Struct(">BBBb")
+_UNWRITABLE: Final = (SerialError, struct.error, TypeError, AttributeError, ValueError)
 
 
 def encode_control_request(request: ControlRequest, correlation_id: int, client_id: str) -> bytes:
@@ -34,7 +35,7 @@ def control_request_pieces(request: ControlRequest, correlation_id: int, client_
     if isinstance(request.topic_states, EncodedTopics):
         try:
             pieces = [encode_request_header(request, correlation_id, client_id), *_pieces(request)]
-        except (SerialError, struct.error, TypeError, AttributeError, ValueError) as error:
+        except _UNWRITABLE as error:
             raise Unencodable(f"{type(request).__name__} cannot be written: {error}") from error
         return [_LENGTH.pack(sum(map(len, pieces))), *pieces]
     return [encode_request(request, correlation_id, client_id)]
@@ -59,6 +60,15 @@ def _array(items: tuple[Any, ...]) -> bytes:
     return unsigned_varint(len(items) + 1) + b"".join(map(_written_by_kio, items))
 
 
+def require_encodable(entity: Any) -> None:
+    """Raises `Unencodable` for what no request can carry: one broker must not keep the others from being told."""
+    try:
+        _written_by_kio(entity)
+    except _UNWRITABLE as error:
+        raise Unencodable(f"{entity} cannot be written: {error}") from error
+
+
+@lru_cache(maxsize=1 << 10)
 def _written_by_kio(entity: Any) -> bytes:
     buffer = io.BytesIO()
     entity_writer(type(entity))(buffer, entity)

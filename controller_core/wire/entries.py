@@ -42,11 +42,13 @@ T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTo
 class EncodedTopics(Undecoded[T]):
     """An array of topics as it lies on the wire, that may be read as the tuple it stands for."""
 
-    __slots__ = ("_kind", "content")
+    __slots__ = ("_kind", "content", "makes_forget")
 
-    def __init__(self, kind: type[T], topics: Sequence[bytes]) -> None:
+    def __init__(self, kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> None:
+        """`makes_forget`: whether there are partitions that a broker shall forget, which no later request says again."""
         super().__init__()
         self._kind: type[T] = kind
+        self.makes_forget = makes_forget
         self.content = b"".join((unsigned_varint(len(topics) + 1), *topics))
 
     def __repr__(self) -> str:
@@ -56,9 +58,9 @@ class EncodedTopics(Undecoded[T]):
         return decode_array(self._kind, self.content)
 
 
-def encoded_topics(kind: type[T], topics: Sequence[bytes]) -> tuple[T, ...]:
+def encoded_topics(kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> tuple[T, ...]:
     """The topics of a message, from the bytes of each. Typed as the field that they are meant for."""
-    return cast("tuple[T, ...]", EncodedTopics(kind, topics))
+    return cast("tuple[T, ...]", EncodedTopics(kind, topics, makes_forget=makes_forget))
 
 
 def topic(name: TopicName, topic_id: TopicId | None, entries: Sequence[bytes]) -> bytes:

@@ -1,14 +1,17 @@
 """Where Kafka keeps what in ZooKeeper: the path of every znode that a controller reads, writes or watches.
 
 All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.zk.ZkData`), but for what is below
-`/kontroller`, which brokers never look at; and no other module of Kontroller spells one out.
+`/kontroller`, which brokers never look at; and no other module of Kontroller spells one out. What the name of a znode
+stands for is read here too: anybody may have put anything among the children of another.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, unquote
 
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.topic_names import why_illegal
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -47,6 +50,28 @@ ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 """The path given to a sequential create; ZooKeeper appends the number."""
 LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_"
 CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
+
+
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+"""As Kafka writes one: no sign, no leading zeros, nothing but ASCII."""
+_NUMBER_MAX: Final = (1 << 31) - 1
+_SHOWN: Final = 300
+"""How much of a name that is none is put into a message."""
+
+
+def broker_id_named(name: str) -> BrokerId | None:
+    """The broker whose id is spelled so; None where it is no id."""
+    return BrokerId(number) if (number := _int32(name)) is not None else None
+
+
+def partition_number(name: str) -> PartitionId | None:
+    """The partition whose number is spelled so; None where it is none."""
+    return PartitionId(number) if (number := _int32(name)) is not None else None
+
+
+def _int32(name: str) -> int | None:
+    number = int(name) if _NUMBER.fullmatch(name) else None
+    return None if number is None or number > _NUMBER_MAX else number
 
 
 def broker(broker_id: BrokerId) -> str:
@@ -120,10 +145,11 @@ def replica_of_removed(name: str) -> PartitionReplica:
 
     Raises `ValueError` where the name is not that of an entry.
     """
-    parts = name.split(",")
-    if len(parts) != 3 or not (parts[0].isdecimal() and parts[1] and parts[2].isdecimal()):
-        raise ValueError(f"{REMOVED_REPLICAS}/{name} is not {REMOVED_REPLICAS}/BROKER,TOPIC,NUMBER")
-    return PartitionReplica(TopicPartition(TopicName(parts[1]), PartitionId(int(parts[2]))), BrokerId(int(parts[0])))
+    broker_name, topic_name, number_name = parts if len(parts := name.split(",")) == 3 else ("", "", "")
+    broker_id, number = broker_id_named(broker_name), partition_number(number_name)
+    if broker_id is None or number is None or why_illegal(topic_name) is not None:
+        raise ValueError(f"{REMOVED_REPLICAS}/{name[:_SHOWN]} is not {REMOVED_REPLICAS}/BROKER,TOPIC,NUMBER")
+    return PartitionReplica(TopicPartition(TopicName(topic_name), number), broker_id)
 
 
 def user_config(sanitized_name: str) -> str:
@@ -148,6 +174,7 @@ def topic_partition_of_state(path: str) -> TopicPartition:
     """
     name, separator, rest = path.removeprefix(f"{TOPICS}/").partition("/partitions/")
     number, state, trailing = rest.partition("/state")
-    if not (path.startswith(f"{TOPICS}/") and separator and state and number.isdecimal()) or trailing:
-        raise ValueError(f"{path} is not {TOPICS}/TOPIC/partitions/NUMBER/state")
-    return TopicPartition(TopicName(name), PartitionId(int(number)))
+    partition_id = partition_number(number)
+    if not (path.startswith(f"{TOPICS}/") and separator and state) or trailing or partition_id is None:
+        raise ValueError(f"{path[:_SHOWN]} is not {TOPICS}/TOPIC/partitions/NUMBER/state")
+    return TopicPartition(TopicName(name), partition_id)

@@ -16,7 +16,7 @@ import structlog
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.throttles import Claim, Claims, EntityPath, Move, Throttle, Values, adjusted, wanted_by
 from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.codecs import LaterVersion, MalformedZnode
 from controller_core.zk.session import (
     BadVersion,
     Check,
@@ -88,11 +88,24 @@ async def remove_throttle(
     write = write or writing_to(zk)
     path = paths.throttle(owner)
     while (node := (await zk.read_many([path]))[0]) is not None:
-        if expected is not None and codecs.decode_throttle(path, node.data) != expected:
+        if not _is_removable(path, node, expected):
             break
         if await write([Delete(path=path, version=node.version)]):
             break
     await settle(zk, write=write)
+
+
+def _is_removable(path: str, node: ZkNode, expected: Throttle | None) -> bool:
+    """Whether it is the expected one, or any. Raises `LaterVersion`; what else is unreadable its owner may remove."""
+    try:
+        found = codecs.decode_throttle(path, node.data)
+    except LaterVersion:
+        raise
+    except MalformedZnode:
+        if expected is not None:
+            raise
+        return True
+    return expected is None or found == expected
 
 
 async def throttles(zk: ZkSession) -> dict[str, Throttle]:

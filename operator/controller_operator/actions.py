@@ -169,6 +169,6 @@ async def _mark_for_deletion(action: MarkTopicForDeletion, session: ZkSession) -
     """Reads the id once more: between the view and now another topic may have taken the name."""
     path = paths.topic(action.topic)
     (node,) = await session.read_many([path])
-    if node is None or codecs.decode_topic(action.topic, node.data).topic_id != action.topic_id:
+    if node is None or codecs.decode_whole_topic(action.topic, node.data).topic_id != action.topic_id:
         return None
     return [Check(path=path, version=node.version), Create(path=paths.delete_topic(action.topic))]

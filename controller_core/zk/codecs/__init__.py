@@ -32,7 +32,7 @@ from controller_core.zk.codecs.controllers import (
 )
 from controller_core.zk.codecs.deleted_topics import decode_deleted_topics, encode_deleted_topics
 from controller_core.zk.codecs.features import FeatureZnode, decode_features, encode_features
-from controller_core.zk.codecs.json_fields import MalformedZnode
+from controller_core.zk.codecs.json_fields import LaterVersion, MalformedZnode
 from controller_core.zk.codecs.notifications import (
     decode_isr_change,
     decode_log_dir_event,
@@ -44,12 +44,14 @@ from controller_core.zk.codecs.throttles import decode_claims, decode_throttle, 
 from controller_core.zk.codecs.topics import (
     decode_partition_state,
     decode_topic,
+    decode_whole_topic,
     encode_partition_state,
     encode_topic,
 )
 
 __all__ = [
     "FeatureZnode",
+    "LaterVersion",
     "MalformedZnode",
     "PreferredElectionPlan",
     "ProducerIdBlock",
@@ -72,6 +74,7 @@ __all__ = [
     "decode_removed_replica",
     "decode_throttle",
     "decode_topic",
+    "decode_whole_topic",
     "encode_broker",
     "encode_claims",
     "encode_config",

@@ -6,23 +6,36 @@ as readable reasons beside the good ones. Only data that is no such document at 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.topic_names import why_illegal
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import described, field, json_object
+from controller_core.zk.codecs.json_fields import INT32_MAX, described, field, json_object
 
 _VERSION: Final = 1
-_NonNegative = Annotated[int, Field(ge=0)]
+_SHOWN: Final = 300
+_NonNegative = Annotated[int, Field(ge=0, le=INT32_MAX)]
+
+_why_illegal: Final = lru_cache(maxsize=1 << 12)(why_illegal)
+"""A plan names few topics, each of them often."""
+
+
+def _legal(topic: str) -> str:
+    reason = _why_illegal(topic)
+    if reason is not None:
+        raise ValueError(reason[:_SHOWN])
+    return topic
 
 
 class _PartitionEntry(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
-    topic: Annotated[str, Field(min_length=1)]
+    topic: Annotated[str, AfterValidator(_legal)]
     partition: _NonNegative
 
     @property
@@ -78,12 +91,12 @@ def _is_plain(json: Any) -> bool:
     topic, partition, replicas = json.get("topic"), json.get("partition"), json.get("replicas")
     return (
         type(topic) is str
-        and topic != ""
+        and _why_illegal(topic) is None
         and type(partition) is int
-        and partition >= 0
+        and 0 <= partition <= INT32_MAX
         and type(replicas) is list
         and set(map(type, replicas)) == {int}
-        and min(replicas) >= 0
+        and 0 <= min(replicas) <= max(replicas) <= INT32_MAX
         and len(set(replicas)) == len(replicas)
     )
 

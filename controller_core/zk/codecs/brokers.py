@@ -2,6 +2,9 @@
 
 A broker's epoch is the czxid of this znode, not its mzxid: a broker that changes its listeners rewrites the data
 and keeps its epoch, one that bounced has a new znode (KIP-380).
+
+Of several endpoints a broker is served by those that can be used: one whose protocol, host or port no UpdateMetadata can
+carry is left out, and said in `Broker.unusable`. A registration without any that can be used is none.
 """
 
 import re
@@ -11,26 +14,38 @@ from typing import Any, Final
 import orjson
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.model.metadata import Broker, Endpoint, FeatureRange
+from controller_core.model.metadata import Broker, Endpoint, FeatureRange, SecurityProtocol
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, integer, json_object
+from controller_core.zk.codecs.json_fields import (
+    INT16_MAX,
+    MalformedZnode,
+    described,
+    field,
+    integer,
+    json_object,
+    require_sendable,
+    text,
+)
 from controller_core.zk.session import ZkNode
 
 _VERSION: Final = 5
-_PLAINTEXT: Final = "PLAINTEXT"
-_ENDPOINT: Final = re.compile(r"(?P<listener>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>-?[0-9]+)")
+_PLAINTEXT: Final = SecurityProtocol.PLAINTEXT.name
+_ENDPOINT: Final = re.compile(r"(?P<listener>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]+)\]?:(?P<port>[0-9]{1,5})")
+_PORTS: Final = range(1 << 16)
 
 
 def decode_broker(broker_id: BrokerId, node: ZkNode) -> Broker:
     """A registration of any version since 1; the later fields may be absent. Raises `MalformedZnode`."""
     path = paths.broker(broker_id)
     json = json_object(path, node.data)
+    endpoints, unusable = _endpoints(path, json)
     return Broker(
         id=broker_id,
         epoch=BrokerEpoch(node.czxid),
-        endpoints=_endpoints(path, json),
-        rack=field(path, json, "rack", str, None),
+        endpoints=endpoints,
+        rack=text(path, json, "rack", None),
         features=_features(path, field(path, json, "features", dict, {})),
+        unusable=unusable,
     )
 
 
@@ -55,22 +70,40 @@ def encode_broker(broker: Broker, *, timestamp_ms: int = 0, jmx_port: int = -1) 
     return orjson.dumps(json)
 
 
-def _endpoints(path: str, json: dict[str, Any]) -> tuple[Endpoint, ...]:
+def _endpoints(path: str, json: dict[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[str, ...]]:
+    """The endpoints that can be used, and what is wrong with the others."""
     if "endpoints" not in json:
-        host = field(path, json, "host", str)
-        port = integer(path, json, "port")
-        return (Endpoint(listener=_PLAINTEXT, security_protocol=_PLAINTEXT, host=host, port=port),)
+        host, port = field(path, json, "host", str), integer(path, json, "port", at_most=_PORTS[-1])
+        return (_endpoint(path, f"{_PLAINTEXT}://{host}:{port}", {}),), ()
     protocols = field(path, json, "listener_security_protocol_map", dict, {})
-    return tuple(_endpoint(path, text, protocols) for text in field(path, json, "endpoints", list))
+    endpoints: list[Endpoint] = []
+    unusable: list[str] = []
+    for said in field(path, json, "endpoints", list):
+        try:
+            endpoints.append(_endpoint(path, said, protocols))
+        except MalformedZnode as error:
+            unusable.append(error.reason)
+    if unusable and not endpoints:
+        raise MalformedZnode(path, "; ".join(unusable))
+    return tuple(endpoints), tuple(unusable)
 
 
-def _endpoint(path: str, text: object, protocols: Mapping[str, Any]) -> Endpoint:
-    match = _ENDPOINT.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise MalformedZnode(path, f"an endpoint must be LISTENER://host:port, found {described(text)}")
-    listener = match["listener"]
-    protocol = field(path, dict(protocols), listener, str, listener)
-    return Endpoint(listener=listener, security_protocol=protocol, host=match["host"], port=int(match["port"]))
+def _endpoint(path: str, said: object, protocols: dict[str, Any]) -> Endpoint:
+    match = _ENDPOINT.fullmatch(said) if isinstance(said, str) else None
+    if match is None or int(match["port"]) not in _PORTS:
+        raise MalformedZnode(
+            path, f"an endpoint must be LISTENER://host:port, port from 0 to {_PORTS[-1]}, found {described(said)}"
+        )
+    listener, host = match["listener"], match["host"]
+    require_sendable(path, "endpoints", host)
+    require_sendable(path, "endpoints", listener)
+    protocol = field(path, protocols, listener, str, listener).upper()
+    if protocol not in SecurityProtocol.__members__:
+        known = ", ".join(SecurityProtocol.__members__)
+        raise MalformedZnode(
+            path, f'listener "{listener[:80]}" has the protocol {described(protocol)}; known are {known}'
+        )
+    return Endpoint(listener=listener, security_protocol=protocol, host=host, port=int(match["port"]))
 
 
 def _connection_string(endpoint: Endpoint) -> str:
@@ -82,9 +115,9 @@ def _features(path: str, features: Mapping[str, Any]) -> dict[str, FeatureRange]
     ranges = {}
     for name, versions in features.items():
         if not isinstance(versions, dict):
-            raise MalformedZnode(path, f'feature "{name}" must be an object, found {described(versions)}')
+            raise MalformedZnode(path, f'feature "{name[:80]}" must be an object, found {described(versions)}')
         ranges[name] = FeatureRange(
-            min_version=integer(path, versions, "min_version"),
-            max_version=integer(path, versions, "max_version"),
+            min_version=integer(path, versions, "min_version", at_most=INT16_MAX),
+            max_version=integer(path, versions, "max_version", at_most=INT16_MAX),
         )
     return ranges

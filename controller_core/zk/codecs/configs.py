@@ -19,7 +19,7 @@ def decode_config(data: bytes, path: str = paths.CONFIG) -> dict[str, str]:
     config: dict[str, str] = field(path, json_object(path, data), "config", dict)
     for name, value in config.items():
         if not isinstance(value, str):
-            raise MalformedZnode(path, f'config "{name}" must be a string, found {described(value)}')
+            raise MalformedZnode(path, f'config "{name[:80]}" must be a string, found {described(value)}')
     return config
 
 

@@ -1,5 +1,6 @@
 """Which cluster it is, who is the controller, in which epoch, and which producer ids it gave out last."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,11 +8,12 @@ import orjson
 
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, field, integer, json_object
+from controller_core.zk.codecs.json_fields import INT32_MAX, INT64_MAX, MalformedZnode, integer, json_object, text
 
 _CONTROLLER_VERSION: Final = 2
 _NO_KRAFT_EPOCH: Final = -1
 _PRODUCER_IDS_VERSION: Final = 1
+_EPOCH: Final = re.compile(rb"\s*(?P<epoch>[0-9]{1,10})\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class ProducerIdBlock:
 
 def decode_cluster_id(data: bytes) -> str:
     """The id that the first broker gave the cluster. Raises `MalformedZnode`."""
-    return str(field(paths.CLUSTER_ID, json_object(paths.CLUSTER_ID, data), "id", str))
+    return str(text(paths.CLUSTER_ID, json_object(paths.CLUSTER_ID, data), "id"))
 
 
 def decode_controller(data: bytes) -> BrokerId:
@@ -46,12 +48,20 @@ def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
 
 
 def decode_controller_epoch(data: bytes) -> ControllerEpoch:
-    """The epoch, which stands there as plain decimal text. Raises `MalformedZnode`."""
-    try:
-        return ControllerEpoch(int(data))
-    except ValueError as error:
+    """The epoch, which stands there as plain decimal text. Raises `MalformedZnode`.
+
+    The last number of its type is refused: no controller could come after it, and no broker would listen to one that
+    began again with a smaller number."""
+    match = _EPOCH.fullmatch(data)
+    if match is None:
         shown = data[:80].decode(errors="replace")
-        raise MalformedZnode(paths.CONTROLLER_EPOCH, f"expected a decimal number such as 7, found {shown!r}") from error
+        raise MalformedZnode(paths.CONTROLLER_EPOCH, f"expected a decimal number such as 7, found {shown!r}")
+    epoch = int(match["epoch"])
+    if epoch >= INT32_MAX:
+        raise MalformedZnode(
+            paths.CONTROLLER_EPOCH, f"must be below {INT32_MAX}, found {epoch}: write what it was before"
+        )
+    return ControllerEpoch(epoch)
 
 
 def encode_controller_epoch(epoch: ControllerEpoch) -> bytes:
@@ -63,8 +73,8 @@ def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
     path = paths.PRODUCER_ID_BLOCK
     json = json_object(path, data)
     return ProducerIdBlock(
-        first=integer(path, json, "block_start"),
-        last=integer(path, json, "block_end"),
+        first=integer(path, json, "block_start", at_most=INT64_MAX),
+        last=integer(path, json, "block_end", at_most=INT64_MAX),
         broker=BrokerId(integer(path, json, "broker")),
     )
 

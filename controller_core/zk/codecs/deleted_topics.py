@@ -6,23 +6,29 @@ from typing import Final
 import orjson
 
 from controller_core.model.ids import TopicName
+from controller_core.model.topic_names import why_illegal
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object
+from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object, require_version
 
 _VERSION: Final = 1
 
 
 def decode_deleted_topics(data: bytes) -> dict[TopicName, int]:
-    """Each topic's number of partitions, in the order of the deletions. Raises `MalformedZnode`."""
+    """Each topic's number of partitions, in the order of the deletions. Raises `MalformedZnode` and `LaterVersion`."""
     path = paths.DELETED_TOPICS
+    json = json_object(path, data)
+    require_version(path, json, _VERSION)
     topics: dict[TopicName, int] = {}
-    for entry in field(path, json_object(path, data), "topics", list, []):
+    for entry in field(path, json, "topics", list, []):
         if type(entry) is not dict:
             raise MalformedZnode(path, f'"topics" must be a list of objects, found {described(entry)}')
         count = field(path, entry, "partitions", int)
         if not 0 <= count < 1_000_000:
             raise MalformedZnode(path, f'"partitions" is no number of partitions: {count}')
-        topics[TopicName(field(path, entry, "name", str))] = count
+        name = field(path, entry, "name", str)
+        if why_illegal(name) is not None:
+            raise MalformedZnode(path, f'"name" is no name of a topic: {described(name)}')
+        topics[TopicName(name)] = count
     return topics
 
 

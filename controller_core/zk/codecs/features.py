@@ -11,7 +11,14 @@ from typing import Any, Final
 import orjson
 
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, described, integer, json_object
+from controller_core.zk.codecs.json_fields import (
+    INT16_MAX,
+    MalformedZnode,
+    described,
+    integer,
+    json_object,
+    require_sendable,
+)
 from controller_core.zk.codecs.json_fields import field as json_field
 
 _VERSIONS: Final = (1, 2)
@@ -57,9 +64,10 @@ def encode_features(znode: FeatureZnode) -> bytes:
 
 def _level(path: str, name: str, levels: object, version: int) -> int:
     if not isinstance(levels, dict):
-        raise MalformedZnode(path, f'feature "{name}" must be an object, found {described(levels)}')
-    highest = integer(path, levels, "max_version_level")
-    lowest = integer(path, levels, "min_version_level") if version == 1 else 1
+        raise MalformedZnode(path, f'feature "{name[:80]}" must be an object, found {described(levels)}')
+    require_sendable(path, "features", name)
+    highest = integer(path, levels, "max_version_level", at_most=INT16_MAX)
+    lowest = integer(path, levels, "min_version_level", at_most=INT16_MAX) if version == 1 else 1
     if not 1 <= lowest <= highest:
-        raise MalformedZnode(path, f'the levels of feature "{name}" must be 1 or more, found {described(levels)}')
+        raise MalformedZnode(path, f'the levels of feature "{name[:80]}" must be 1 or more, found {described(levels)}')
     return highest

@@ -1,14 +1,24 @@
 """Reads the fields of a znode's JSON, and says in words which one is wrong.
 
-JSON out of ZooKeeper is not typed, and a value of the wrong type must not travel into a decision. Every field is
-therefore read through one of these functions, which know the znode's path for the message.
+JSON out of ZooKeeper is not typed, and a value of the wrong type must not travel into a decision, nor one that no field of
+a request can carry into the bytes for a broker. Every field is therefore read through one of these functions, which know
+the znode's path for the message.
 """
 
+import re
 from typing import Any, Final
 
 import orjson
 
+INT16_MAX: Final = (1 << 15) - 1
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MAX: Final = (1 << 63) - 1
+MAX_STRING_BYTES: Final = INT16_MAX
+"""The longest string that Kafka's protocol carries, in UTF-8."""
+
 _REQUIRED: Final = object()
+_SPELLED: Final = re.compile(r"-?[0-9]{1,19}")
+"""A whole number in a string; no field has a longer one."""
 
 
 class MalformedZnode(ValueError):
@@ -18,6 +28,13 @@ class MalformedZnode(ValueError):
         super().__init__(f"znode {path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class LaterVersion(MalformedZnode):
+    """A znode of our own that a later Kontroller wrote: what it means is not known here, so it stays as it is."""
+
+    def __init__(self, path: str, version: object) -> None:
+        super().__init__(path, f"its version is {described(version)}: a later Kontroller wrote it, run that one")
 
 
 def json_object(path: str, data: bytes) -> dict[str, Any]:
@@ -44,29 +61,54 @@ def field(path: str, json: dict[str, Any], name: str, kind: type, default: objec
     return value
 
 
-def integer(path: str, json: dict[str, Any], name: str) -> int:
-    """A whole number; Kafka writes some as strings, so those are accepted where they spell one."""
+def integer(path: str, json: dict[str, Any], name: str, *, at_least: int = 0, at_most: int = INT32_MAX) -> int:
+    """A whole number within bounds; Kafka writes some as strings, so those are accepted where they spell one."""
     value = json.get(name)
-    if type(value) is int:
-        return value
+    if isinstance(value, str) and _SPELLED.fullmatch(value):
+        value = int(value)
+    if type(value) is not int:
+        value = field(path, json, name, int)
+    if not at_least <= value <= at_most:
+        raise MalformedZnode(path, f'"{name}" must be from {at_least} to {at_most}, found {value}')
+    return int(value)
+
+
+def text(path: str, json: dict[str, Any], name: str, default: object = _REQUIRED) -> Any:
+    """A string that Kafka's protocol can carry; the default stands for an absent or null one."""
+    value = field(path, json, name, str, default)
     if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            pass
-    return int(field(path, json, name, int))
+        require_sendable(path, name, value)
+    return value
 
 
-def integers(path: str, name: str, value: object) -> tuple[int, ...]:
-    """A list of whole numbers."""
+def require_sendable(path: str, name: str, value: str) -> None:
+    """Raises `MalformedZnode` where Kafka's protocol cannot carry the string."""
+    if len(value.encode()) > MAX_STRING_BYTES:
+        raise MalformedZnode(path, f'"{name}" must have at most {MAX_STRING_BYTES} bytes, found {described(value)}')
+
+
+def broker_ids(path: str, name: str, value: object) -> tuple[int, ...]:
+    """A list of broker ids."""
     if type(value) is not list or not all(type(item) is int for item in value):
         raise MalformedZnode(path, f'"{name}" must be a list of whole numbers, found {described(value)}')
+    if not all(0 <= item <= INT32_MAX for item in value):
+        raise MalformedZnode(path, f'"{name}" must be broker ids, from 0 to {INT32_MAX}, found {described(value)}')
     return tuple(value)
+
+
+def require_version(path: str, json: dict[str, Any], known: int) -> None:
+    """Of a znode of our own, which may have none. Raises `LaterVersion` for what this code cannot read."""
+    version = json.get("version", known)
+    if type(version) is not int or version > known:
+        raise LaterVersion(path, version)
 
 
 def described(value: object) -> str:
     """The value as JSON, cut to what fits a message."""
-    shown = orjson.dumps(value, default=repr).decode()
+    try:
+        shown = orjson.dumps(value, default=repr).decode()
+    except TypeError:
+        return "something that is nested too deep to be shown"
     return shown if len(shown) <= 80 else f"{shown[:80]}..."
 
 

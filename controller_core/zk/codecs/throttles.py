@@ -1,26 +1,53 @@
 """Throttles in ZooKeeper: below `/kontroller/throttles` what each owner wants, in its own data what was set."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import Claim, Claims, Move, Throttle
-from controller_core.zk.codecs.json_fields import MalformedZnode
+from controller_core.model.topic_names import why_illegal
+from controller_core.zk import paths
+from controller_core.zk.codecs.json_fields import INT32_MAX, INT64_MAX, MalformedZnode, json_object, require_version
 
 _VERSION: Final = 1
-_Brokers = list[Annotated[int, Field(ge=0)]]
+
+
+def _topic(name: str) -> str:
+    if why_illegal(name) is not None:
+        raise ValueError("no name of a topic")
+    return name
+
+
+def _partition(name: str) -> str:
+    if paths.partition_number(name) is None:
+        raise ValueError("no number of a partition")
+    return name
+
+
+def _entity(path: str) -> str:
+    """Only what throttles are set in: anything else would be read and written as a path."""
+    kind, _, name = path.partition("/")
+    is_broker = kind == "brokers" and paths.broker_id_named(name) is not None
+    if not is_broker and not (kind == "topics" and why_illegal(name) is None):
+        raise ValueError("neither a broker's nor a topic's configuration")
+    return path
+
+
+_Topic = Annotated[str, AfterValidator(_topic)]
+_Partition = Annotated[str, AfterValidator(_partition)]
+_Brokers = list[Annotated[int, Field(ge=0, le=INT32_MAX)]]
+_Replicas = Annotated[list[_Brokers], Field(min_length=2, max_length=2)]
 
 
 class _Throttle(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
-    version: Literal[1]
-    bytes_per_second: Annotated[int, Field(gt=0)]
+    bytes_per_second: Annotated[int, Field(gt=0, le=INT64_MAX)]
     is_begun: bool
-    moves: dict[str, dict[str, Annotated[list[_Brokers], Field(min_length=2, max_length=2)]]]
+    moves: dict[_Topic, dict[_Partition, _Replicas]]
 
 
 class _Claim(BaseModel):
@@ -33,14 +60,14 @@ class _Claim(BaseModel):
 class _Claims(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
-    version: Literal[1]
-    claims: dict[str, dict[str, _Claim]]
+    claims: dict[Annotated[str, AfterValidator(_entity)], dict[str, _Claim]]
 
 
 def decode_throttle(path: str, data: bytes) -> Throttle:
-    """What an owner wants. Raises `MalformedZnode`."""
+    """What an owner wants. Raises `MalformedZnode` and `LaterVersion`."""
+    json = _versioned(path, data)
     try:
-        found = _Throttle.model_validate_json(data)
+        found = _Throttle.model_validate(json)
         moves = {
             TopicPartition(TopicName(topic), PartitionId(int(number))): Move(
                 origin=tuple(BrokerId(broker) for broker in origin), target=tuple(BrokerId(broker) for broker in target)
@@ -48,7 +75,7 @@ def decode_throttle(path: str, data: bytes) -> Throttle:
             for topic, partitions in found.moves.items()
             for number, (origin, target) in partitions.items()
         }
-    except ValueError as error:
+    except ValidationError as error:
         raise MalformedZnode(path, f"no throttle: {error}") from error
     return Throttle(bytes_per_second=found.bytes_per_second, moves=moves, is_begun=found.is_begun)
 
@@ -68,11 +95,12 @@ def encode_throttle(throttle: Throttle) -> bytes:
 
 
 def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
-    """What was set in which configurations; a znode without data claims nothing. Raises `MalformedZnode`."""
+    """What was set in which configurations; a znode without data claims nothing. Raises as `decode_throttle`."""
     if not data:
         return {}
+    json = _versioned(path, data)
     try:
-        found = _Claims.model_validate_json(data)
+        found = _Claims.model_validate(json)
     except ValidationError as error:
         raise MalformedZnode(path, f"no claims of throttles: {error}") from error
     return {
@@ -90,3 +118,9 @@ def encode_claims(claims: Claims) -> bytes:
     return orjson.dumps(
         {"version": _VERSION, "claims": {entity: as_json(settings) for entity, settings in claims.items() if settings}}
     )
+
+
+def _versioned(path: str, data: bytes) -> dict[str, Any]:
+    json = json_object(path, data)
+    require_version(path, json, _VERSION)
+    return json

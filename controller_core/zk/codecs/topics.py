@@ -3,6 +3,13 @@
 There is one state znode per partition, up to hundreds of thousands, and a takeover reads them all. So
 `decode_partition_state` is written for speed, and looks for what is wrong only after something was; and what says the same
 is one object, because a cluster has many partitions and few different ISRs and assignments.
+
+A topic whose znode makes sense but for some of its partitions is served without these: the others, which may be thousands,
+would else lose their leaders one by one with nobody to elect new ones. What the znode says of the bad ones is kept beside
+(`TopicAssignment.unusable`) and written back by every rewrite, so that a person may still mend it: a reassignment of one
+partition must not be the end of another. Where no partition can be told from the others (no JSON, no object of partitions,
+an id that is none) the topic is bad as a whole. A broker that starts tells clients of the topic without its bad partitions,
+until they are mended.
 """
 
 import re
@@ -15,6 +22,7 @@ from uuid import UUID
 import orjson
 
 from controller_core.model.ids import (
+    NO_LEADER,
     BrokerId,
     ControllerEpoch,
     PartitionEpoch,
@@ -29,44 +37,84 @@ from controller_core.model.metadata import (
     PartitionState,
     ReplicaAssignment,
     TopicAssignment,
+    UnusableEntry,
 )
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, field, integer, integers, json_object
+from controller_core.zk.codecs.json_fields import (
+    INT32_MAX,
+    MalformedZnode,
+    broker_ids,
+    described,
+    field,
+    integer,
+    json_object,
+)
 from controller_core.zk.session import ZkNode, ZkVersion
 
 _TOPIC_VERSION: Final = 3
 _STATE_VERSION: Final = 1
 _RECOVERING: Final = f',"leader_recovery_state":{int(LeaderRecoveryState.RECOVERING)}'
 _ORIGINS: Final = "kontroller_origin_replicas"
+_PARTITION_FIELDS: Final = ("partitions", "adding_replicas", "removing_replicas", _ORIGINS)
+_SHOWN: Final = 5
 _RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
 _SHARED: Final = 1 << 14
 """How many different values are kept to be shared: enough for the orders of three replicas on 25 brokers."""
 _Json: TypeAlias = dict[str, Any]
 _TOPIC_ID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
+_NO_ID: Final = UUID(int=0)
+"""What stands for no topic id on the wire."""
+MAX_LEADER_EPOCH: Final = INT32_MAX - (1 << 20)
+"""A leader epoch so near to its end was never reached by elections, and every decision must have room to raise it."""
+_STATE_BOUNDS: Final = (
+    ("leader", NO_LEADER, INT32_MAX), ("leader_epoch", 0, MAX_LEADER_EPOCH), ("controller_epoch", 0, INT32_MAX),
+)  # fmt: skip
 
 
 def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
-    """An assignment of any version: `topic_id` and the running reassignments may be absent. Raises `MalformedZnode`."""
+    """An assignment of any version: `topic_id` and the running reassignments may be absent.
+
+    Raises `MalformedZnode` for a topic as a whole; single entries that make no sense are left out and kept beside."""
     path = paths.topic(topic)
     json = json_object(path, data)
     partitions = field(path, json, "partitions", dict)
     adding = field(path, json, "adding_replicas", dict, {})
     removing = field(path, json, "removing_replicas", dict, {})
     origins = field(path, json, _ORIGINS, dict, {})
-    keys = {_partition_id(path, key): key for key in partitions}
-    return TopicAssignment(
-        topic_id=decode_topic_id(path, field(path, json, "topic_id", str, None)),
-        partitions={
-            number: _at_rest(partitions, adding, removing, origins, key)
-            or ReplicaAssignment(
+    topic_id = decode_topic_id(path, field(path, json, "topic_id", str, None))
+    usable: dict[PartitionId, ReplicaAssignment] = {}
+    unusable: list[UnusableEntry] = []
+    for key in partitions:
+        try:
+            usable[_partition_id(path, key)] = _at_rest(
+                partitions, adding, removing, origins, key
+            ) or ReplicaAssignment(
                 replicas=_replicas(path, f"partitions.{key}", partitions[key]),
                 adding=_replicas(path, f"adding_replicas.{key}", adding.get(key, [])),
                 removing=_replicas(path, f"removing_replicas.{key}", removing.get(key, [])),
                 origin_order=_replicas(path, f"{_ORIGINS}.{key}", origins.get(key, [])),
             )
-            for number, key in sorted(keys.items())
-        },
-    )
+        except MalformedZnode as error:
+            unusable.append(_unusable(key, error, json))
+    return TopicAssignment(topic_id=topic_id, partitions=dict(sorted(usable.items())), unusable=tuple(unusable))
+
+
+def decode_whole_topic(topic: TopicName, data: bytes) -> TopicAssignment:
+    """As `decode_topic`, for whoever cannot make do with some of the partitions: one bad entry is `MalformedZnode`."""
+    content = decode_topic(topic, data)
+    if content.unusable:
+        raise MalformedZnode(paths.topic(topic), "; ".join(entry.reason for entry in content.unusable[:_SHOWN]))
+    return content
+
+
+def _unusable(key: str, error: MalformedZnode, json: _Json) -> UnusableEntry:
+    """An entry that can be kept. Raises the error where it could not be written back."""
+    said = {name: json[name][key] for name in _PARTITION_FIELDS if key in (json.get(name) or ())}
+    try:
+        orjson.dumps(said)
+    except TypeError:  # it is nested deeper than can be written
+        raise error from None
+    return UnusableEntry(key=key, reason=error.reason, said=said)
 
 
 def _at_rest(partitions: _Json, adding: _Json, removing: _Json, origins: _Json, key: str) -> ReplicaAssignment | None:
@@ -83,16 +131,22 @@ def _at_rest(partitions: _Json, adding: _Json, removing: _Json, origins: _Json, 
 def encode_topic(assignment: TopicAssignment) -> bytes:
     """What Kafka 3.9 writes: partitions in numeric order, and only those being reassigned under adding and removing.
 
-    Where the order of a reassignment's origin would be lost it is noted in a field of our own, which Kafka ignores."""
+    Where the order of a reassignment's origin would be lost it is noted in a field of our own, which Kafka ignores.
+    Entries that made no sense follow as they were, but for numbers beyond 64 bits, which JSON does not keep."""
     partitions = dict(sorted(assignment.partitions.items()))
-    json: dict[str, object] = {
-        "version": _TOPIC_VERSION,
+    fields: dict[str, dict[str, object]] = {
         "partitions": {str(number): partition.replicas for number, partition in partitions.items()},
         "adding_replicas": _only_filled({number: p.adding for number, p in partitions.items()}),
         "removing_replicas": _only_filled({number: p.removing for number, p in partitions.items()}),
+        _ORIGINS: _only_filled({number: p.origin_order for number, p in partitions.items()}),
     }
-    if origins := _only_filled({number: p.origin_order for number, p in partitions.items()}):
-        json[_ORIGINS] = origins
+    for entry in assignment.unusable:
+        if entry.key not in fields["partitions"]:
+            for name, value in entry.said.items():
+                fields[name][entry.key] = value
+    if not fields[_ORIGINS]:
+        del fields[_ORIGINS]
+    json: dict[str, object] = {"version": _TOPIC_VERSION, **fields}
     if assignment.topic_id is not None:
         json["topic_id"] = encode_topic_id(assignment.topic_id)
     return orjson.dumps(json)
@@ -111,11 +165,14 @@ def _shared_state(data: bytes, version: ZkVersion) -> PartitionState:
     """A state, one for all partitions whose znodes say the same. Raises what reading it raises."""
     json = orjson.loads(data)
     leader, leader_epoch, controller_epoch = json["leader"], json["leader_epoch"], json["controller_epoch"]
+    isr = json["isr"]
     _require_integers(leader, leader_epoch, controller_epoch)
+    if type(isr) is not list or not _is_in_range(leader, leader_epoch, controller_epoch):
+        raise ValueError
     return PartitionState(
         leader_and_isr=LeaderAndIsr(
             leader=leader,
-            isr=_shared_brokers(*json["isr"]),
+            isr=_shared_brokers(*isr),
             leader_epoch=leader_epoch,
             leader_recovery_state=_RECOVERY_STATES[json.get("leader_recovery_state", 0)],
         ),
@@ -144,15 +201,25 @@ def _require_integers(*values: object) -> None:
             raise TypeError
 
 
+def _is_in_range(leader: int, leader_epoch: int, controller_epoch: int) -> bool:
+    return (
+        NO_LEADER <= leader <= INT32_MAX
+        and 0 <= leader_epoch <= MAX_LEADER_EPOCH
+        and 0 <= controller_epoch <= INT32_MAX
+    )
+
+
 @lru_cache(maxsize=_SHARED, typed=True)
-def _shared_brokers(*brokers: object) -> tuple[BrokerId, ...]:
-    """The brokers as one tuple for all partitions that have the same. Raises `TypeError` where one is no whole number."""
+def _shared_brokers(*brokers: int) -> tuple[BrokerId, ...]:
+    """The brokers as one tuple for all partitions that have the same. Raises `TypeError` and `ValueError`."""
     _require_integers(*brokers)
+    if brokers and not 0 <= min(brokers) <= max(brokers) <= INT32_MAX:
+        raise ValueError
     return cast("tuple[BrokerId, ...]", brokers)
 
 
 @lru_cache(maxsize=_SHARED, typed=True)
-def _shared_assignment(*replicas: object) -> ReplicaAssignment:
+def _shared_assignment(*replicas: int) -> ReplicaAssignment:
     """An assignment at rest, one for all partitions that have the same. Raises `TypeError` and `ValueError`."""
     brokers = _shared_brokers(*replicas)
     if len(set(brokers)) != len(brokers):
@@ -164,12 +231,13 @@ def _state_error(path: str, data: bytes) -> MalformedZnode:
     """What is wrong with a state, found by reading it once more, field by field."""
     try:
         json = json_object(path, data)
-        for name in ("leader", "leader_epoch", "controller_epoch"):
+        for name, least, most in _STATE_BOUNDS:
             field(path, json, name, int)
-        integers(path, "isr", field(path, json, "isr", list))
-        recovery = integer(path, json, "leader_recovery_state")
+            integer(path, json, name, at_least=least, at_most=most)
+        broker_ids(path, "isr", field(path, json, "isr", list))
     except MalformedZnode as error:
         return error
+    recovery = described(json.get("leader_recovery_state"))
     return MalformedZnode(path, f'"leader_recovery_state" must be 0 or 1, found {recovery}')
 
 
@@ -179,32 +247,33 @@ def encode_topic_id(topic_id: TopicId) -> str:
 
 
 def decode_topic_id(path: str, text: str | None) -> TopicId | None:
-    """A topic's id as Kafka writes it. Raises `MalformedZnode`."""
+    """A topic's id as Kafka writes it; the one that stands for none is none. Raises `MalformedZnode`."""
     if text is None:
         return None
     if not _TOPIC_ID.fullmatch(text):
-        raise MalformedZnode(path, f'"topic_id" must be 22 characters of base64url (a UUID), found {text!r}')
-    return TopicId(UUID(bytes=urlsafe_b64decode(f"{text}==")))
+        raise MalformedZnode(path, f'"topic_id" must be 22 characters of base64url (a UUID), found {described(text)}')
+    topic_id = UUID(bytes=urlsafe_b64decode(f"{text}=="))
+    return None if topic_id == _NO_ID else TopicId(topic_id)
 
 
 def _partition_id(path: str, key: str) -> PartitionId:
     number = _number(key)
     if number is None:
-        raise MalformedZnode(path, f'"partitions" must have partition numbers as its keys, found {key!r}')
+        raise MalformedZnode(path, f'"partitions" must have partition numbers as its keys, found {described(key)}')
     return number
 
 
 @lru_cache(maxsize=_SHARED)
 def _number(key: str) -> PartitionId | None:
-    return PartitionId(int(key)) if key.isascii() and key.isdecimal() else None
+    return paths.partition_number(key)
 
 
 def _replicas(path: str, name: str, value: Any) -> tuple[BrokerId, ...]:
-    replicas = integers(path, name, value)
+    replicas = broker_ids(path, name, value)
     if len(set(replicas)) != len(replicas):
-        raise MalformedZnode(path, f'"{name}" names a broker twice: {list(replicas)}; each may hold one replica')
+        raise MalformedZnode(path, f'"{name}" names a broker twice: {described(replicas)}; each may hold one replica')
     return tuple(BrokerId(replica) for replica in replicas)
 
 
-def _only_filled(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[str, tuple[BrokerId, ...]]:
+def _only_filled(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[str, object]:
     return {str(number): brokers for number, brokers in replicas.items() if brokers}

@@ -59,7 +59,8 @@ class KnownZnodes:
     def take_children(self, path: str, names: Iterable[str]) -> list[str]:
         """Takes in the children of one of `LISTS`; returns the paths that are to be read now."""
         if path == paths.BROKER_IDS:
-            return self._take_broker_ids({BrokerId(int(name)) for name in names if name.isdecimal()})
+            ids = map(paths.broker_id_named, names)
+            return self._take_broker_ids({broker_id for broker_id in ids if broker_id is not None})
         topics = [TopicName(name) for name in names]
         if path == paths.TOPICS:
             return self._take_topics(topics)
@@ -187,7 +188,7 @@ class KnownZnodes:
                 self._configs[topic] = codecs.decode_config(node.data, path), node.version
             return []
         known = set(self._partitions(topic))
-        self._assignments[topic] = (codecs.decode_topic(topic, node.data), node.version) if node else None
+        self._assignments[topic] = (codecs.decode_whole_topic(topic, node.data), node.version) if node else None
         new = [number for number in self._partitions(topic) if number not in known]
         return [paths.partition_state(TopicPartition(topic, number)) for number in new]
 

@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+from devcluster import tools
 from devcluster.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
@@ -25,6 +26,77 @@ def test_a_reassignment_waits_for_a_target_that_dies_and_completes_when_it_retur
     assert znodes.leader("interrupted", 0) == 1
     our_cluster.kafka.broker(6).start()
     our_cluster.wait_until_moved("interrupted", 0, [5, 6])
+
+
+POISONED_TOPICS = {
+    "a replica above int32": {"0": [1, 2], "1": [2, 2**31]},
+    "a negative replica": {"0": [1, 2], "1": [-1]},
+    "a partition above int32": {"0": [1, 2], str(2**31): [2]},
+}
+REGISTRATION: dict[str, object] = {
+    "version": 5,
+    "host": None,
+    "port": -1,
+    "jmx_port": -1,
+    "timestamp": "0",
+    "features": {},
+}
+
+
+def controller_epoch(cluster: OurCluster) -> int:
+    return int(cluster.znodes.client.get("/controller_epoch")[0])
+
+
+def kafka_topics_describe(cluster: OurCluster, topic: str) -> str:
+    shown = tools.run_tool(tools.TOPICS, "--bootstrap-server", cluster.bootstrap, "--describe", "--topic", topic)
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout
+
+
+def assert_a_new_topic_is_served(cluster: OurCluster, epoch_before: int) -> None:
+    topic = f"beside-{secrets.token_hex(4)}"
+    cluster.znodes.create_topic(topic, [[1, 2, 3]])
+    wait_until(lambda: cluster.znodes.is_served(topic, [0]), f"{topic} is served", deadline_s=10)
+    assert controller_epoch(cluster) == epoch_before
+    assert "Leader: 1" in kafka_topics_describe(cluster, topic)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "endpoint", "broker_id"),
+    [
+        pytest.param("QUIC", "PLAINTEXT://127.0.0.1:9092", "60", id="unknown protocol"),
+        pytest.param("PLAINTEXT", "PLAINTEXT://127.0.0.1:70000", "60", id="port out of range"),
+        pytest.param("PLAINTEXT", "PLAINTEXT://127.0.0.1:9092", str(2**31), id="id out of range"),
+    ],
+)
+def test_a_poisoned_registration_stops_nobody(
+    our_cluster: OurCluster, protocol: str, endpoint: str, broker_id: str
+) -> None:
+    epoch = controller_epoch(our_cluster)
+    registration = REGISTRATION | {"endpoints": [endpoint], "listener_security_protocol_map": {"PLAINTEXT": protocol}}
+    path = f"/brokers/ids/{broker_id}"
+    our_cluster.znodes.client.create(path, json.dumps(registration).encode())
+    try:
+        our_cluster.wait_until_logged(path)
+        assert_a_new_topic_is_served(our_cluster, epoch)
+    finally:
+        our_cluster.znodes.client.delete(path)
+
+
+@pytest.mark.parametrize("partitions", list(POISONED_TOPICS.values()), ids=list(POISONED_TOPICS))
+def test_a_topic_with_one_impossible_entry_is_served_by_the_others(
+    our_cluster: OurCluster, partitions: dict[str, list[int]]
+) -> None:
+    epoch = controller_epoch(our_cluster)
+    topic = f"poisoned-{secrets.token_hex(4)}"
+    our_cluster.znodes.client.create(
+        f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode()
+    )
+    our_cluster.wait_until_served(topic, range(1))
+    assert_a_new_topic_is_served(our_cluster, epoch)
+    assert our_cluster.znodes.read(f"/brokers/topics/{topic}")["partitions"] == partitions, "it was given an id since"
+    assert "PartitionCount: 1" in kafka_topics_describe(our_cluster, topic)
+    our_cluster.znodes.client.delete(f"/brokers/topics/{topic}", recursive=True)
 
 
 def test_a_topic_that_vanishes_takes_its_reassignment_with_it(our_cluster: OurCluster) -> None:

@@ -11,7 +11,7 @@ from controller_core.model.ids import NO_LEADER, BrokerId, TopicName, TopicParti
 from controller_core.zk import codecs, paths
 from tests.unit.controller.harness import Cluster
 
-SURPRISES = ("unexpected error, resigning", "illegal transition refused", "control request dropped, it cannot be sent")
+SURPRISES = ("unexpected error, resigning", "illegal transition refused", "control request cannot be sent")
 """What a controller must never have to log, whatever happens around it."""
 
 

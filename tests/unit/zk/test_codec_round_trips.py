@@ -30,8 +30,10 @@ from controller_core.model.metadata import (
     ReplicaAssignment,
     TopicAssignment,
 )
+from controller_core.model.topic_names import why_illegal
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import FeatureZnode, MalformedZnode
+from controller_core.zk.codecs.topics import MAX_LEADER_EPOCH
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
 ORDERS = TopicName("orders")
@@ -40,7 +42,9 @@ ORDERS_0 = TopicPartition(ORDERS, PartitionId(0))
 _int32 = st.integers(0, 2**31 - 1)
 _brokers = _int32.map(BrokerId)
 _replicas = st.lists(_brokers, unique=True, max_size=6).map(tuple)
-_topic_names = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).map(TopicName)
+_topic_names = (
+    st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(lambda name: why_illegal(name) is None).map(TopicName)
+)
 _partitions = st.tuples(_topic_names, _int32.map(PartitionId)).map(lambda pair: TopicPartition(*pair))
 _names = st.from_regex(r"[A-Z_]{1,10}", fullmatch=True)
 _endpoints = st.builds(
@@ -73,7 +77,7 @@ _leaderships = st.builds(
     LeaderAndIsr,
     leader=_brokers | st.just(BrokerId(-1)),
     isr=_replicas,
-    leader_epoch=_int32.map(LeaderEpoch),
+    leader_epoch=st.integers(0, MAX_LEADER_EPOCH).map(LeaderEpoch),
     leader_recovery_state=st.sampled_from(LeaderRecoveryState),
 )
 
@@ -135,7 +139,7 @@ def test_finalized_features_come_back(is_enabled: bool, features: dict[str, int]
     assert codecs.decode_features(codecs.encode_features(znode)) == znode
 
 
-@given(st.dictionaries(st.text(min_size=1).map(TopicName), st.integers(0, 100_000)))
+@given(st.dictionaries(_topic_names, st.integers(0, 100_000)))
 def test_a_list_of_deleted_topics_comes_back_in_its_order(topics: dict[TopicName, int]) -> None:
     decoded = codecs.decode_deleted_topics(codecs.encode_deleted_topics(topics))
     assert list(decoded.items()) == list(topics.items())

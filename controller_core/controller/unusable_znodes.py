@@ -1,0 +1,88 @@
+"""Which znodes cannot be used, and why: each is said once, and counted for whoever watches the controller.
+
+A handler reads a znode whenever something near it happens. What is wrong with it is in the log when it is found and when it
+changes, not at every look; where very many znodes of a kind are wrong (somebody's tool wrote them), the first of them are
+named and the others counted. It is kept for a term: a new controller says all of it again.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+import structlog
+
+from controller_core.zk import paths
+
+log = structlog.get_logger()
+
+MOST_NAMED: Final = 100
+"""How many unusable znodes of one kind are named in the log."""
+MOST_SHOWN: Final = 300
+"""How much of a path: somebody may have chosen a name of a megabyte."""
+
+_KINDS: Final = (
+    (f"{paths.BROKER_IDS}/", "broker"),
+    (f"{paths.TOPICS}/", "topic"),
+    (f"{paths.DELETE_TOPICS}/", "delete_topic"),
+    (paths.REASSIGN_PARTITIONS, "reassignment"),
+    (paths.PREFERRED_REPLICA_ELECTION, "preferred_election"),
+    (paths.ISR_CHANGE_NOTIFICATION, "isr_change"),
+    (paths.LOG_DIR_EVENT_NOTIFICATION, "log_dir_event"),
+    (paths.CONFIG_CHANGES, "config_change"),
+    (paths.CONFIG, "config"),
+    (paths.FEATURE, "feature"),
+    (paths.PRODUCER_ID_BLOCK, "producer_id_block"),
+    (paths.KONTROLLER, "kontroller"),
+)
+
+
+class UnusableZnodes:
+    """The znodes that were found unusable and are still there, by their paths."""
+
+    def __init__(self) -> None:
+        self.found: Counter[str] = Counter()
+        """How many were found so far, by kind: also those that were removed at once."""
+        self.standing: Counter[str] = Counter()
+        """How many there are at present, by kind."""
+        self._reasons: dict[str, str] = {}
+
+    def report(self, path: str, consequence: str, reason: object, **context: object) -> None:
+        """Says what is wrong with a znode, and what follows from it, unless that was said already."""
+        why, kind = str(reason), _kind(path)
+        known = self._reasons.get(path)
+        if known == why:
+            return
+        self._reasons[path] = why
+        self.found[kind] += 1
+        self.standing[kind] += known is None
+        if self.standing[kind] <= MOST_NAMED:
+            log.error(consequence, path=path[:MOST_SHOWN], error=why, **context)
+        elif self.standing[kind] == MOST_NAMED + 1:
+            log.error("more unusable znodes than are named here", kind=kind, named=MOST_NAMED)
+
+    def report_removed(self, path: str, consequence: str, reason: object, **context: object) -> None:
+        """As `report`, of what does not stay: a request that is removed when it was looked at."""
+        self.found[_kind(path)] += 1
+        log.error(consequence, path=path[:MOST_SHOWN], error=str(reason), **context)
+
+    def clear(self, path: str) -> None:
+        """The znode can be used, or is gone."""
+        if self._reasons and self._reasons.pop(path, None) is not None:
+            self.standing[_kind(path)] -= 1
+
+    def has(self, path: str) -> bool:
+        """Whether the znode, or something in it, cannot be used."""
+        return path in self._reasons
+
+    def keep_among(self, parent: str, names: Collection[str]) -> None:
+        """The parent has these children and no others: what is below others is gone."""
+        above = f"{parent}/"
+        for path in [path for path in self._reasons if path.startswith(above)]:
+            if path.removeprefix(above).partition("/")[0] not in names:
+                self.clear(path)
+
+
+def _kind(path: str) -> str:
+    if path.startswith(f"{paths.TOPICS}/") and "/partitions/" in path:
+        return "partition_state"
+    return next((kind for prefix, kind in _KINDS if path.startswith(prefix)), "other")
