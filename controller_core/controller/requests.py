@@ -52,7 +52,8 @@ class Requests:
 
     def refuse(self, received: RequestReceived, error_code: ErrorCode = ErrorCode.not_controller) -> None:
         """Answers a request with an error, unless it is answered or waits."""
-        if all(delayed.received is not received for delayed in self._delayed):
+        is_open = not received.answer.done()  # a refusal may be long: it is made only where it is given
+        if is_open and all(delayed.received is not received for delayed in self._delayed):
             _give(received, self._apis[type(received.request)].refuse(received.request, error_code))
 
     def settle(self, term: Term) -> None:

@@ -29,7 +29,6 @@ from controller_core.wire.frames import (
     Unencodable,
     read_request_start,
     read_rest,
-    with_length,
 )
 from controller_core.wire.gate import Gate
 from controller_core.wire.listener_limits import ListenerLimits
@@ -41,7 +40,7 @@ from controller_core.wire.owned_api import (
     BrokerQuestion,
     NoAnswerNow,
 )
-from controller_core.wire.relay import PRODUCE, UpstreamError
+from controller_core.wire.relay import PRODUCE, Answer, UpstreamError
 from controller_core.wire.request_limits import limits_of
 from controller_core.wire.upstream import RelayTargets, Upstream
 
@@ -122,13 +121,28 @@ class ClientConnection:
             if start is None:
                 return
             response = await self._answer(start)
-            if response is not None:
-                self._writer.write(response)
-                async with asyncio.timeout(idle_s):
-                    await self._writer.drain()
+            if isinstance(response, Answer):
+                await self._pass_on(response)
+            elif response is not None:
+                await self._send(response)
             patience_s = idle_s
 
-    async def _answer(self, start: RequestStart) -> bytes | None:
+    async def _pass_on(self, answer: Answer) -> None:
+        """Sends a broker's answer as it comes. Where either end stops in the middle of it, the connection ends soon."""
+        pieces = answer.frame()
+        while True:
+            async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            await self._send(piece)
+
+    async def _send(self, data: bytes) -> None:
+        self._writer.write(data)
+        async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
+            await self._writer.drain()
+
+    async def _answer(self, start: RequestStart) -> bytes | Answer | None:
         """Judges a request by its first bytes, reads the rest when there is room for it, and answers."""
         head, api = start.head, self._apis.get(start.head.api_key)
         if api is None:
@@ -141,10 +155,10 @@ class ClientConnection:
             )
         async with self._share(start) as content:
             if api is None:
-                return await self._attended(self._passed_on(head, content))
+                return await self._attended(self._upstream.exchange(head, content))
             if refusal is None:
-                return await self._attended(self._own_answer(api, head, content))
-            return await self._attended(self._refused(api, head, content, refusal))
+                return await self._attended(self._own_answer(api, head, bytes(content)))
+            return await self._attended(self._refused(api, head, bytes(content), refusal))
 
     def _require_passed_on(self, head: RequestHead) -> None:
         if head.api_key in REFUSED_API_KEYS:
@@ -165,7 +179,7 @@ class ClientConnection:
         return limits.max_frame_bytes if head.api_key == PRODUCE else limits.max_passed_on_bytes
 
     @asynccontextmanager
-    async def _share(self, start: RequestStart) -> AsyncIterator[bytes]:
+    async def _share(self, start: RequestStart) -> AsyncIterator[bytearray]:
         """The content of a request, which has its share of the memory until the end of the block."""
         timeout_s = self._limits.frame_timeout_s(start.length)
         async with AsyncExitStack() as stack:
@@ -190,10 +204,6 @@ class ClientConnection:
                 self._upstream.check()
         finally:
             task.cancel()
-
-    async def _passed_on(self, head: RequestHead, content: bytes) -> bytes | None:
-        answer = await self._upstream.exchange(head, content)
-        return None if answer is None else with_length(answer)
 
     async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes:
         try:

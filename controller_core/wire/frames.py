@@ -11,6 +11,7 @@ start is unknown, and for nothing else.
 import asyncio
 import io
 import struct
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -25,6 +26,10 @@ from controller_core.wire.decoding import MOST_ITEMS, decode, decode_whole
 
 DEFAULT_MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
+PIECE_BYTES: Final = 64 * 1024
+"""Large frames are read and written in pieces of this size at the most, and not copied whole between buffers."""
+
+CORRELATION_ID_BYTES: Final = 4
 
 _LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">hhi")
@@ -75,7 +80,7 @@ async def read_frame(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_
     """The content of the next frame; None where the connection ended between frames.
 
     Raises `FrameTooLarge`, `FrameCut`, `NotKafka`, and the `OSError` of a connection that broke."""
-    length = await _read_length(reader, max_bytes)
+    length = await read_length(reader, max_bytes)
     return None if length is None else await _read_exactly(reader, length)
 
 
@@ -85,19 +90,39 @@ async def read_request_start(
     """The length and the first fields of the next request; None where the connection ended between frames.
 
     Raises what `read_frame` raises. What follows is read by `read_rest`, or left where it is."""
-    length = await _read_length(reader, max_bytes)
+    length = await read_length(reader, max_bytes)
     if length is None:
         return None
     content = await _read_exactly(reader, min(length, _HEAD.size))
     return RequestStart(head=read_request_head(content), length=length, content=content)
 
 
-async def read_rest(reader: asyncio.StreamReader, start: RequestStart) -> bytes:
+async def read_rest(reader: asyncio.StreamReader, start: RequestStart) -> bytearray:
     """The whole content of a request whose start has been read. Raises `FrameCut`, and the `OSError` of a connection."""
-    return start.content + await _read_exactly(reader, start.length - len(start.content))
+    content = bytearray(start.length)
+    content[: len(start.content)] = start.content
+    offset = len(start.content)
+    async for piece in read_pieces(reader, start.length - offset):
+        content[offset : offset + len(piece)] = piece
+        offset += len(piece)
+    return content
 
 
-async def _read_length(reader: asyncio.StreamReader, max_bytes: int) -> int | None:
+async def read_pieces(reader: asyncio.StreamReader, length: int) -> AsyncIterator[bytes]:
+    """So many bytes, in pieces as they come. Raises `FrameCut`, and the `OSError` of a connection that broke."""
+    left = length
+    while left:
+        piece = await reader.read(min(left, PIECE_BYTES))
+        if not piece:
+            raise FrameCut(f"the connection ended after {length - left} of {length} bytes")
+        left -= len(piece)
+        yield piece
+
+
+async def read_length(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> int | None:
+    """The length in front of the next frame, which is not read; None where the connection ended between frames.
+
+    Raises what `read_frame` raises."""
     try:
         length: int = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
     except asyncio.IncompleteReadError as error:
@@ -120,7 +145,12 @@ async def _read_exactly(reader: asyncio.StreamReader, length: int) -> bytes:
 
 def with_length(content: bytes) -> bytes:
     """The content as a frame: with its length in front."""
-    return _LENGTH.pack(len(content)) + content
+    return with_length_of(len(content), content)
+
+
+def with_length_of(length: int, start: bytes = b"") -> bytes:
+    """The beginning of a frame: the length of all its content, and the first of it."""
+    return _LENGTH.pack(length) + start
 
 
 def read_request_head(content: bytes) -> RequestHead:
@@ -132,7 +162,7 @@ def read_request_head(content: bytes) -> RequestHead:
 
 def read_correlation_id(content: bytes) -> int:
     """The correlation id of a response. Raises `NotKafka` where the frame is too short for it."""
-    if len(content) < 4:
+    if len(content) < CORRELATION_ID_BYTES:
         raise NotKafka(f"a response of {len(content)} bytes has no room for a header")
     correlation_id: int = _LENGTH.unpack_from(content)[0]
     return correlation_id

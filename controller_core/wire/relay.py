@@ -1,23 +1,38 @@
 """One connection to a real broker, over which the requests of one client connection are passed on.
 
-The frames pass unread in both directions. To the broker, the client is then at the controller's address and speaks
-PLAINTEXT: authenticated listeners would have to be terminated here. A broker answers the requests of a connection one
-at a time and in order, and so does a relay.
+The frames pass unread in both directions, in pieces: an answer is never in memory whole. To the broker, the client is
+then at the controller's address and speaks PLAINTEXT: authenticated listeners would have to be terminated here. A
+broker answers the requests of a connection one at a time and in order, and so does a relay.
 """
 
 import asyncio
-from typing import Final, NamedTuple
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple, TypeAlias
 
 from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
 
 from controller_core.wire.decoding import Cursor, decode
-from controller_core.wire.frames import FrameError, RequestHead, read_correlation_id, read_frame, with_length
+from controller_core.wire.frames import (
+    CORRELATION_ID_BYTES,
+    PIECE_BYTES,
+    FrameError,
+    RequestHead,
+    read_correlation_id,
+    read_length,
+    read_pieces,
+    with_length_of,
+)
 
 PRODUCE: Final = 0
 
 _FIRST_PRODUCE_WITH_TRANSACTIONAL_ID = 3
 _FIRST_FLEXIBLE_PRODUCE = 9
+_MOST_BYTES_BEFORE_ACKS = 128 * 1024
+"""The client's id and the transaction's are strings of 32 KiB at the most."""
+
+
+Content: TypeAlias = bytes | bytearray
 
 
 class UpstreamError(Exception):
@@ -31,6 +46,36 @@ class Address(NamedTuple):
     port: int
 
 
+class Answer:
+    """A response that a broker has begun to send. It is passed on in pieces, or taken whole, before the next request."""
+
+    def __init__(self, reader: asyncio.StreamReader, length: int, start: bytes) -> None:
+        """`start`: the first of its bytes. Raises `NotKafka` where they are too few for a header."""
+        self._reader = reader
+        self._length = length
+        self._start = start
+        self.correlation_id = read_correlation_id(start)
+        self.is_taken = asyncio.Event()
+
+    async def frame(self) -> AsyncIterator[bytes]:
+        """The whole frame, length included, piece by piece. Raises `UpstreamError`."""
+        yield with_length_of(self._length, self._start)
+        async for piece in self._rest():
+            yield piece
+
+    async def content(self) -> bytes:
+        """The content. Raises `UpstreamError`."""
+        return b"".join([self._start, *[piece async for piece in self._rest()]])
+
+    async def _rest(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in read_pieces(self._reader, self._length - len(self._start)):
+                yield piece
+        except (FrameError, OSError) as error:
+            raise UpstreamError(f"the broker's connection broke: {error}") from error
+        self.is_taken.set()
+
+
 class Relay:
     """One upstream connection."""
 
@@ -39,7 +84,7 @@ class Relay:
     ) -> None:
         self.address = address
         self._writer = writer
-        self._answer: asyncio.Future[bytes | None] | None = None
+        self._answer: asyncio.Future[Answer | None] | None = None
         self._end: UpstreamError | None = None
         self._listening = asyncio.create_task(self._listen(reader, max_frame_bytes))
 
@@ -48,8 +93,8 @@ class Relay:
         """Whether the broker has ended the connection, or sent what it must not send."""
         return self._end is not None
 
-    async def exchange(self, head: RequestHead, content: bytes) -> bytes | None:
-        """Sends a request's content on and returns its response's, or None where the request has no response.
+    async def exchange(self, head: RequestHead, content: Content) -> Answer | None:
+        """Sends a request's content on and returns its response, or None where the request has no response.
 
         Raises `UpstreamError`, and `Undecodable` for a Produce request that is cut."""
         if self._end is not None:
@@ -58,8 +103,7 @@ class Relay:
         if wants_answer:
             self._answer = asyncio.get_running_loop().create_future()
         try:
-            self._writer.write(with_length(content))
-            await self._writer.drain()
+            await self._send(content)
             if self._answer is None:
                 return None
             answer = await self._answer
@@ -69,7 +113,7 @@ class Relay:
             self._answer = None
         if answer is None:
             raise self._end or UpstreamError("the broker closed the connection")
-        if read_correlation_id(answer) != head.correlation_id:
+        if answer.correlation_id != head.correlation_id:
             raise UpstreamError("the broker answered another request than the one sent on")
         return answer
 
@@ -78,13 +122,23 @@ class Relay:
         self._listening.cancel()
         self._writer.transport.abort()
 
+    async def _send(self, content: Content) -> None:
+        self._writer.write(with_length_of(len(content)))
+        with memoryview(content) as whole:
+            for offset in range(0, len(content), PIECE_BYTES):
+                self._writer.write(bytes(whole[offset : offset + PIECE_BYTES]))
+                await self._writer.drain()
+
     async def _listen(self, reader: asyncio.StreamReader, max_frame_bytes: int) -> None:
         try:
-            while (answer := await read_frame(reader, max_frame_bytes)) is not None:
+            while (length := await read_length(reader, max_frame_bytes)) is not None:
+                start = b"".join([piece async for piece in read_pieces(reader, min(length, CORRELATION_ID_BYTES))])
+                answer = Answer(reader, length, start)
                 if self._answer is None or self._answer.done():
                     self._ended(UpstreamError("the broker sent an answer that nobody asked for"))
                     return
                 self._answer.set_result(answer)
+                await answer.is_taken.wait()
             self._ended(UpstreamError("the broker closed the connection"))
         except (FrameError, OSError) as error:
             self._ended(UpstreamError(f"the broker's connection broke: {error}"))
@@ -108,8 +162,9 @@ async def open_relay(address: Address, *, connect_timeout_ms: int, max_frame_byt
     return Relay(address, reader, writer, max_frame_bytes)
 
 
-def _acks(content: bytes, version: int) -> int:
+def _acks(whole: Content, version: int) -> int:
     """The acknowledgements that a Produce request asks for: with 0, a broker sends no response."""
+    content = bytes(whole[:_MOST_BYTES_BEFORE_ACKS])
     flexible = version >= _FIRST_FLEXIBLE_PRODUCE
     _, offset = decode(RequestHeaderV2 if flexible else RequestHeaderV1, content)
     cursor = Cursor(content, offset)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from controller_core.wire.frames import RequestHead
-from controller_core.wire.relay import Address, Relay, UpstreamError, open_relay
+from controller_core.wire.relay import Address, Answer, Content, Relay, UpstreamError, open_relay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ class Upstream:
         self._max_frame_bytes = max_frame_bytes
         self._relay: Relay | None = None
 
-    async def exchange(self, head: RequestHead, content: bytes) -> bytes | None:
-        """Passes a request on and returns its response's content, None where it has none; waits as long as it takes.
+    async def exchange(self, head: RequestHead, content: Content) -> Answer | None:
+        """Passes a request on and returns its response, None where it has none; waits as long as it takes.
 
         Raises `UpstreamError`, and `Undecodable` for a Produce request that is cut."""
         return await (await self._connected()).exchange(head, content)
@@ -59,7 +59,7 @@ class Upstream:
                 async with asyncio.timeout(self._answer_timeout_ms / 1000):
                     answer = await relay.exchange(head, content)
                     assert answer is not None, "only a Produce request has no answer"
-                    return answer
+                    return await answer.content()
             except (UpstreamError, TimeoutError):
                 silent.add(relay.address)
                 self.close()

@@ -28,7 +28,16 @@ from controller_core.wire.entries import unsigned_varint
 from controller_core.wire.frames import decode_response, encode_request, with_length
 from controller_core.wire.listener import Acceptor, Listener, ListenerLimits, OwnedApi
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
-from tests.unit.wire.test_client_connections import METADATA, Peer, connected, listening, produce, shutdown, warnings
+from tests.unit.wire.test_client_connections import (
+    METADATA,
+    Peer,
+    connected,
+    listening,
+    produce,
+    scripted_broker,
+    shutdown,
+    warnings,
+)
 
 MB = 1024 * 1024
 DEADLINE_S = 20
@@ -206,6 +215,28 @@ async def test_requests_wait_for_memory_unread_until_others_are_answered() -> No
         assert await first.answer()
         assert await second.answer()
         assert served == [1, 3, 2]
+
+
+async def test_a_brokers_answer_is_passed_on_as_it_comes() -> None:
+    async with scripted_broker() as broker:
+        length = 50 * MB
+        broker.script = lambda content: struct.pack(">i", length) + content[4:8] + b"begins"
+        async with listening(broker) as listener, connected(listener) as peer:
+            peer.send(METADATA)
+            async with asyncio.timeout(DEADLINE_S):
+                assert await peer.reader.readexactly(14) == struct.pack(">i", length) + METADATA[8:12] + b"begins"
+            broker.writers[0].write(b" and goes on")
+            async with asyncio.timeout(DEADLINE_S):
+                assert await peer.reader.readexactly(12) == b" and goes on"
+
+
+async def test_a_broker_that_stops_within_its_answer_is_not_waited_for() -> None:
+    async with scripted_broker() as broker:
+        broker.script = lambda content: struct.pack(">i", 100) + content[4:8]
+        async with listening(broker, idle_timeout_ms=50) as listener, connected(listener) as peer:
+            peer.send(METADATA)
+            async with asyncio.timeout(DEADLINE_S):
+                assert await peer.reader.read() == struct.pack(">i", 100) + METADATA[8:12]
 
 
 # Who asks
