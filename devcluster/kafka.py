@@ -8,6 +8,7 @@ from pathlib import Path
 from kazoo.exceptions import KazooException
 
 from devcluster.java import server_command
+from devcluster.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.ports import accepts
 from devcluster.processes import ManagedProcess, wait_until
 from devcluster.run_folder import RunFolder
@@ -36,7 +37,7 @@ _DEFAULTS: dict[str, object] = {
 
 
 class Broker(Server):
-    """One broker on a fixed loopback port, whose log folder outlives `stop`, `kill` and `restart`.
+    """One broker on fixed loopback ports, one for each listener, whose log folder outlives `stop`, `kill` and `restart`.
 
     `stop` is SIGTERM, which is a controlled shutdown: the broker asks the controller to move its leaders
     first. `properties` override the defaults. Entering the context starts the broker, leaving it kills it.
@@ -51,11 +52,14 @@ class Broker(Server):
         properties: Mapping[str, object] | None = None,
         rack: str | None = None,
         name: str | None = None,
+        listeners: ListenerNames = ONE_FOR_ALL,
     ) -> None:
         super().__init__()
         self.broker_id = broker_id
         self.name = name or f"broker-{broker_id}"
-        self.port = self._reserve_port()
+        self.ports = {listener: self._reserve_port() for listener in listeners.names}
+        self.port = self.ports[listeners.clients]
+        self._listeners = listeners
         self.log_folder = folder.data(self.name) / "log"
         self._zookeeper_connect = zookeeper_connect
         self._settings = self._defaults(rack) | dict(properties or {})
@@ -70,6 +74,7 @@ class Broker(Server):
 
     @property
     def address(self) -> str:
+        """Where clients reach it."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -104,7 +109,7 @@ class Broker(Server):
         return {
             **_DEFAULTS,
             "broker.id": self.broker_id,
-            "listeners": f"PLAINTEXT://{self.address}",
+            **self._listeners.properties(self.ports),
             "log.dirs": self.log_folder,
             "zookeeper.connect": self._zookeeper_connect,
             **({"broker.rack": rack} if rack is not None else {}),
@@ -146,11 +151,13 @@ class KafkaCluster(Startable):
         racks: Sequence[str] | None = None,
         chroot: str = "",
         name: str | None = None,
+        listeners: ListenerNames = ONE_FOR_ALL,
     ) -> None:
         self._folder = folder
         self._name = name or chroot.strip("/").replace("/", "-")
         self._zookeeper = zookeeper
         self._chroot = chroot
+        self._listeners = listeners
         self.zookeeper_connect = zookeeper.connect + chroot
         replication_factor = min(3, brokers)
         self._properties: dict[str, object] = {
@@ -182,6 +189,7 @@ class KafkaCluster(Startable):
             properties={**self._properties, **(properties or {})},
             rack=rack,
             name=f"{self._name}-broker-{broker_id}" if self._name else None,
+            listeners=self._listeners,
         )
         return self.brokers[broker_id]
 

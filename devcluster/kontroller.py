@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from devcluster.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.ports import accepts
 from devcluster.processes import ManagedProcess
 from devcluster.run_folder import RunFolder
@@ -20,7 +21,8 @@ class ControllerProcess(Server):
     """A `kontroller controller run` on fixed loopback ports. Entering the context starts it, leaving it kills it.
 
     It is ready when it says that it is the controller: `/controller` may still name it for a life that was killed.
-    Leaders move only when someone asks, unless `settings` says that they go back by themselves."""
+    Leaders move only when someone asks, unless `settings` says that they go back by themselves. It listens on a port for
+    each of the brokers' listeners, or on one for all."""
 
     def __init__(
         self,
@@ -30,10 +32,15 @@ class ControllerProcess(Server):
         controller_id: int = DEFAULT_CONTROLLER_ID,
         name: str = "controller",
         settings: Mapping[str, object] | None = None,
+        listeners: ListenerNames = ONE_FOR_ALL,
+        one_port: bool = False,
     ) -> None:
         super().__init__()
         self.controller_id = controller_id
-        self.port = self._reserve_port()
+        first = self._reserve_port()
+        self.ports = {name: first if one_port else self._reserve_port() for name in listeners.names[1:]}
+        self.ports[listeners.inter_broker] = first
+        self.port = self.ports[listeners.clients]
         self.metrics_port = self._reserve_port()
         self._name = name
         self._folder = folder
@@ -43,7 +50,7 @@ class ControllerProcess(Server):
                 {
                     "zookeeper": zookeeper_connect,
                     "id": controller_id,
-                    "listen": f"PLAINTEXT://{self.address}",
+                    **self._listening(listeners, one_port=one_port),
                     "metrics_port": self.metrics_port,
                     "zookeeper_session_timeout_ms": 4000,
                     "auto_leader_rebalance_enable": False,
@@ -55,6 +62,7 @@ class ControllerProcess(Server):
 
     @property
     def address(self) -> str:
+        """Where clients reach it."""
         return f"127.0.0.1:{self.port}"
 
     def start_to_die(self, at_write: int, *, applied: bool) -> None:
@@ -74,6 +82,14 @@ class ControllerProcess(Server):
     def metric(self, name: str) -> float | None:
         """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
         return _metric(self.metrics_port, name)
+
+    def _listening(self, listeners: ListenerNames, *, one_port: bool) -> dict[str, object]:
+        listened_on = listeners.names[:1] if one_port else listeners.names
+        return {
+            "listen": [f"{name}://127.0.0.1:{self.ports[name]}" for name in listened_on],
+            **({"client_listener": listeners.clients} if one_port else {}),
+            **({"control_plane_listener": listeners.control_plane} if listeners.control_plane else {}),
+        }
 
     def _whole(self) -> ManagedProcess:
         return self._process("-m", "controller_admin", "controller", "run", "--settings", str(self._settings_path))

@@ -210,12 +210,16 @@ class ConformanceCluster:
 
     def metadata(self, broker: int, *topics: str) -> MetadataResponse:
         """What a broker tells clients of the cluster and of some topics."""
+        return self.metadata_at(self.address(broker), *topics)
+
+    def metadata_at(self, address: tuple[str, int], *topics: str) -> MetadataResponse:
+        """What a node at that address tells clients of the cluster and of some topics."""
         request = MetadataRequest(
             topics=tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(topic)) for topic in topics),
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )
-        response = self.ask_broker(broker, request)
+        response = send_request(address, request)
         assert isinstance(response, MetadataResponse)
         return response
 

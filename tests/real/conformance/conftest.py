@@ -1,5 +1,8 @@
 """Two equal clusters, one led by Kafka's own controller and one by ours: what holds for both is what Kafka does.
 
+Their brokers have a listener among themselves and another one for clients, by which the tests come. Clusters with one
+listener for everything are what the tests in `tests/real/controller` have.
+
 A test that takes `cluster` runs on each of them, first all tests on one and then all on the other. A test that is
 marked `ours_only` names something that we do otherwise than Kafka's controller, or that only we promise; what only our
 process can show (its logs, its settings) belongs to `tests/real/controller`.
@@ -12,6 +15,7 @@ import pytest
 
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
+from devcluster.listeners import CLIENTS_APART
 from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
@@ -40,7 +44,9 @@ def started_cluster(
     """The cluster of one of the two controllers, as long as tests ask for it."""
     chroot = f"/conformance-{request.param}"
     with (
-        KafkaCluster(servers_folder, zookeeper, brokers=0, properties=_PROPERTIES, chroot=chroot) as kafka,
+        KafkaCluster(
+            servers_folder, zookeeper, brokers=0, properties=_PROPERTIES, chroot=chroot, listeners=CLIENTS_APART
+        ) as kafka,
         connected_client(kafka.zookeeper_connect) as client,
         ExitStack() as started,
     ):
@@ -55,6 +61,7 @@ def started_cluster(
                 kafka.zookeeper_connect,
                 name="conforming-controller",
                 settings={"auto_leader_rebalance_enable": False},
+                listeners=CLIENTS_APART,
             )
             started.enter_context(own)
         yield ConformanceCluster(kafka=kafka, znodes=ClusterZnodes(client), own_controller=own)

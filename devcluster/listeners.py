@@ -1,0 +1,37 @@
+"""The listeners of a cluster's brokers: one for all, as most tests want it, or one for each purpose."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerNames:
+    """Which listener is whose; all of them PLAINTEXT."""
+
+    inter_broker: str = "PLAINTEXT"
+    clients: str = "PLAINTEXT"
+    control_plane: str | None = None
+    """The one over which the controller and the brokers reach each other; None: the one between brokers."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each once, that between brokers first."""
+        named = (self.inter_broker, self.clients, self.control_plane)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def properties(self, ports: Mapping[str, int]) -> dict[str, object]:
+        """What a broker with these loopback ports has in its file."""
+        settings: dict[str, object] = {
+            "listeners": ",".join(f"{name}://127.0.0.1:{ports[name]}" for name in self.names),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in self.names),
+            "inter.broker.listener.name": self.inter_broker,
+        }
+        if self.control_plane is not None:
+            settings["control.plane.listener.name"] = self.control_plane
+        return settings
+
+
+ONE_FOR_ALL: Final = ListenerNames()
+CLIENTS_APART: Final = ListenerNames(inter_broker="INTERNAL", clients="CLIENT")
+EACH_APART: Final = ListenerNames(inter_broker="INTERNAL", clients="CLIENT", control_plane="CONTROLLER")

@@ -1,0 +1,58 @@
+"""What clients do that know nothing but the brokers' listener for clients."""
+
+import json
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from devcluster import tools
+from tests.real.conformance.clusters import ConformanceCluster
+
+
+def run_at_brokers(cluster: ConformanceCluster, tool: str, *arguments: str) -> str:
+    """What a tool says when it succeeds, that bootstraps at the brokers and finds the controller by itself."""
+    servers = ("--bootstrap-server", cluster.kafka.bootstrap_servers)
+    done = tools.run_tool(tool, *servers, *arguments, timeout_s=120)
+    assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def everybody_is_told(cluster: ConformanceCluster) -> None:
+    """Every node, the controller among them, tells the addresses of the clients' listener and no others."""
+    expected = {broker.broker_id: broker.port for broker in cluster.kafka.brokers.values()}
+    if cluster.own_controller is not None:
+        expected[cluster.own_controller.controller_id] = cluster.own_controller.port
+    for address in [*map(cluster.address, cluster.kafka.brokers), cluster.controller_address]:
+        told = cluster.metadata_at(address)
+        assert {int(node.node_id): int(node.port) for node in told.brokers} == expected, address
+        assert told.controller_id == cluster.znodes.controller()
+
+
+def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:
+    """kafka-topics and kafka-reassign-partitions create, describe, move and delete a topic."""
+    first, second = sorted(cluster.kafka.brokers)[:2]
+    name = ("--topic", "lived")
+    assert "Created topic lived" in run_at_brokers(
+        cluster, tools.TOPICS, "--create", *name, "--replica-assignment", f"{first}"
+    )
+    plan = folder / "plan.json"
+    entry = {"topic": "lived", "partition": 0, "replicas": [second]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    run_at_brokers(cluster, tools.REASSIGN_PARTITIONS, "--execute", "--reassignment-json-file", str(plan))
+    cluster.wait_until_moved("lived", [second])
+    assert f"Leader: {second}" in run_at_brokers(cluster, tools.TOPICS, "--describe", *name)
+    run_at_brokers(cluster, tools.TOPICS, "--delete", *name)
+    cluster.wait_until_gone("/brokers/topics/lived")
+
+
+def an_idempotent_producer_is_served(cluster: ConformanceCluster) -> None:
+    """Its id is of a block that a broker asks the controller for (AllocateProducerIds)."""
+    first, second = sorted(cluster.kafka.brokers)[:2]
+    cluster.serve_topic("idempotent", [[first, second]])
+    for broker in (first, second):
+        bootstrap = cluster.kafka.broker(broker).address
+        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        producer.produce("idempotent", b"value", partition=0)
+        assert producer.flush(60) == 0
+    blocks = cluster.znodes.read("/latest_producer_id_block")
+    assert int(blocks["block_end"]) > 0
