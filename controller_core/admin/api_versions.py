@@ -20,7 +20,8 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin.cluster_view import ClusterView
 from controller_core.controller.isr import NO_THROTTLE
-from controller_core.wire.owned_api import REFUSED_API_KEYS, AskBroker
+from controller_core.wire.api_table import REFUSED_API_KEYS
+from controller_core.wire.owned_api import AskBroker
 from controller_core.wire.versions import Versions, converted
 
 VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)

@@ -5,11 +5,12 @@ Without a term there is no answer to anything: connections are closed, and clien
 
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final
 
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.admin import api_versions, describe_cluster, metadata, own_configs
+from controller_core.admin import api_versions, as_broker, describe_cluster, metadata, own_configs
 from controller_core.admin.api_versions import VersionRange
 from controller_core.admin.apis import OWN_CONFIG_APIS
 from controller_core.admin.cluster_view import ClusterView
@@ -22,12 +23,14 @@ from controller_core.wire.gate import AddressGate
 from controller_core.wire.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
 from controller_core.wire.owned_api import AskBroker, NoAnswerNow
 from controller_core.wire.relay import Address
-from controller_core.wire.versions import converted
+from controller_core.wire.versions import Versions, converted
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError, ZkSession
 
 log = structlog.get_logger()
+
+_NO_TERM: Final = "this process is not the controller"
 
 
 class ListenerAssembly:
@@ -75,7 +78,12 @@ class ListenerAssembly:
         in_turn: list[Api] = [
             OwnedApi(api.versions, self._answer, api.refuse) for api in self._served if api not in OWN_CONFIG_APIS
         ]
-        local = (metadata.VERSIONS, describe_cluster.VERSIONS, api_versions.VERSIONS)
+        local: tuple[Versions[Any], ...] = (
+            metadata.VERSIONS,
+            describe_cluster.VERSIONS,
+            api_versions.VERSIONS,
+            *as_broker.ANSWERS,
+        )
         own = {
             versions.key: VersionRange(min=versions.min, max=versions.max)
             for versions in (*(api.versions for api in self._served), *local)
@@ -102,6 +110,7 @@ class ListenerAssembly:
         return [
             *in_turn,
             *(LocalApi(versions=api.versions, answer=on_configs, refuse=api.refuse) for api in OWN_CONFIG_APIS),
+            *(LocalApi(versions=versions, answer=self._as_broker(versions)) for versions in as_broker.ANSWERS),
             LocalApi(versions=metadata.VERSIONS, answer=on_metadata),
             LocalApi(versions=describe_cluster.VERSIONS, answer=on_describe_cluster),
             LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),
@@ -125,11 +134,19 @@ class ListenerAssembly:
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
 
+    def _as_broker(self, versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:
+        async def on_request(request: RequestPayload) -> ResponsePayload:
+            if self._term() is None:
+                raise NoAnswerNow(_NO_TERM)
+            return as_broker.ANSWERS[versions](versions.lifted(request))
+
+        return on_request
+
     async def _view(self, listener: str) -> ClusterView:
         cluster_id = await self._read_cluster_id()
         term = self._term()
         if term is None:
-            raise NoAnswerNow("this process is not the controller")
+            raise NoAnswerNow(_NO_TERM)
         return ClusterView(state=term.state, controller=term.identity, listener=listener, cluster_id=cluster_id)
 
     async def _read_cluster_id(self) -> str | None:

@@ -17,6 +17,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.access import Address, parse_address
+from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS
 from controller_core.wire.budget import ByteBudget
 from controller_core.wire.decoding import TooManyItems, Undecodable
 from controller_core.wire.frames import (
@@ -33,8 +34,6 @@ from controller_core.wire.frames import (
 from controller_core.wire.gate import Gate
 from controller_core.wire.listener_limits import ListenerLimits
 from controller_core.wire.owned_api import (
-    KNOWN_API_KEYS,
-    REFUSED_API_KEYS,
     AnswerFailedError,
     Api,
     BrokerQuestion,
@@ -163,9 +162,9 @@ class ClientConnection:
     def _require_passed_on(self, head: RequestHead) -> None:
         if head.api_key in REFUSED_API_KEYS:
             raise _RefusedApiError(
-                f"API {head.api_key} is for brokers; the controller takes no commands from other controllers"
+                f"API {head.api_key} is what controllers or brokers send to brokers, or KRaft's: it is not passed on"
             )
-        if head.api_key not in KNOWN_API_KEYS:
+        if head.api_key not in HANDLING:
             raise NotKafka(f"there is no API {head.api_key}")
         if not self._passes_on:
             raise _RefusedApiError(f"API {head.api_key} is answered by brokers, and nothing is passed on (--no-relay)")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
-from kio.schema.index import api_key_map
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.decoding import TooManyItems, Undecodable
@@ -27,13 +26,6 @@ from controller_core.wire.frames import (
 from controller_core.wire.request_limits import limits_of
 from controller_core.wire.versions import Versions, empty
 from controller_core.wire.workers import LARGE_BYTES, Lane, beside
-
-REFUSED_API_KEYS: Final = frozenset({4, 5, 6, 58})
-"""LeaderAndIsr, StopReplica, UpdateMetadata, Envelope: only a controller, or a broker that forwards, sends them. Passed on,
-they would let anyone who reaches the controller's port command a broker."""
-
-KNOWN_API_KEYS: Final = frozenset(api_key_map) | {7} | REFUSED_API_KEYS
-"""Every API key of Kafka 3.9 and 4; ControlledShutdown (7) and the refused ones are no longer in Kafka 4."""
 
 INTER_BROKER_API_KEYS: Final = frozenset({7, 56, 67})
 """ControlledShutdown, AlterPartition, AllocateProducerIds: what only brokers ask, and only of their controller."""

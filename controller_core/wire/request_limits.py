@@ -34,6 +34,8 @@ _LIMITS: Final[Mapping[int, RequestLimits]] = {
     19: RequestLimits(),  # CreateTopics
     20: RequestLimits(max_items=50_000, max_entries=20_000),  # DeleteTopics
     32: RequestLimits(max_items=10_000),  # DescribeConfigs; more is a broker's business
+    34: RequestLimits(max_bytes=_MB, max_entries=200_000),  # AlterReplicaLogDirs
+    35: RequestLimits(max_bytes=_MB, max_entries=200_000),  # DescribeLogDirs
     37: RequestLimits(),  # CreatePartitions
     43: RequestLimits(max_items=150_000, max_entries=50_000),  # ElectLeaders
     44: RequestLimits(max_items=10_000),  # IncrementalAlterConfigs; more is a broker's business
@@ -43,6 +45,7 @@ _LIMITS: Final[Mapping[int, RequestLimits]] = {
     56: RequestLimits(max_items=2_000_000, max_entries=200_000),  # AlterPartition: a leader's, of all that it leads
     57: _SMALL,  # UpdateFeatures
     60: _SMALL,  # DescribeCluster
+    61: RequestLimits(max_bytes=_MB, max_entries=200_000),  # DescribeProducers
     67: _SMALL,  # AllocateProducerIds
 }
 

@@ -15,8 +15,8 @@ from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsRespons
 from kio.static.protocol import RequestPayload
 
 from controller_core.process.run import SERVED_APIS
+from controller_core.wire.api_table import REFUSED_API_KEYS
 from controller_core.wire.frames import decode_response, with_length
-from controller_core.wire.owned_api import REFUSED_API_KEYS
 from devcluster.processes import ConditionTimeoutError, wait_until
 from devcluster.requests import ConnectionClosed, send_frame, send_request
 from tests.real.clients.conftest import ServedCluster

@@ -22,10 +22,14 @@ def everybody_is_told(cluster: ConformanceCluster) -> None:
     expected = {broker.broker_id: broker.port for broker in cluster.kafka.brokers.values()}
     if cluster.own_controller is not None:
         expected[cluster.own_controller.controller_id] = cluster.own_controller.port
-    for address in [*map(cluster.address, cluster.kafka.brokers), cluster.controller_address]:
+
+    def told_at(address: tuple[str, int]) -> tuple[dict[int, int], int]:
         told = cluster.metadata_at(address)
-        assert {int(node.node_id): int(node.port) for node in told.brokers} == expected, address
-        assert told.controller_id == cluster.znodes.controller()
+        return {int(node.node_id): int(node.port) for node in told.brokers}, int(told.controller_id)
+
+    for address in [*map(cluster.address, cluster.kafka.brokers), cluster.controller_address]:
+        wanted = expected, cluster.znodes.controller()
+        cluster.wait(lambda a=address, w=wanted: told_at(a) == w, f"{wanted} is told at {address}")  # type: ignore[misc]  # a lambda with defaults
 
 
 def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:

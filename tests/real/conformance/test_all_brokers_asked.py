@@ -1,0 +1,46 @@
+"""Tools ask every broker for what it has, the controller among them, and put the answers together: nothing is twice."""
+
+import json
+from collections import Counter
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from devcluster import tools
+from tests.real.conformance.at_clients_listener import run_at_brokers
+from tests.real.conformance.clusters import ConformanceCluster
+
+
+def test_each_replica_is_in_the_log_directories_of_its_broker_alone(cluster: ConformanceCluster) -> None:
+    cluster.serve_topic("looked-for", [[1, 2], [2, 3]])
+    told = run_at_brokers(cluster, tools.LOG_DIRS, "--describe", "--topic-list", "looked-for")
+    described: dict[str, Any] = json.loads(told.splitlines()[-1])
+    replicas = [
+        (broker["broker"], replica["partition"])
+        for broker in described["brokers"]
+        for directory in broker["logDirs"]
+        for replica in directory["partitions"]
+    ]
+    assert sorted(replicas) == [(1, "looked-for-0"), (2, "looked-for-0"), (2, "looked-for-1"), (3, "looked-for-1")]
+
+
+def test_a_transactional_id_is_listed_once(cluster: ConformanceCluster) -> None:
+    Producer({"bootstrap.servers": cluster.kafka.bootstrap_servers, "transactional.id": "listed"}).init_transactions(60)
+    rows = [line.split() for line in run_at_brokers(cluster, tools.TRANSACTIONS, "list").splitlines()]
+    assert [row[0] for row in rows if row].count("listed") == 1
+
+
+def test_a_group_is_listed_once(cluster: ConformanceCluster) -> None:
+    cluster.serve_topic("read-by-a-group", [[1, 2, 3]])
+    servers: dict[str, str | int | float | bool] = {"bootstrap.servers": cluster.kafka.bootstrap_servers}
+    consumer = Consumer({**servers, "group.id": "listed"})
+    try:
+        consumer.subscribe(["read-by-a-group"])
+        cluster.wait(lambda: consumer.poll(0.5) is None and bool(consumer.assignment()), "the group has a member")
+        listing = AdminClient(servers).list_consumer_groups(request_timeout=30).result()
+        assert Counter(group.group_id for group in listing.valid)["listed"] == 1
+        assert listing.errors == []
+        assert run_at_brokers(cluster, tools.CONSUMER_GROUPS, "--list").splitlines().count("listed") == 1
+    finally:
+        consumer.close()

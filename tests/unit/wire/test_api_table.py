@@ -1,0 +1,44 @@
+"""Every API has its place in the one table, and the process answers what the table says that it does."""
+
+from typing import Final
+
+from kio.schema.index import api_key_map
+
+from controller_core.process.listening import ListenerAssembly
+from controller_core.process.run import SERVED_APIS
+from controller_core.wire.api_table import API_TABLE, HANDLING, REFUSED_API_KEYS, Handling
+from simulation.zookeeper import SimulatedZooKeeper
+
+LAST_OF_3_9: Final = 87
+NOT_IN_KIO: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 7: "ControlledShutdown"}
+RENAMED: Final = {74: "ListClientMetricsResources"}
+"""By what Kafka 4 made of it, which is what kio knows."""
+OF_ZOOKEEPER_BROKERS: Final = {*range(52), 56, 57, 58, 60, 61, 65, 66, 67, 68, 69}
+"""What `common/message/*.json` of Kafka 3.9.1 has with the listener `zkBroker`."""
+
+
+async def never(_: object) -> object:
+    raise AssertionError("nothing is asked")
+
+
+def test_every_api_of_kafka_3_9_is_in_the_table_exactly_once() -> None:
+    assert [key for key, _, _ in API_TABLE] == list(range(LAST_OF_3_9 + 1))
+
+
+def test_they_have_their_names() -> None:
+    for key, name, _ in API_TABLE:
+        if key in NOT_IN_KIO or key in RENAMED:
+            assert name == (NOT_IN_KIO | RENAMED)[key]
+        else:
+            assert name.lower() == str(api_key_map[key]).replace("_", "")
+
+
+def test_what_no_broker_of_a_zookeeper_cluster_takes_is_refused() -> None:
+    assert set(HANDLING) - OF_ZOOKEEPER_BROKERS <= REFUSED_API_KEYS
+    assert {4, 5, 6, 27, 52, 53, 54, 55, 58} & OF_ZOOKEEPER_BROKERS == REFUSED_API_KEYS & OF_ZOOKEEPER_BROKERS
+
+
+def test_the_process_answers_what_the_table_says_that_it_answers() -> None:
+    assembly = ListenerAssembly(SimulatedZooKeeper().session(), SERVED_APIS, lambda: None, never)  # type: ignore[arg-type]
+    answered = [api.key for api in assembly.apis("PLAINTEXT")]
+    assert sorted(answered) == [key for key, handling in HANDLING.items() if handling is Handling.OWN]
