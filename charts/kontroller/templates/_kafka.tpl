@@ -63,8 +63,33 @@
 {{- end }}
 {{- end }}
 
+{{- /* What brokers and clients are told to connect to, for each listener: its own address, or the pod's. */}}
+{{- define "kontroller.advertised" -}}
+{{- $first := dict "name" .listenerName "port" .port "advertise" .advertise }}
+{{- $told := list }}
+{{- range prepend .moreListeners $first }}
+{{- $told = append $told (printf "%s://%s" .name (.advertise | default (printf "$(POD_IP):%d" (int .port)))) }}
+{{- end }}
+{{- join "," $told }}
+{{- end }}
+
 {{- define "kontroller.checkController" -}}
 {{- $controller := .Values.controller }}
+{{- $ports := list (int $controller.port) (int $controller.metricsPort) }}
+{{- $names := list $controller.listenerName }}
+{{- range $controller.moreListeners }}
+{{- if or (has (int .port) $ports) (has .name $names) }}
+{{- fail (printf "controller.moreListeners: %s at port %d has the name or the port of another listener, or the port of the metrics" .name (int .port)) }}
+{{- end }}
+{{- if and .advertise (gt (int $controller.replicas) 1) }}
+{{- fail "controller.moreListeners: advertise is one address and there are several controllers: leave it out, or set controller.replicas=1" }}
+{{- end }}
+{{- $ports = append $ports (int .port) }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- if and $controller.clientListener $controller.moreListeners }}
+{{- fail "controller.clientListener is for one listener that serves all: with controller.moreListeners each has its own address" }}
+{{- end }}
 {{- if not (include "kontroller.controllerZookeeper" .) }}
 {{- fail "controller.enabled needs a ZooKeeper: set controller.zookeeper to the brokers' zookeeper.connect, host:port[,host:port...][/chroot], or zookeeper.enabled=true" }}
 {{- end }}

@@ -67,6 +67,23 @@ def test_the_controller_can_use_the_settings_that_the_chart_gives(
     assert (settings.journal_segment_bytes, settings.journal_retention_bytes) == (64 << 20, 4 << 30)
 
 
+def test_each_further_listener_has_a_port_of_the_controller(
+    api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = "controller.moreListeners[0].name=CLIENT,controller.moreListeners[0].port=9192"
+    run = container(api, "controller", *CONTROLLER_ON, "--set", f"{more},controller.controlPlaneListener=CONTROL")
+    listened_on = [argument.split("=", 1)[1] for argument in run["args"] if argument.startswith("--listen=")]
+    (advertised,) = (each["value"] for each in run["env"] if each["name"] == "KONTROLLER_ADVERTISE")
+    monkeypatch.setenv("KONTROLLER_ADVERTISE", advertised.replace("$(POD_IP)", "10.1.2.3"))
+    listeners = ControllerProcessSettings(id=1, zookeeper="zk", listen=tuple(listened_on)).listeners
+    assert {(each.listener, each.host, each.port) for each in listeners.endpoints} == {
+        ("PLAINTEXT", "10.1.2.3", 9093),
+        ("CLIENT", "10.1.2.3", 9192),
+    }
+    assert "--control-plane-listener=CONTROL" in run["args"]
+    assert {each["containerPort"] for each in run["ports"]} >= {9093, 9192}
+
+
 @pytest.mark.parametrize(
     ("values", "claims", "folders"),
     [

@@ -91,6 +91,15 @@ def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) ->
         ("kafka.enabled=true", "kafka.enabled needs a ZooKeeper"),
         ("controller.advertise=a:1,controller.enabled=true,zookeeper.enabled=true", "set controller.replicas=1"),
         ("controller.id=0,controller.enabled=true,zookeeper.enabled=true", "too low for 2 controllers"),
+        (
+            "controller.moreListeners[0].name=A,controller.moreListeners[0].port=9093,controller.enabled=true,zookeeper.enabled=true",
+            "has the name or the port of another listener",
+        ),
+        (
+            "controller.moreListeners[0].name=A,controller.moreListeners[0].port=1,controller.clientListener=A,"
+            "controller.enabled=true,zookeeper.enabled=true",
+            "controller.clientListener is for one listener that serves all",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused(api: KubernetesApi, values: str, message: str) -> None:
