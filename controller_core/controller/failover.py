@@ -80,7 +80,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     for broker in (await brokers.read_live_brokers(term)).values():
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)
-    term.unserved.report(term.state.brokers.values())
+    term.unserved.report_all(term.state.brokers.values())
     await recorded_configs.load_of_brokers(term)
     znodes = await read_topics(term, await read_topic_names(term), watched=True)
     prepared = _take_over_known(term, znodes)

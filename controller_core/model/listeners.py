@@ -7,7 +7,7 @@ brokers have, either at an address for each, or at the one address that it has: 
 PLAINTEXT, whatever brokers there are.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -75,6 +75,12 @@ class ControllerListeners:
             for endpoint in broker.endpoints
             if endpoint.listener not in found or endpoint.security_protocol != SERVED_PROTOCOL
         }
+
+    def unknown(self, brokers: Iterable[Broker]) -> Sequence[str]:
+        """The names in the settings that none of these brokers has a listener of."""
+        had = {endpoint.listener for broker in brokers for endpoint in broker.endpoints}
+        named = [*(endpoint.listener for endpoint in self.endpoints), self.control_plane, self.clients]
+        return [name for name in dict.fromkeys(named) if name is not None and name not in had]
 
     @staticmethod
     def _remedy(endpoint: Endpoint) -> str:

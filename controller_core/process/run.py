@@ -12,6 +12,7 @@ from controller_core.controller.clock import SystemClock
 from controller_core.controller.controller import Controller, Seams
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import registered_brokers
+from controller_core.controller.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.ids import BrokerId
@@ -45,6 +46,7 @@ async def run_controller(
         zk = session_of(session)
         if settings.id in await registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
+        await report_at_start(zk, settings.listeners)
         registry = CollectorRegistry()
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import pytest
+from structlog.testing import capture_logs
 
-from controller_core.controller.unserved_listeners import MOST_NAMES
+from controller_core.controller.unserved_listeners import MOST_NAMES, report_at_start
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
@@ -88,6 +89,23 @@ async def test_a_listener_that_is_not_served_is_said_at_the_start_and_when_a_bro
     await cluster.settle()
     assert said(cluster) == ["SECURE", "SAFE"], "each once"
     assert cluster.active.metric("kontroller_unserved_listeners") == 2
+
+
+async def test_a_process_that_will_stand_by_says_it_at_its_start_whatever_else_is_registered(served: Cluster) -> None:
+    have_listeners(served, 1, {"PLAINTEXT": "PLAINTEXT", "SECURE": "SSL"})
+    served.put(paths.broker(BrokerId(2)), b"unreadable")
+    one = ControllerListeners(endpoints=(endpoint("PLAINTEXT", 9090),))
+    with capture_logs() as lines:
+        await report_at_start(served.zk.session(), one)
+    assert [line["listener"] for line in lines if line["event"] == SAID] == ["SECURE"]
+
+
+async def test_a_mistaken_name_in_the_settings_is_said(cluster: Cluster) -> None:
+    cluster.listeners = ControllerListeners(endpoints=(endpoint("PLAINTEXT", 9090),), clients="CLINT")
+    cluster.start_brokers(1)
+    await cluster.serve()
+    told = "no broker has a listener that the controller is set up for"
+    assert [line["listener"] for line in cluster.logs if line["event"] == told] == ["CLINT"]
 
 
 async def test_a_broker_that_registers_ever_new_listeners_does_not_fill_the_log(served: Cluster) -> None:

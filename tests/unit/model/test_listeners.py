@@ -57,6 +57,12 @@ def test_a_listener_of_brokers_that_has_no_address_is_named_with_what_to_add() -
     assert ONE.unserved(brokers) == {}
 
 
+def test_a_name_in_the_settings_that_no_broker_has_is_found() -> None:
+    mistaken = ControllerListeners(endpoints=(INTERNAL,), control_plane="CONTROLL", clients="CLINT")
+    assert mistaken.unknown([broker(endpoint("INTERNAL")), broker(endpoint("CLIENT"))]) == ["CONTROLL", "CLINT"]
+    assert TWO.unknown([broker(endpoint("INTERNAL"), endpoint("CLIENT"))]) == []
+
+
 def test_a_listener_of_another_protocol_is_named_as_one_that_cannot_be_served() -> None:
     brokers = [broker(endpoint("INTERNAL"), endpoint("CLIENT", "SASL_SSL"))]
     for listeners in (ONE, TWO):
