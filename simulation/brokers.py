@@ -7,7 +7,7 @@ messages. It holds no records and does no I/O. `tests/contract/test_broker_link.
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
@@ -30,6 +30,7 @@ from controller_core.wire.messages import (
 )
 from simulation.broker_state import SimulatedMetadata, SimulatedReplica, SimulatedReplicas
 
+T = TypeVar("T")
 R = TypeVar("R", LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
 
 
@@ -121,11 +122,15 @@ class SimulatedBroker:
         """The next requests are applied, and the connection breaks before their answers are sent."""
         self._answers_to_lose += count
 
-    async def handle(self, request: ControlRequest) -> ControlResponse:
-        """Judges and applies a request. Raises `BrokerUnreachable` where a fault asks for it."""
+    async def answer_connection(self) -> None:
+        """Answers somebody who asks for nothing. Raises `BrokerUnreachable` where a fault asks for it."""
         await self._running.wait()
         if not self._is_reachable:
             raise BrokerUnreachable(f"broker {self.id} cannot be reached")
+
+    async def handle(self, request: ControlRequest) -> ControlResponse:
+        """Judges and applies a request. Raises `BrokerUnreachable` where a fault asks for it."""
+        await self.answer_connection()
         self.requests.append(request)
         if self._errors:
             return _refusal(request, self._errors.popleft())
@@ -163,13 +168,20 @@ class SimulatedBrokerLink:
     async def send(self, request: ControlRequest) -> ControlResponse:
         """See `BrokerLink.send`."""
         encode_control_request(request, 0, "simulation")
+        return await self._ask(lambda broker: broker.handle(request))
+
+    async def reach(self) -> None:
+        """See `BrokerLink.reach`."""
+        await self._ask(lambda broker: broker.answer_connection())
+
+    async def _ask(self, ask: Callable[[SimulatedBroker], Awaitable[T]]) -> T:
         async with self._turn:
             broker = self._brokers.get(self._broker_id)
             if self._closed or broker is None:
                 raise BrokerUnreachable(f"no connection to broker {self._broker_id}")
             try:
                 async with asyncio.timeout(None) as self._until_closed:
-                    return await broker.handle(request)
+                    return await ask(broker)
             except TimeoutError as error:
                 raise BrokerUnreachable(f"the link to broker {self._broker_id} was closed") from error
             finally:

@@ -1,4 +1,4 @@
-"""The Kafka seam towards one broker: send a control request, get its response or a failure.
+"""The Kafka seam towards one broker: see that it can be reached; send a control request, get its response or a failure.
 
 Two implementations stand behind it: `controller_core.wire.tcp_link.TcpBrokerLink` for a real broker, and
 `simulation.brokers.SimulatedBrokerLink` for tests; one contract suite (`tests/contract`) holds both to this.
@@ -35,6 +35,13 @@ class BrokerLink(Protocol):
         """Sends a request and waits for its response; connects first where there is no connection.
 
         Raises `BrokerUnreachable` or `UnreadableAnswer`. A broker's error codes are in the response.
+        """
+        ...
+
+    async def reach(self) -> None:
+        """Connects where there is no connection, and returns when the broker has answered that it speaks Kafka's protocol.
+
+        Raises `BrokerUnreachable` or `UnreadableAnswer`. Nothing on the broker changes.
         """
         ...
 

@@ -12,9 +12,11 @@ of another request.
 
 import asyncio
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
 from controller_core.model.metadata import Broker
 from controller_core.wire.answers import decode_control_response
@@ -24,6 +26,7 @@ from controller_core.wire.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameCut,
     FrameError,
+    encode_request,
     read_correlation_id,
     read_frame,
 )
@@ -36,6 +39,8 @@ DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
 
 _MAX_CORRELATION_ID = 2**31
 _PART_BYTES: Final = 256 * 1024
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +77,21 @@ class TcpBrokerLink:
 
     async def send(self, request: ControlRequest) -> ControlResponse:
         """See `BrokerLink.send`. Raises also `Unencodable` where the request has a value that no field can carry."""
-        async with self._turn:
-            if self._closed:
-                raise BrokerUnreachable(f"the link to {self._host}:{self._port} is closed")
-            try:
-                async with asyncio.timeout(None) as self._until_closed:
-                    return await self._ask(request)
-            except TimeoutError as error:
-                raise BrokerUnreachable(f"the link to {self._host}:{self._port} was closed") from error
-            finally:
-                self._until_closed = None
+        correlation_id = next(self._correlation_ids)
+        return await self._ask(
+            type(request).__name__,
+            lambda: control_request_pieces(request, correlation_id, self._client_id),
+            lambda content: _read_response(request, content, correlation_id),
+        )
+
+    async def reach(self) -> None:
+        """See `BrokerLink.reach`."""
+        correlation_id = next(self._correlation_ids)
+        await self._ask(
+            "ApiVersions",
+            lambda: [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)],
+            lambda content: _check_correlation(content, correlation_id),
+        )
 
     async def close(self) -> None:
         """See `BrokerLink.close`. Requests that wait for their turn, or are sent later, fail too."""
@@ -90,16 +100,25 @@ class TcpBrokerLink:
             self._until_closed.reschedule(asyncio.get_running_loop().time())
         self._disconnect()
 
-    async def _ask(self, request: ControlRequest) -> ControlResponse:
-        correlation_id = next(self._correlation_ids)
-        frame = control_request_pieces(request, correlation_id, self._client_id)
+    async def _ask(self, what: str, frame: Callable[[], Sequence[bytes]], read: Callable[[bytes], R]) -> R:
+        async with self._turn:
+            if self._closed:
+                raise BrokerUnreachable(f"the link to {self._host}:{self._port} is closed")
+            try:
+                async with asyncio.timeout(None) as self._until_closed:
+                    return await self._exchange(what, frame(), read)
+            except TimeoutError as error:
+                raise BrokerUnreachable(f"the link to {self._host}:{self._port} was closed") from error
+            finally:
+                self._until_closed = None
+
+    async def _exchange(self, what: str, frame: Sequence[bytes], read: Callable[[bytes], R]) -> R:
         answered = False
         try:
-            content = await self._exchange_frames(frame)
-            response = _read_response(request, content, correlation_id)
+            response = read(await self._exchange_frames(frame))
             answered = True
         except (FrameError, Undecodable) as error:
-            raise UnreadableAnswer(f"{self._host}:{self._port} answered {type(request).__name__}: {error}") from error
+            raise UnreadableAnswer(f"{self._host}:{self._port} answered {what}: {error}") from error
         finally:
             if not answered:
                 self._disconnect()
@@ -211,12 +230,19 @@ class _NoWay:
     async def send(self, request: ControlRequest) -> ControlResponse:
         raise BrokerUnreachable(self.reason)
 
+    async def reach(self) -> None:
+        raise BrokerUnreachable(self.reason)
+
     async def close(self) -> None:
         return
 
 
 def _read_response(request: ControlRequest, content: bytes, correlation_id: int) -> ControlResponse:
+    _check_correlation(content, correlation_id)
+    return decode_control_response(request, content)
+
+
+def _check_correlation(content: bytes, correlation_id: int) -> None:
     answered = read_correlation_id(content)
     if answered != correlation_id:
         raise Undecodable(f"correlation id {answered} instead of {correlation_id}")
-    return decode_control_response(request, content)

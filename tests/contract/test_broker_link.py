@@ -374,7 +374,18 @@ async def test_a_broker_that_is_away_is_unreachable_each_time(subject: Subject, 
     for _ in range(2):
         with pytest.raises(BrokerUnreachable):
             await link.send(controller.metadata())
+        with pytest.raises(BrokerUnreachable):
+            await link.reach()
     await link.close()
+
+
+async def test_a_broker_that_answers_is_within_reach_before_and_between_requests(
+    link: BrokerLink, controller: Controller
+) -> None:
+    await link.reach()
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    await link.reach()
+    assert await lead(link, controller.leadership(1)) == ErrorCode.none
 
 
 async def test_a_closed_link_sends_nothing_and_closes_again(
@@ -384,6 +395,8 @@ async def test_a_closed_link_sends_nothing_and_closes_again(
     await link.close()
     with pytest.raises(BrokerUnreachable):
         await link.send(controller.stop())
+    with pytest.raises(BrokerUnreachable):
+        await link.reach()
     await link.close()
     assert subject.has_log(controller.partition)
 
