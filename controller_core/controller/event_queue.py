@@ -2,6 +2,9 @@
 
 Watches, requests, answers and timers all end here; `Controller` takes one event, handles it to its end, and takes the
 next. So no handler ever sees another's half-done work, and none of the controller's state needs a lock.
+
+Events about the role go before all others: what a controller that has lost it does with those is in vain, and who stands by
+should not wait for that.
 """
 
 import asyncio
@@ -10,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from controller_core.controller.clock import Clock
-from controller_core.controller.events import BrokerAnswered, Event, RequestReceived, TopicModified
+from controller_core.controller.events import BrokerAnswered, Event, RequestReceived, RoleEvent, TopicModified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +25,11 @@ class Queued:
 
 
 class EventQueue:
-    """First in, first out. An event that equals one that still waits is not queued again."""
+    """First in, first out, but for the role. An event that equals one that still waits is not queued again."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._of_role: deque[Queued] = deque()
         self._waiting: deque[Queued] = deque()
         self._pending: set[Event] = set()
         self._requests = 0
@@ -33,7 +37,7 @@ class EventQueue:
         self._arrived = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._of_role) + len(self._waiting)
 
     def put(self, event: Event) -> None:
         """Queues an event; never blocks."""
@@ -42,15 +46,16 @@ class EventQueue:
                 return
             self._pending.add(event)
         self._requests += isinstance(event, RequestReceived)
-        self._waiting.append(Queued(event=event, since_ms=self._clock.monotonic_ms()))
+        line = self._of_role if isinstance(event, RoleEvent) else self._waiting
+        line.append(Queued(event=event, since_ms=self._clock.monotonic_ms()))
         self._arrived.set()
 
     async def next(self) -> Queued:
         """Waits for an event and takes it from the queue."""
-        while not self._waiting:
+        while not self:
             self._arrived.clear()
             await self._arrived.wait()
-        queued = self._waiting.popleft()
+        queued = (self._of_role or self._waiting).popleft()
         self._requests -= isinstance(queued.event, RequestReceived)
         if not _is_unique(queued.event):
             self._pending.discard(queued.event)

@@ -25,6 +25,15 @@ class SessionEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class RoleDue:
+    """It is time to look at the role again, though nobody wrote `/controller`."""
+
+
+RoleEvent: TypeAlias = ControllerChanged | SessionEnded | RoleDue
+"""What decides whether this process is the controller; all other events are a controller's."""
+
+
+@dataclass(frozen=True, slots=True)
 class BrokersChanged:
     """Brokers registered or vanished."""
 
@@ -146,8 +155,7 @@ class AnswerOverdue:
 
 
 Event: TypeAlias = (
-    ControllerChanged
-    | SessionEnded
+    RoleEvent
     | BrokersChanged
     | BrokerModified
     | TopicsChanged

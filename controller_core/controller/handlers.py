@@ -40,6 +40,7 @@ from controller_core.controller.events import (
     ReassignmentsEnded,
     ReassignmentsRequested,
     RequestReceived,
+    RoleDue,
     SessionEnded,
     StreamBroken,
     TopicDeletionsRequested,
@@ -111,14 +112,18 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             pass  # answers that wait are looked at after every event
         case RequestReceived():
             raise AssertionError(f"{event} is answered by `controller_core.controller.requests`")
-        case ControllerChanged() | SessionEnded():
+        case ControllerChanged() | SessionEnded() | RoleDue():
             raise AssertionError(f"{event} decides about the role, and is not an event of a term")
         case _:
             assert_never(event)
 
 
 async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
-    """Reports the errors of an answer, and goes on with what waited for deleted replicas."""
+    """Reports the errors of an answer, and goes on with what waited for deleted replicas.
+
+    What a former term of this process asked for is no business of this one, which asked again."""
+    if answered.request.controller_epoch != term.identity.epoch:
+        return
     if answered.response.error_code is not ErrorCode.none:
         log.error(
             "broker refused a control request",

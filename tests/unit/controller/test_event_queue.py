@@ -1,9 +1,15 @@
-"""The queue of events: in their order, each that says only to look again once, and requests also out of their turn."""
+"""The queue of events: in order but for the role, each that says only to look again once, and requests out of turn."""
 
 import asyncio
 
 from controller_core.controller.event_queue import EventQueue
-from controller_core.controller.events import BrokersChanged, RequestReceived, TopicsChanged
+from controller_core.controller.events import (
+    BrokersChanged,
+    ControllerChanged,
+    RequestReceived,
+    SessionEnded,
+    TopicsChanged,
+)
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.wire.messages import ControlledShutdownRequest
 from tests.unit.controller.virtual_time import VirtualClock
@@ -43,3 +49,15 @@ async def test_there_is_no_request_when_all_were_taken_or_withdrawn() -> None:
     queue.put(later)
     assert queue.has_request(lambda received: received is later)
     assert [(await queue.next()).event for _ in range(2)] == [BrokersChanged(), later]
+
+
+async def test_what_decides_about_the_role_goes_before_all_that_waits() -> None:
+    queue = EventQueue(VirtualClock())
+    asked = request(1)
+    for event in (BrokersChanged(), asked, ControllerChanged(), TopicsChanged(), SessionEnded(), ControllerChanged()):
+        queue.put(event)
+    assert len(queue) == 5
+    taken = [(await queue.next()).event for _ in range(5)]
+    assert taken == [ControllerChanged(), SessionEnded(), BrokersChanged(), asked, TopicsChanged()]
+    queue.put(ControllerChanged())
+    assert (await queue.next()).event == ControllerChanged(), "one that was taken may come again"
