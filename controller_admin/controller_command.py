@@ -33,6 +33,9 @@ def run(
         bool | None, typer.Option(help="Whether one that stands by reads the cluster's state beforehand.")
     ] = None,
     request_timeout_ms: Annotated[int | None, typer.Option(help="How long a broker may take to answer.")] = None,
+    brokers_timeout_ms: Annotated[
+        int | None, typer.Option(help="Give the role back when no broker is within reach for longer.")
+    ] = None,
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics, /healthz and /readyz.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics, /healthz and /readyz.")] = None,
     unclean_leader_election_enable: Annotated[
@@ -90,6 +93,7 @@ def run(
 
     # Loaded for a controller alone: other commands are over in less time than this takes.
     from controller_core.controller.controller import ZooKeeperGone
+    from controller_core.controller.presence import IdInUse
     from controller_core.process.logging import configure_logging
     from controller_core.process.run import run_controller
     from controller_core.process.settings import InvalidSettings, load_settings
@@ -100,7 +104,7 @@ def run(
         loaded = load_settings(given, settings)
         configure_logging(loaded.log_format)
         asyncio.run(run_controller(loaded))
-    except InvalidSettings as error:
+    except (InvalidSettings, IdInUse) as error:
         raise usage_error(error) from error
     except (ZkError, MalformedZnode, ZooKeeperGone, OSError) as error:
         raise failure(error) from error

@@ -1,21 +1,22 @@
 """The controller process: it stands for the role, holds it for a term, and handles one event at a time.
 
 While it has no term it only watches `/controller`. When it wins the role, the first thing it does is
-`on_controller_failover`; from then on every event is handled to its end before the next, and what the brokers must know is
-sent at the end of each. It resigns when it finds that the role is gone (a fenced write, an ended session, another id in
-`/controller`), and after an error that it does not understand: what it has in memory may then be wrong, and the next
-controller, itself perhaps, reads everything again.
+`on_controller_failover`; from then on every event is handled to its end before the next, and what the brokers must know
+is sent at the end of each. It resigns when it finds that the role is gone (a fenced write, an ended session, another id
+in `/controller`), when no broker is within reach any more, and after an error that it does not understand: what it has in
+memory may then be wrong, and the next controller, itself perhaps, reads everything again. When it stands for the role,
+and when it rather does not, is decided in `role`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller import collection, failover, handlers, office, topic_configs
+from controller_core.controller import collection, failover, handlers, topic_configs
 from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.channels import BrokerChannels
 from controller_core.controller.clock import Clock
@@ -23,19 +24,22 @@ from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.collection import collection_paused
 from controller_core.controller.event_queue import EventQueue, Queued
 from controller_core.controller.events import (
-    ControllerChanged,
     Event,
     RequestReceived,
+    RoleDue,
+    RoleEvent,
     SessionEnded,
 )
 from controller_core.controller.history import History
 from controller_core.controller.interludes import Interludes
 from controller_core.controller.metrics import ControllerMetrics
-from controller_core.controller.office import Holder, Office
 from controller_core.controller.patient_session import PatientSession
+from controller_core.controller.presence import Presence
+from controller_core.controller.reach import Reach
 from controller_core.controller.readiness import Readiness
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.controller.requests import Requests
+from controller_core.controller.role import Role, Won
 from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
@@ -53,16 +57,12 @@ from controller_core.zk.session import (
     ConnectionLost,
     Delete,
     SessionExpired,
-    SessionId,
     SessionState,
     ZkError,
     ZkSession,
 )
 
 log = structlog.get_logger()
-
-RETAKE_BACKOFF_MS = 2000
-"""How long the role is left to others after an unexpected error, so that a repeated one does not become a busy loop."""
 
 GIVE_BACK_TIMEOUT_MS = 500
 """How long a process that ends its term waits for ZooKeeper, to give the role back before its session ends."""
@@ -78,6 +78,11 @@ class ControllerSettings(Settings, Protocol):
     @property
     def zookeeper_timeout_ms(self) -> int:
         """How long ZooKeeper may be out of reach before the process gives up."""
+        ...
+
+    @property
+    def brokers_timeout_ms(self) -> int:
+        """How long all registered brokers may be out of reach before the role is given back."""
         ...
 
     @property
@@ -106,6 +111,8 @@ class Seams:
     close_connections: Callable[[], Awaitable[None]]
     """Closes the connections of brokers that take this process for the controller, so that they look for another."""
     journal: Journal = field(default_factory=NoJournal)
+    whereabouts: str = "this machine"
+    """Where this process runs, in words for people."""
 
 
 class Controller:
@@ -129,14 +136,36 @@ class Controller:
         self._queue = EventQueue(seams.clock)
         self._requests = Requests(apis, seams.clock, self._queue.put)
         self._interludes = Interludes(self._queue, self._requests, metrics)
-        self._role_watch = WatchedReads(self._zk, self._queue.put)
         self._standby = Standby(seams.zk, seams.clock, is_enabled=settings.hot_standby)
-        self._former_sessions: set[SessionId] = set()
-        self._session = seams.zk.session_id
-        self._has_looked = False
+        self._presence = Presence(
+            own_id,
+            self._zk,
+            seams.clock,
+            whereabouts=seams.whereabouts,
+            is_hot=lambda: self._standby.is_hot,
+            on_claimed=lambda: self._queue.put(RoleDue()),
+        )
+        self._reach = Reach(
+            own_id,
+            self._zk,
+            seams.links,
+            seams.clock,
+            timeout_ms=settings.brokers_timeout_ms,
+            on_look=lambda: self._role.on_look_at_brokers(),
+        )
+        self._role = Role(
+            own_id,
+            self._zk,
+            seams.clock,
+            self._queue.put,
+            standby=self._standby,
+            reach=self._reach,
+            presence=self._presence,
+        )
         self._term: Term | None = None
         self._suspended = asyncio.Event()
         metrics.observe(lambda: self._term, lambda: len(self._queue))
+        metrics.observe_role(lambda: self._role.hindrance, lambda: len(self._reach.reached))
 
     @property
     def term(self) -> Term | None:
@@ -145,24 +174,29 @@ class Controller:
 
     def readiness(self) -> Readiness:
         """Whether this process has the role, or would do well with it."""
-        return Readiness(is_ready=True, role="standby" if self._term is None else "controller")
+        reason = self._role.why_not_ready()
+        return Readiness(
+            is_ready=reason is None,
+            role="standby" if self._term is None else "controller",
+            reason=reason,
+            details={"reachable_brokers": sorted(self._reach.reached), "unreachable_brokers": self._reach.failures},
+        )
 
     async def run(self) -> None:
-        """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`, and `AccessRefused`."""
+        """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`, `AccessRefused` and `IdInUse`."""
         remove_listener = self._seams.zk.add_listener(self._on_session_state)
-        self._queue.put(ControllerChanged())
-        tasks = [asyncio.create_task(self._handle_events()), asyncio.create_task(self._guard_connection())]
+        self._queue.put(RoleDue())
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            await _until_one_ends(self._guard_connection(), self._be_one_of_the_controllers())
         finally:
             remove_listener()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             await self._resign("the process is stopping", hand_over=True)
+            self._role.close()
             await self._standby.close()
+
+    async def _be_one_of_the_controllers(self) -> None:
+        await self._claim_id()
+        await _until_one_ends(self._handle_events(), self._presence.keep(), self._reach.keep_looking())
 
     async def answer(self, request: RequestPayload) -> ResponsePayload:
         """Answers a request that only the controller answers, in its turn among the other events.
@@ -187,7 +221,7 @@ class Controller:
         started_ms = self._seams.clock.monotonic_ms()
         self._metrics.event_queue_time.observe((started_ms - queued.since_ms) / 1000)
         try:
-            if isinstance(event, ControllerChanged | SessionEnded):
+            if isinstance(event, RoleEvent):
                 await self._look_at_role(queued)
             elif self._term is not None:
                 await self._in_term(self._term, queued, lambda term: self._operate(term, event))
@@ -219,7 +253,7 @@ class Controller:
                 self._requests.settle(term)
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
-            self._queue.put(ControllerChanged())
+            self._queue.put(RoleDue())
         except ConnectionLost as error:
             raise ZooKeeperGone(self._gone_message()) from error
         except AccessRefused:
@@ -228,9 +262,8 @@ class Controller:
         except Exception as error:
             log.exception("unexpected error, resigning", handling=repr(event))
             self._metrics.event_errors.labels(type(event).__name__).inc()
-            await self._resign(f"unexpected error: {error!r}", hand_over=True)
-            await self._seams.clock.sleep_ms(RETAKE_BACKOFF_MS)
-            self._queue.put(ControllerChanged())
+            await self._resign(f"unexpected error: {error!r}", hand_over=True, failed=True)
+            self._queue.put(RoleDue())
         finally:
             term.changes.write()
 
@@ -238,46 +271,34 @@ class Controller:
 
     async def _look_at_role(self, queued: Queued) -> None:
         """Reads `/controller` and acts on who holds it: keeps the term, ends it, takes the role, or stands by."""
-        self._note_session()
         try:
-            node = await self._role_watch.node(paths.CONTROLLER, ControllerChanged())
+            node = await self._role.look()
             if self._term is not None:
-                if node is not None and node.ephemeral_owner == self._session:
+                is_ours = self._role.is_ours(node)
+                if is_ours and not self._reach.is_lost:
                     return
                 self._term.history.begin_event(queued.event, queued.since_ms)
-            await self._resign("somebody else holds /controller, or nobody")
-            holder = office.holder_of(
-                node,
-                own_id=self._id,
-                own_session=self._session,
-                former_sessions=self._former_sessions,
-                is_first_look=not self._has_looked,
-                registered_brokers=await office.registered_brokers(self._zk),
-            )
-            if holder is Holder.OTHER_KONTROLLER:
-                self._has_looked = True
-                log.info("standing by", holder=holder.name)
-                self._standby.begin()
-                return
-            won = await office.take_office(self._zk, self._id, node, self._seams.clock)
-            self._has_looked = True
+                if is_ours:
+                    await self._resign("no registered broker is within reach", hand_over=True, failed=True)
+                else:
+                    await self._resign("somebody else holds /controller, or nobody")
+                node = await self._role.look()
+            won = await self._role.stand(node)
         except SessionExpired:
             log.info("session expired while standing for the role")
             return
         except ConnectionLost:
             await self._wait_for_zookeeper()
-            self._queue.put(ControllerChanged())
+            self._queue.put(RoleDue())
             return
-        if won is None:
-            self._queue.put(ControllerChanged())
-        else:
-            await self._begin_term(won, holder, queued.event)
+        if won is not None:
+            await self._begin_term(won, queued.event)
 
-    async def _begin_term(self, won: Office, holder: Holder, event: Event) -> None:
+    async def _begin_term(self, won: Won, event: Event) -> None:
         taken = Queued(event=event, since_ms=self._seams.clock.monotonic_ms())
-        log.info("became the controller", controller_epoch=won.epoch, role_was_with=holder.name)
+        log.info("became the controller", controller_epoch=won.office.epoch, role_was_with=won.taken_from.name)
         self._metrics.terms.inc()
-        identity = ControllerIdentity(id=self._id, epoch=won.epoch, listeners=self._listeners)
+        identity = ControllerIdentity(id=self._id, epoch=won.office.epoch, listeners=self._listeners)
         state = ClusterState(is_journaled=self._seams.journal.is_kept)
         self._term = Term(
             identity=identity,
@@ -285,12 +306,12 @@ class Controller:
             watched=WatchedReads(self._zk, self._queue.put),
             standby=self._standby,
             writer=FencedWriter(
-                self._seams.zk, won.epoch_version, reconnect_timeout_ms=self._settings.zookeeper_timeout_ms
+                self._seams.zk, won.office.epoch_version, reconnect_timeout_ms=self._settings.zookeeper_timeout_ms
             ),
             state=state,
             batch=RequestBatch(state, identity),
             channels=BrokerChannels(self._seams.links, self._seams.clock, self._queue.put),
-            changes=StateChangeLog(controller_epoch=won.epoch),
+            changes=StateChangeLog(controller_epoch=won.office.epoch),
             history=History(
                 journal=self._seams.journal,
                 zk=self._zk,
@@ -312,11 +333,14 @@ class Controller:
         if self._term is not None:
             collection.set_aside()
 
-    async def _resign(self, reason: str, *, hand_over: bool = False) -> None:
-        """Ends the term, if there is one: nothing more is sent or answered, and brokers look for another controller."""
+    async def _resign(self, reason: str, *, hand_over: bool = False, failed: bool = False) -> None:
+        """Ends the term, if there is one: nothing more is sent or answered, and brokers look for another controller.
+
+        `failed`: the next one of this process is not to be expected to end better."""
         term, self._term = self._term, None
         if term is None:
             return
+        self._role.end(failed=failed)
         log.warning("resigning", reason=reason, controller_epoch=term.identity.epoch)
         term.history.end_term(reason)
         term.batch.discard()
@@ -338,6 +362,13 @@ class Controller:
         except (ZkError, Fenced) as error:
             log.info("/controller not given back, it ends with the session", reason=str(error))
 
+    async def _claim_id(self) -> None:
+        while True:
+            try:
+                return await self._presence.claim(on_wait=self._standby.begin)
+            except (ConnectionLost, SessionExpired):
+                await self._wait_for_zookeeper()
+
     # The session
 
     def _on_session_state(self, state: SessionState) -> None:
@@ -348,13 +379,8 @@ class Controller:
                 self._suspended.set()
                 self._queue.put(SessionEnded())
             case SessionState.CONNECTED:
-                self._queue.put(ControllerChanged())
-
-    def _note_session(self) -> None:
-        current = self._seams.zk.session_id
-        if current != self._session:
-            self._former_sessions.add(self._session)
-            self._session = current
+                self._queue.put(RoleDue())
+                self._presence.wake()
 
     async def _guard_connection(self) -> None:
         while True:
@@ -371,3 +397,16 @@ class Controller:
             f"ZooKeeper was out of reach for {self._settings.zookeeper_timeout_ms} ms: check its servers and the network, "
             "or allow more time with --zookeeper-timeout-ms"
         )
+
+
+async def _until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
+    """Does all of it until one part of it ends or fails, and raises what that part raised."""
+    tasks = [asyncio.create_task(part) for part in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,11 +6,12 @@ The counts over all partitions are computed when they are scraped, not when a pa
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from controller_core.controller.partition_counts import partition_counts
+from controller_core.controller.role import Hindrance
 from controller_core.controller.term import Term
 from controller_core.controller.unusable_znodes import UnusableZnodes
 
@@ -61,6 +62,23 @@ class ControllerMetrics:
     def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
         """Registers the gauges that look at the present term and at the queue."""
         self._registry.register(_Gauges(term, queue_depth))
+
+    def observe_role(self, hindrance: Callable[[], Hindrance | None], reached: Callable[[], int]) -> None:
+        """Registers the gauges that look at why this process leaves the role alone, and at how many brokers it reaches."""
+        leaves_alone = Gauge(
+            "kontroller_leaves_role_alone",
+            "1 while this process does not stand for a role that it could take, for a reason",
+            ["reason"],
+            registry=self._registry,
+        )
+        for one in Hindrance:
+            leaves_alone.labels(one.value).set_function(lambda one=one: hindrance() is one)  # type: ignore[misc]
+        reachable = Gauge(
+            "kontroller_reachable_brokers",
+            "Registered brokers that answered this process when it asked last",
+            registry=self._registry,
+        )
+        reachable.set_function(reached)
 
 
 class _Gauges(Collector):

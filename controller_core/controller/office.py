@@ -2,11 +2,13 @@
 
 One multi bumps `/controller_epoch` and makes `/controller` ours: a write of any earlier controller fails from then on
 (KAFKA-6082). The role is taken when nobody has it, and from a Kafka broker, whose own controller then resigns. It is
-never taken from another Kontroller that is alive: that one leads, and this one stands by. Whether a znode is ours is told
-by its session, not by the id in it (KAFKA-7165, KAFKA-13407).
+never taken from another Kontroller that is alive: that one leads, and this one stands by. And it is never taken from a
+KRaft controller, which holds it while it migrates the cluster (KIP-866). Whether a znode is ours is told by its session,
+not by the id in it (KAFKA-7165, KAFKA-13407).
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -17,6 +19,7 @@ from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import (
+    Check,
     Create,
     CreateMode,
     Delete,
@@ -48,8 +51,9 @@ class Holder(Enum):
     OURSELVES = auto()
     """Our session created it, but the answer was lost or the term ended since."""
     PREDECESSOR = auto()
-    """A former session of this process, or a process of our id that was there before we started."""
+    """Another session under our id: one of a process that is dead, or a former one of ours (`Presence`)."""
     KAFKA_BROKER = auto()
+    KRAFT_CONTROLLER = auto()
     OTHER_KONTROLLER = auto()
 
 
@@ -58,8 +62,6 @@ def holder_of(
     *,
     own_id: BrokerId,
     own_session: SessionId,
-    former_sessions: Collection[SessionId],
-    is_first_look: bool,
     registered_brokers: Collection[BrokerId],
 ) -> Holder:
     """Who holds the role. An unreadable `/controller` counts as a Kafka broker's: the role can be taken from it."""
@@ -68,15 +70,15 @@ def holder_of(
     if node.ephemeral_owner == own_session:
         return Holder.OURSELVES
     try:
-        controller = codecs.decode_controller(node.data)
+        controller, is_kraft = codecs.decode_controller(node.data), codecs.is_kraft_controller(node.data)
     except MalformedZnode as error:
         log.error("unreadable /controller, the role is taken from whoever wrote it", error=str(error))
         return Holder.KAFKA_BROKER
+    if is_kraft:
+        return Holder.KRAFT_CONTROLLER
     if controller in registered_brokers:
         return Holder.KAFKA_BROKER
-    if controller == own_id and (is_first_look or node.ephemeral_owner in former_sessions):
-        return Holder.PREDECESSOR
-    return Holder.OTHER_KONTROLLER
+    return Holder.PREDECESSOR if controller == own_id else Holder.OTHER_KONTROLLER
 
 
 async def take_office(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock: Clock) -> Office | None:
@@ -102,6 +104,17 @@ async def take_office(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, cloc
         log.info("another controller was faster", reason=str(error))
         return None
     return Office(epoch=epoch, epoch_version=ZkVersion(epoch_node.version + 1))
+
+
+async def vacate(zk: ZkSession, node: ZkNode) -> None:
+    """Takes `/controller` away, if it is still what `node` was: from ourselves, or from a process that is dead."""
+    epoch_node, present = await zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
+    if epoch_node is None or present is None or present.czxid != node.czxid:
+        return
+    with suppress(TransactionFailed):  # somebody else has it by now
+        await zk.transact(
+            [Check(path=paths.CONTROLLER_EPOCH, version=epoch_node.version), Delete(path=paths.CONTROLLER)]
+        )
 
 
 async def registered_brokers(zk: ZkSession) -> set[BrokerId]:

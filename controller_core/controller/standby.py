@@ -87,11 +87,17 @@ class Standby:
         self._brokers_changed = True
         self._woken = asyncio.Event()
         self._is_lost = False
+        self._is_read = False
 
     def begin(self) -> None:
         """Starts to read, unless that is under way."""
         if self._is_enabled and self._task is None:
             self._task = asyncio.create_task(self._run(self._ending), name="standby")
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether all was read and is kept current: a takeover would have nothing to read but the last changes."""
+        return self._is_read
 
     @property
     def known(self) -> Known:
@@ -115,6 +121,7 @@ class Standby:
         if self._task is not None:
             self._task.cancel()
             self._task, self._ending = None, self._task
+            self._is_read = False
 
     async def _run(self, former: asyncio.Task[None] | None) -> None:
         if former is not None:
@@ -140,6 +147,7 @@ class Standby:
             self._changed_topics.update(map(TopicName, names))
             await self._read()
             await self._prepare()
+            self._is_read = not self._is_lost
             log.info("standing by with the state read", partitions=len(self._known.state.states))
             while not self._is_lost:
                 await self._woken.wait()
@@ -219,6 +227,7 @@ class Standby:
 
     def _forget(self) -> None:
         self._known = Known()
+        self._is_read = False
         self._changed_topics.clear()
         self._changed_states.clear()
         self._unprepared.clear()

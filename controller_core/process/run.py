@@ -1,5 +1,7 @@
 """A controller process from start to end: connects the seams, runs the controller, and says why it stopped."""
 
+import os
+import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -39,7 +41,8 @@ async def run_controller(
 ) -> None:
     """Runs until SIGTERM or SIGINT. `session_of` may wrap the session; tests of failures do.
 
-    Raises `InvalidSettings`, `ZooKeeperUnreachable` (at the start), `ZooKeeperGone` (later), and `OSError` for a port."""
+    Raises `InvalidSettings`, `ZooKeeperUnreachable` (at the start), `ZooKeeperGone` (later), `IdInUse`, and `OSError` for a
+    port."""
     async with AsyncExitStack() as stack:
         session = await _connect(settings)
         stack.push_async_callback(session.close)
@@ -113,6 +116,7 @@ def _assemble(
         clock=SystemClock(),
         close_connections=listener.close_connections,
         journal=journal,
+        whereabouts=f"{socket.gethostname()}, process {os.getpid()}",
     )
     controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener

@@ -88,6 +88,11 @@ class ControllerProcessSettings(ProcessSettings):
         description="Whether a controller that stands by reads the cluster's state beforehand and keeps it current.",
     )
     request_timeout_ms: int = Field(default=30_000, ge=1000, description="How long a broker may take to answer.")
+    brokers_timeout_ms: int = Field(
+        default=30_000,
+        ge=6000,
+        description="How long no registered broker may be within reach before the role is given back.",
+    )
     unclean_leader_election_enable: bool = Field(
         default=False, description="The default of topics that do not set unclean.leader.election.enable."
     )

@@ -45,6 +45,8 @@ KONTROLLER: Final = "/kontroller"
 REMOVED_REPLICAS: Final = f"{KONTROLLER}/removed_replicas"
 THROTTLES: Final = f"{KONTROLLER}/throttles"
 DELETED_TOPICS: Final = f"{KONTROLLER}/deleted_topics"
+PROCESSES: Final = f"{KONTROLLER}/processes"
+QUESTIONS: Final = f"{KONTROLLER}/questions"
 
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 """The path given to a sequential create; ZooKeeper appends the number."""
@@ -165,6 +167,21 @@ def throttle(owner: str) -> str:
 def owner_of_throttle(name: str) -> str:
     """The owner, by the name of the znode among the children of `THROTTLES`."""
     return unquote(name)
+
+
+def process(controller_id: BrokerId) -> str:
+    """The ephemeral sign of life of the controller process that has an id, be it in charge or not."""
+    return f"{PROCESSES}/{controller_id}"
+
+
+def question(controller_id: BrokerId, asking_session: int) -> str:
+    """Whether the process that has an id is alive: it answers by deleting this."""
+    return f"{QUESTIONS}/{controller_id},{asking_session:x}"
+
+
+def is_question_to(controller_id: BrokerId, name: str) -> bool:
+    """Whether a child of `QUESTIONS` is put to the process that has an id."""
+    return name.startswith(f"{controller_id},")
 
 
 def topic_partition_of_state(path: str) -> TopicPartition:

@@ -29,6 +29,7 @@ from controller_core.zk.codecs.controllers import (
     encode_controller,
     encode_controller_epoch,
     encode_producer_id_block,
+    is_kraft_controller,
 )
 from controller_core.zk.codecs.deleted_topics import decode_deleted_topics, encode_deleted_topics
 from controller_core.zk.codecs.features import FeatureZnode, decode_features, encode_features
@@ -39,6 +40,7 @@ from controller_core.zk.codecs.notifications import (
     encode_isr_change,
     encode_log_dir_event,
 )
+from controller_core.zk.codecs.processes import ProcessZnode, decode_process, encode_process
 from controller_core.zk.codecs.removed_replicas import decode_removed_replica, encode_removed_replica
 from controller_core.zk.codecs.throttles import decode_claims, decode_throttle, encode_claims, encode_throttle
 from controller_core.zk.codecs.topics import (
@@ -54,6 +56,7 @@ __all__ = [
     "LaterVersion",
     "MalformedZnode",
     "PreferredElectionPlan",
+    "ProcessZnode",
     "ProducerIdBlock",
     "ReassignmentPlan",
     "decode_broker",
@@ -69,6 +72,7 @@ __all__ = [
     "decode_log_dir_event",
     "decode_partition_state",
     "decode_preferred_election",
+    "decode_process",
     "decode_producer_id_block",
     "decode_reassignment",
     "decode_removed_replica",
@@ -87,9 +91,11 @@ __all__ = [
     "encode_log_dir_event",
     "encode_partition_state",
     "encode_preferred_election",
+    "encode_process",
     "encode_producer_id_block",
     "encode_reassignment",
     "encode_removed_replica",
     "encode_throttle",
     "encode_topic",
+    "is_kraft_controller",
 ]

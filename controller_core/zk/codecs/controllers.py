@@ -35,6 +35,14 @@ def decode_controller(data: bytes) -> BrokerId:
     return BrokerId(integer(paths.CONTROLLER, json_object(paths.CONTROLLER, data), "brokerid"))
 
 
+def is_kraft_controller(data: bytes) -> bool:
+    """Whether `/controller` is a KRaft controller's, which migrates the cluster and leads its brokers meanwhile (KIP-866).
+
+    Raises `MalformedZnode`."""
+    json = {"kraftControllerEpoch": _NO_KRAFT_EPOCH} | json_object(paths.CONTROLLER, data)
+    return integer(paths.CONTROLLER, json, "kraftControllerEpoch", at_least=_NO_KRAFT_EPOCH) > _NO_KRAFT_EPOCH
+
+
 def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
     """Brokers refuse configuration writes where `kraftControllerEpoch` is positive, so it is always -1."""
     return orjson.dumps(

@@ -115,6 +115,7 @@ def described(value: object) -> str:
 _KINDS: Final[dict[type, str]] = {
     int: "a whole number",
     str: "a string",
+    bool: "true or false",
     list: "a list",
     dict: "an object",
 }

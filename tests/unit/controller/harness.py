@@ -189,8 +189,12 @@ class Cluster:
 
     def remove_topic(self, name: str) -> None:
         """Removes a topic's znodes without asking the controller."""
-        for path in self._tree(paths.topic(TopicName(name))):
-            self.write(Delete(path=path))
+        self.remove(paths.topic(TopicName(name)))
+
+    def remove(self, path: str) -> None:
+        """Deletes a znode and all below it."""
+        for below in self._tree(path):
+            self.write(Delete(path=below))
 
     def _tree(self, path: str) -> list[str]:
         below = [sub for child in self.zk.tree.children(path) or () for sub in self._tree(f"{path}/{child}")]

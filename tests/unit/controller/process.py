@@ -52,6 +52,7 @@ class ProcessSettings:
     default_replication_factor: int = 1
     remote_log_storage_system_enable: bool = False
     zookeeper_timeout_ms: int = 60_000
+    brokers_timeout_ms: int = 30_000
     hot_standby: bool = True
     journal_snapshot_interval_seconds: int = 3600
     journal_alive_interval_seconds: int = 10
@@ -146,6 +147,11 @@ class MortalLink:
         if life.is_over:
             await life.never()
         return await life.unless_over(self._link.send(request))
+
+    async def reach(self) -> None:
+        if self._life.is_over:
+            await self._life.never()
+        await self._life.unless_over(self._link.reach())
 
     async def close(self) -> None:
         await self._link.close()

@@ -31,6 +31,8 @@ async def moved_leader(cluster: Cluster, *, enabled: bool = True) -> None:
 
 async def test_leaders_go_back_soon_after_a_term_begins_and_then_in_every_interval(cluster: Cluster) -> None:
     await moved_leader(cluster)
+    await cluster.active.kill()
+    await cluster.serve()
     assert cluster.leadership(ORDERS)[0] == 2
     await cluster.settle(FIRST_LOOK_AFTER_MS)
     assert cluster.leadership(ORDERS)[0] == 1

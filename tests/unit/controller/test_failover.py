@@ -103,6 +103,7 @@ async def test_an_unreadable_state_is_left_alone_and_holds_up_no_other(abandoned
 
 
 async def test_a_broker_that_hangs_does_not_hold_up_the_takeover(abandoned: Cluster) -> None:
+    abandoned.start_broker(4)
     abandoned.broker(3).hang()
     abandoned.kill_broker(1)
     await abandoned.serve()

@@ -9,7 +9,7 @@ from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.wire.messages import ControlRequest, ErrorCode, StopReplicaRequest
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import Create, Delete
+from controller_core.zk.session import Create
 from simulation.brokers import SimulatedBroker
 from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_sound
 from tests.unit.controller.harness import Cluster, ids, tp
@@ -281,8 +281,7 @@ async def test_the_last_replica_in_sync_is_kept_whatever_the_ledger_says(served:
 
 async def test_entries_that_a_person_removed_or_scribbled_on_block_nothing(served: Cluster) -> None:
     await move_away_from_dead_3(served)
-    served.write(Delete(path=f"{paths.REMOVED_REPLICAS}/3,orders,0"))
-    served.write(Delete(path=paths.REMOVED_REPLICAS), Delete(path=paths.KONTROLLER))
+    served.remove(paths.KONTROLLER)
     served.start_broker(3)
     await served.settle()
     served.request_reassignment({ORDERS: [3]})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller_core.controller.standby import GATHER_MS, Standby
-from controller_core.model.ids import BrokerId, TopicName
+from controller_core.model.ids import BrokerEpoch, BrokerId, TopicName
 from controller_core.wire import entries
 from controller_core.wire.entries import partition_start as start
 from controller_core.wire.messages import ControlRequest
@@ -264,7 +264,11 @@ async def takeover(
         await cluster.settle()
         assert second.is_active
         state = second.term.state
-        told = {number: cluster.brokers[number].requests[before[number] :] for number in cluster.brokers}
+        told = {
+            # Epochs of brokers are those of ZooKeeper's transactions, of which a standby that is hot makes one more.
+            number: [replace(request, broker_epoch=BrokerEpoch(0)) for request in broker.requests[before[number] :]]
+            for number, broker in cluster.brokers.items()
+        }
         return told, {
             "states": dict(state.states),
             "topics": {name: (topic.topic_id, topic.partitions) for name, topic in state.topics.items()},

@@ -1,0 +1,34 @@
+"""Signs of life of controller processes: one ephemeral znode below `/kontroller/processes` for each."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from controller_core.zk.codecs.json_fields import field, json_object, require_version
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessZnode:
+    """What a controller process says of itself."""
+
+    whereabouts: str
+    """Where it runs, in words for people."""
+    is_hot: bool
+    """Whether it stands by with the state of the cluster read."""
+
+
+def decode_process(path: str, data: bytes) -> ProcessZnode:
+    """Raises `MalformedZnode`."""
+    json = json_object(path, data)
+    require_version(path, json, _VERSION)
+    return ProcessZnode(
+        whereabouts=field(path, json, "whereabouts", str, "an unknown place"),
+        is_hot=field(path, json, "hot", bool, False),
+    )
+
+
+def encode_process(process: ProcessZnode) -> bytes:
+    return orjson.dumps({"version": _VERSION, "whereabouts": process.whereabouts, "hot": process.is_hot})
