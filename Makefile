@@ -12,7 +12,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history soak test lint unit nightly mutants spark real e2e node crds bench bench-pipeline build images \
+.PHONY: help demo demo-history soak test lint unit nightly mutants spark real e2e node crds bench bench-requests bench-pipeline build images \
 	lock sbom audit clean
 
 help: ## Show the commands
@@ -75,6 +75,9 @@ FLAGS ?=
 # QUICK=1: 10,000 partitions, once. DOCS=1: docs/performance.md tells of this run. FLAGS: see `python -m bench --help`.
 bench: $(READY) ## Measure our controller and Kafka's own on the same data (QUICK=1: in minutes; FLAGS="--scaling --million")
 	$(BIN)/python -m bench $(if $(QUICK),--partitions 10000 --runs 1 --no-writes) $(if $(DOCS),--docs) $(FLAGS)
+
+bench-requests: $(READY) ## Measure what the largest requests do to our controller, in a minute (FLAGS="--only CreateTopics")
+	$(BIN)/python -m bench.requests $(FLAGS)
 
 EVENTS ?= 10000000
 CORES ?= 1 2

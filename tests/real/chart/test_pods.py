@@ -84,6 +84,26 @@ def test_each_further_listener_has_a_port_of_the_controller(
     assert {each["containerPort"] for each in run["ports"]} >= {9093, 9192}
 
 
+def test_who_may_ask_what_is_as_the_values_say(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = ("KONTROLLER_ADMIN_CIDR", "KONTROLLER_BROKER_CIDR", "KONTROLLER_RELAY")
+
+    def access(*values: str) -> tuple[list[str], list[str], bool]:
+        given = {
+            each["name"]: each.get("value") for each in container(api, "controller", *CONTROLLER_ON, *values)["env"]
+        }
+        for variable in variables:
+            monkeypatch.delenv(variable, raising=False)
+            if variable in given:
+                monkeypatch.setenv(variable, given[variable])
+        settings = ControllerProcessSettings(id=1, zookeeper="zk:2181", listen=("PLAINTEXT://h:1",))
+        return list(map(str, settings.admin_cidr)), list(map(str, settings.broker_cidr)), settings.relay
+
+    assert access() == ([], [], True)
+    given = "controller.access.adminCidrs={10.0.0.0/8,fd00::/8},controller.access.brokerCidrs={192.0.2.0/24}"
+    assert access("--set", given) == (["10.0.0.0/8", "fd00::/8"], ["192.0.2.0/24"], True)
+    assert access("--set", "controller.access.relay=false") == ([], [], False)
+
+
 @pytest.mark.parametrize(
     ("values", "claims", "folders"),
     [
