@@ -109,9 +109,12 @@ class ListenerAssembly:
 
         return [
             *in_turn,
-            *(LocalApi(versions=api.versions, answer=on_configs, refuse=api.refuse) for api in OWN_CONFIG_APIS),
+            *(
+                LocalApi(versions=api.versions, answer=on_configs, refuse=api.refuse, is_of_any_broker=True)
+                for api in OWN_CONFIG_APIS
+            ),
             *(LocalApi(versions=versions, answer=self._as_broker(versions)) for versions in as_broker.ANSWERS),
-            LocalApi(versions=metadata.VERSIONS, answer=on_metadata),
+            LocalApi(versions=metadata.VERSIONS, answer=on_metadata, is_of_any_broker=True),
             LocalApi(versions=describe_cluster.VERSIONS, answer=on_describe_cluster),
             LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),
         ]

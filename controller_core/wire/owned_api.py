@@ -145,13 +145,16 @@ class LocalApi(Generic[Request]):
     """One API that is answered from what is known here: its versions, what answers any of them, and what refuses it.
 
     `answer` gets the request in its own version, and answers in that one or in the newest. `refuse` is given, and
-    gives, the newest. What has more items than we read is put to a broker."""
+    gives, the newest."""
 
     versions: Versions[Request]
     answer: Callable[[RequestPayload], Awaitable[ResponsePayload | AskBroker]]
     unsupported: Callable[[], ResponsePayload] | None = None
     """The response of version 0 to a version that is not served; None: the connection is closed."""
     refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
+    is_of_any_broker: bool = False
+    """Whether a broker may be asked the same where a request has more items than are read here. What a broker answers for
+    itself, or does to itself, is never put to one."""
 
     @property
     def key(self) -> int:
@@ -165,6 +168,8 @@ class LocalApi(Generic[Request]):
         try:
             request = await _worked(lane, content, _decoded, self.versions, head, content)
         except TooManyItems:
+            if not self.is_of_any_broker:
+                raise
             return self._question(head, AskBroker())
         try:
             answer = await self.answer(request)

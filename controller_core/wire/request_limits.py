@@ -4,8 +4,8 @@ The bytes are known before any of them is read into memory, the items before any
 costs nothing. Items are what all arrays of a request hold together: a reassignment of a partition to three brokers has
 four. Entries are those of the arrays at the top, as the topics of CreateTopics; the answer says something about each.
 
-Tools send far less. 10,000 partitions in one topic, reassignments of 100,000 partitions, tens of thousands of topics to
-delete are within the limits.
+Tools send far less. 10,000 partitions in one topic, reassignments of 100,000 partitions, 20,000 topics to delete
+are within the limits.
 """
 
 from collections.abc import Mapping
@@ -27,15 +27,16 @@ class RequestLimits:
 _SMALL: Final = RequestLimits(max_bytes=64 * 1024, max_items=1_000, max_entries=1_000)
 """For requests about one thing."""
 
-_LIMITS: Final[Mapping[int, RequestLimits]] = {
+LIMITS: Final[Mapping[int, RequestLimits]] = {
     3: RequestLimits(max_bytes=_MB, max_items=20_000, max_entries=20_000),  # Metadata; more is a broker's business
     7: _SMALL,  # ControlledShutdown
+    16: _SMALL,  # ListGroups
     18: _SMALL,  # ApiVersions
     19: RequestLimits(),  # CreateTopics
     20: RequestLimits(max_items=50_000, max_entries=20_000),  # DeleteTopics
     32: RequestLimits(max_items=10_000),  # DescribeConfigs; more is a broker's business
-    34: RequestLimits(max_bytes=_MB, max_entries=200_000),  # AlterReplicaLogDirs
-    35: RequestLimits(max_bytes=_MB, max_entries=200_000),  # DescribeLogDirs
+    34: RequestLimits(max_bytes=_MB, max_items=20_000),  # AlterReplicaLogDirs
+    35: RequestLimits(max_bytes=_MB),  # DescribeLogDirs
     37: RequestLimits(),  # CreatePartitions
     43: RequestLimits(max_items=150_000, max_entries=50_000),  # ElectLeaders
     44: RequestLimits(max_items=10_000),  # IncrementalAlterConfigs; more is a broker's business
@@ -45,11 +46,12 @@ _LIMITS: Final[Mapping[int, RequestLimits]] = {
     56: RequestLimits(max_items=2_000_000, max_entries=200_000),  # AlterPartition: a leader's, of all that it leads
     57: _SMALL,  # UpdateFeatures
     60: _SMALL,  # DescribeCluster
-    61: RequestLimits(max_bytes=_MB, max_entries=200_000),  # DescribeProducers
+    61: RequestLimits(max_bytes=_MB, max_items=20_000),  # DescribeProducers
+    66: _SMALL,  # ListTransactions
     67: _SMALL,  # AllocateProducerIds
 }
 
 
 def limits_of(api_key: int) -> RequestLimits:
     """The limits of an API that is answered here."""
-    return _LIMITS.get(api_key, _SMALL)
+    return LIMITS.get(api_key, _SMALL)

@@ -4,9 +4,11 @@ from typing import Final
 
 from kio.schema.index import api_key_map
 
+from controller_core.model.access import Need, need_of
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import API_TABLE, HANDLING, REFUSED_API_KEYS, Handling
+from controller_core.wire.request_limits import LIMITS
 from simulation.zookeeper import SimulatedZooKeeper
 
 LAST_OF_3_9: Final = 87
@@ -42,3 +44,9 @@ def test_the_process_answers_what_the_table_says_that_it_answers() -> None:
     assembly = ListenerAssembly(SimulatedZooKeeper().session(), SERVED_APIS, lambda: None, never)  # type: ignore[arg-type]
     answered = [api.key for api in assembly.apis("PLAINTEXT")]
     assert sorted(answered) == [key for key, handling in HANDLING.items() if handling is Handling.OWN]
+
+
+def test_what_is_answered_here_has_limits_and_nothing_else_is_judged_by_them() -> None:
+    own = {key for key, handling in HANDLING.items() if handling is Handling.OWN}
+    assert LIMITS.keys() == own
+    assert {key for key in HANDLING if need_of(key) is not Need.NOBODY} <= own

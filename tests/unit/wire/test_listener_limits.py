@@ -16,7 +16,10 @@ from kio.schema.alter_user_scram_credentials.v0 import (
 from kio.schema.alter_user_scram_credentials.v0.request import ScramCredentialUpsertion
 from kio.schema.create_topics.v7 import CreateTopicsResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v0 import MetadataRequest as MetadataRequest0
+from kio.schema.metadata.v0.request import MetadataRequestTopic as MetadataRequestTopic0
 from kio.schema.produce.v9 import ProduceRequest
+from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 from structlog.testing import capture_logs
@@ -26,8 +29,9 @@ from controller_core.controller.broker_apis import BROKER_APIS
 from controller_core.model.access import Address, parse_address
 from controller_core.wire.entries import unsigned_varint
 from controller_core.wire.frames import decode_response, encode_request, with_length
-from controller_core.wire.listener import Acceptor, Listener, ListenerLimits, OwnedApi
+from controller_core.wire.listener import Acceptor, Listener, ListenerLimits, LocalApi, OwnedApi
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from controller_core.wire.versions import Versions
 from tests.unit.wire.test_client_connections import (
     METADATA,
     Peer,
@@ -124,6 +128,24 @@ async def test_an_api_with_an_error_for_the_whole_request_refuses_too_many_items
         peer.send(reassign(1))
         await peer.answer()
         assert len(answered.requests) == 1, "the connection goes on"
+
+
+@pytest.mark.parametrize("is_of_any_broker", [True, False], ids=["of any broker", "of each broker for itself"])
+async def test_only_what_any_broker_answers_alike_is_put_to_one_when_it_is_too_much_for_us(
+    is_of_any_broker: bool,
+) -> None:
+    async def never(_: RequestPayload) -> ResponsePayload:
+        raise AssertionError("it has too many items to be answered here")
+
+    api = LocalApi(versions=Versions(MetadataRequest0), answer=never, is_of_any_broker=is_of_any_broker)
+    request = encode_request(
+        MetadataRequest0(topics=tuple(MetadataRequestTopic0(name=TopicName("t")) for _ in range(30_000))), 11, "client"
+    )
+    async with scripted_broker() as broker:
+        async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
+            peer.send(request)
+            assert (await peer.receive() is not None) is is_of_any_broker
+        assert len(broker.received) == is_of_any_broker
 
 
 async def test_more_entries_than_an_api_takes_are_refused_one_by_one() -> None:
