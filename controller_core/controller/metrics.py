@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from controller_core.controller.events import RequestReceived
 from controller_core.controller.partition_counts import partition_counts
 from controller_core.controller.role import Hindrance
 from controller_core.controller.term import Term
@@ -58,6 +59,10 @@ class ControllerMetrics:
         """Counts elections of partitions' leaders, and how many of them were unclean."""
         self.leader_elections.inc(number)
         self.unclean_leader_elections.inc(unclean)
+
+    def request_failed(self) -> None:
+        """Counts a request that met an unexpected error, and was answered so."""
+        self.event_errors.labels(RequestReceived.__name__).inc()
 
     def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
         """Registers the gauges that look at the present term and at the queue."""

@@ -45,6 +45,11 @@ class RequestBatch:
         self._deleted: dict[TopicPartition, TopicId | None] = {}
         self._whole: Prepared = NOTHING_PREPARED
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell anybody."""
+        return not (self._brokers or self._told_all or self._deleted or self._whole)
+
     def tell_all_of(self, topics: Prepared) -> None:
         """Tells every broker all there is to tell of the topics. They are written already: the state must stay as it is."""
         if topics:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import structlog
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
@@ -15,6 +16,11 @@ from controller_core.controller.clock import Clock
 from controller_core.controller.events import AnswerOverdue, Event, RequestReceived
 from controller_core.controller.served_api import AnyServedApi, Waiting
 from controller_core.controller.term import Term
+from controller_core.model.ids import BrokerId
+from controller_core.zk.fenced import Fenced
+from controller_core.zk.session import ZkError
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,8 +45,21 @@ class Requests:
         return RequestReceived(request, asyncio.get_running_loop().create_future())
 
     async def answer(self, term: Term, received: RequestReceived) -> None:
-        """Does what a request asks for, and answers it or remembers that it waits."""
-        answer = await self._apis[type(received.request)].answer(term, received.request)
+        """Does what a request asks for, and answers it or remembers that it waits.
+
+        An unexpected error is that request's alone where nothing can have been changed by it; else it is raised."""
+        before = _traces(term)
+        try:
+            answer = await self._apis[type(received.request)].answer(term, received.request)
+        except (ZkError, Fenced):
+            raise
+        except Exception:
+            if before is None or _traces(term) != before:
+                raise
+            log.exception("request failed, and has changed nothing", request=type(received.request).__name__)
+            term.counts.request_failed()
+            self.refuse(received, ErrorCode.unknown_server_error)
+            return
         if isinstance(answer, Waiting):
             self._delay(received, answer)
         else:
@@ -92,6 +111,13 @@ class Requests:
     def _forget(self, delayed: _Delayed) -> None:
         delayed.alarm.cancel()
         self._delayed.remove(delayed)
+
+
+def _traces(term: Term) -> tuple[int, frozenset[BrokerId]] | None:
+    """What a request that changes anything changes of this, too; None where that cannot be told.
+
+    The state follows writes, but for the brokers that are shutting down."""
+    return (term.writer.sent, frozenset(term.state.shutting_down)) if term.batch.is_empty else None
 
 
 def _give(received: RequestReceived, response: ResponsePayload) -> None:

@@ -75,6 +75,10 @@ class Counts(Protocol):
         """So many partitions that had one before got a leader; so many of them from outside the ISR."""
         ...
 
+    def request_failed(self) -> None:
+        """A request met an unexpected error and was answered so."""
+        ...
+
 
 class Pauses(Protocol):
     """What may be done in the middle of a long operation; `controller_core.controller.interludes` is the real one."""

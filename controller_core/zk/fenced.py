@@ -95,6 +95,12 @@ class FencedWriter:
         self._fence = Check(path=paths.CONTROLLER_EPOCH, version=epoch_version)
         self._limits = TransactionLimits(max_ops=ops_per_transaction, max_bytes=bytes_per_transaction)
         self._reconnect_timeout_ms = reconnect_timeout_ms
+        self._sent = 0
+
+    @property
+    def sent(self) -> int:
+        """How often anything was sent to be written, with whatever success: what is equal twice was untouched between."""
+        return self._sent
 
     async def write(self, groups: Mapping[K, Sequence[WriteOp]]) -> WriteOutcome[K]:
         """Applies each group as a whole or not at all; the failure of one is no other's.
@@ -132,6 +138,7 @@ class FencedWriter:
         self._require_session()
         batches = self._limits.pack(progress.pending, [self._fence])
         transactions = [[self._fence, *_ops(progress.pending, batch)] for batch in batches]
+        self._sent += 1
         lost: ConnectionLost | None = None
         for batch, result in zip(batches, await self._session.transact_many(transactions), strict=True):
             match result:

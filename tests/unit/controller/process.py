@@ -67,7 +67,7 @@ class Life:
     writes: int = 0
     requests: int = 0
     is_over: bool = False
-    errors: list[ZkError] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
     """What the next reads meet instead of an answer."""
 
     async def unless_over(self, act: Awaitable[T]) -> T:

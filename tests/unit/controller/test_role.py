@@ -1,6 +1,7 @@
 """Who is the controller: taking the role, standing by, losing it, and what others see of that."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from kio.schema.types import BrokerId as WireBrokerId
@@ -22,7 +23,7 @@ from controller_core.wire.messages import (
 )
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import AccessRefused, ZkError
+from controller_core.zk.session import AccessRefused, WriteOp, ZkError
 from tests.unit.controller.checks import assert_sound, simulated_cluster
 from tests.unit.controller.harness import CONTROLLER, Cluster, alter_partition, tp
 from tests.unit.controller.process import ProcessSettings
@@ -292,6 +293,32 @@ async def test_access_that_is_refused_ends_the_process(served: Cluster) -> None:
     with pytest.raises(AccessRefused, match="ACL"):
         await served.settle()
     assert not process.is_active
+
+
+async def test_an_error_in_a_request_that_has_changed_nothing_is_that_requests_alone(served: Cluster) -> None:
+    process, broker = served.active, served.broker(1)
+    request = AllocateProducerIdsRequest(broker_id=WireBrokerId(broker.id), broker_epoch=i64(broker.epoch))
+    process.life.errors.append(ValueError("a mistake of ours, in what was read"))
+    assert (await served.request(request)).error_code is ErrorCode.unknown_server_error
+    assert (await served.request(request)).error_code is ErrorCode.none
+    assert (process.is_active, process.terms, process.unexpected_errors) == (True, 1, 1)
+    served.surprises_expected = True
+
+
+async def test_an_error_in_a_request_that_may_have_changed_something_ends_the_term(served: Cluster) -> None:
+    process, broker = served.active, served.broker(1)
+    request = AllocateProducerIdsRequest(broker_id=WireBrokerId(broker.id), broker_epoch=i64(broker.epoch))
+
+    def write_in_between(ops: Sequence[WriteOp]) -> None:
+        if any(op.path == paths.PRODUCER_ID_BLOCK for op in ops):
+            served.zk.interventions.clear()
+            served.put(paths.PRODUCER_ID_BLOCK, b"")
+            process.life.errors.append(ValueError("a mistake of ours, in what is read after the write"))
+
+    served.zk.interventions.append(write_in_between)
+    assert (await served.request(request)).error_code is ErrorCode.not_controller
+    assert (process.is_active, process.terms) == (True, 2)
+    served.surprises_expected = True
 
 
 async def test_an_answer_to_a_former_term_means_nothing_to_the_next(served: Cluster) -> None:
