@@ -201,7 +201,8 @@ class ClusterState:
         Before anything else is known of topics. They are in the order of their names, as ZooKeeper lists them."""
         self.topics.update(dict(sorted(read.topics.items())))
         self.states.update(read.states)
-        self._names, self._partitions_on = read._names, read._partitions_on
+        self._partitions_on = read._partitions_on
+        self._names = {topic.topic_id: name for name, topic in self.topics.items() if topic.topic_id is not None}
 
     def _index(self, partitions: Iterable[TopicPartition], assignments: Iterable[ReplicaAssignment]) -> None:
         for topic_partition, assignment in zip(partitions, assignments, strict=True):
@@ -223,8 +224,8 @@ class ClusterState:
         self.deletions.pop(name, None)
         self.topic_configs.pop(name, None)
         topic = self.topics.pop(name)
-        if topic.topic_id is not None:
-            self._names.pop(topic.topic_id, None)
+        if topic.topic_id is not None and self._names.get(topic.topic_id) == name:
+            del self._names[topic.topic_id]
         return forgotten
 
     def partitions_of(self, name: TopicName) -> list[TopicPartition]:

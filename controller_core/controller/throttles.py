@@ -6,6 +6,7 @@ controller looks at all of them. One that was set for moves not yet asked for is
 """
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import structlog
 
@@ -19,28 +20,36 @@ from controller_core.zk.throttles import ThrottlesBusy, Write
 
 log = structlog.get_logger()
 
+NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
+
 
 async def note_begun(term: Term, partitions: Collection[TopicPartition]) -> None:
     """Moves of the partitions begin, or were found to be under way."""
     try:
         if partitions:
-            await zk_throttles.note_begun(term.zk, set(partitions), write=_fenced(term))
+            await zk_throttles.note_begun(
+                term.zk, set(partitions), write=_fenced(term), report=term.state.unusable.report_unwatched
+            )
     except MalformedZnode as error:
-        log.error("throttle is left to its owner", error=str(error))
+        term.state.unusable.report_unwatched(error.path, "throttle is left to its owner", error)
 
 
 async def sweep(term: Term) -> None:
     """Removes the throttles whose moves have all come to an end, and completes what somebody began to set or remove."""
-    wanted = await zk_throttles.throttles(term.zk)
+    wanted = await zk_throttles.throttles(term.zk, term.state.unusable.report_unwatched)
     under_way = {*term.state.reassignments, *await _requested(term)} if wanted else set()
     over = [owner for owner, throttle in wanted.items() if throttle.is_begun and under_way.isdisjoint(throttle.moves)]
     try:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
-            await zk_throttles.remove_throttle(term.zk, owner, expected=wanted[owner], write=_fenced(term))
-        await zk_throttles.settle(term.zk, write=_fenced(term))
-    except (MalformedZnode, ThrottlesBusy) as error:
-        log.error("throttles of ended reassignments are not removed yet", error=str(error))
+            await zk_throttles.remove_throttle(
+                term.zk, owner, expected=wanted[owner], write=_fenced(term), report=term.state.unusable.report_unwatched
+            )
+        await zk_throttles.settle(term.zk, write=_fenced(term), report=term.state.unusable.report_unwatched)
+    except MalformedZnode as error:
+        term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
+    except ThrottlesBusy as error:
+        log.error(NOT_REMOVED, error=str(error))
 
 
 async def _requested(term: Term) -> Collection[TopicPartition]:

@@ -63,7 +63,32 @@ def _is_own(known: Topic, node: ZkNode) -> bool:
 
 
 def _decoded(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
-    return {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
+    znodes = {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
+    borrowed = _borrowed_ids(term, znodes)
+    for name, owner in borrowed.items():
+        reason = f'its "topic_id" is that of {owner}: take it out, and it is given another'
+        term.state.unusable.report(paths.topic(name), "topic with the id of another is left alone", reason, topic=name)
+    usable = {name: znode for name, znode in znodes.items() if name not in borrowed} if borrowed else znodes
+    for name, znode in usable.items():
+        if not znode.content.unusable:
+            term.state.unusable.clear(paths.topic(name))
+    return usable
+
+
+def _borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
+    """The topics whose id is another's, and whose it is: copies of znodes, say. Brokers name topics by their ids, and what
+    they ask for the one would be done to the other. An id is that of the topic that is known, or else of the oldest."""
+    ids = {name: znode.content.topic_id for name, znode in znodes.items()}
+    owners: dict[TopicId, TopicName] = {}
+    borrowed = {}
+    for name in sorted(ids, key=lambda name: znodes[name].czxid):
+        topic_id = ids[name]
+        if topic_id is None:
+            continue
+        owner = term.state.topic_named(topic_id) or owners.setdefault(topic_id, name)
+        if owner != name:
+            borrowed[name] = owner
+    return borrowed
 
 
 async def rewrite_topics(
@@ -175,6 +200,4 @@ def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
         term.state.unusable.report(
             path, "partitions of a topic are left out", reasons, topic=name, partitions=len(content.unusable)
         )
-    else:
-        term.state.unusable.clear(path)
     return TopicZnode(content=content, version=node.version, czxid=node.czxid)

@@ -30,6 +30,7 @@ _KINDS: Final = (
     (paths.LOG_DIR_EVENT_NOTIFICATION, "log_dir_event"),
     (paths.CONFIG_CHANGES, "config_change"),
     (paths.CONFIG, "config"),
+    (paths.CLUSTER_ID, "cluster_id"),
     (paths.FEATURE, "feature"),
     (paths.PRODUCER_ID_BLOCK, "producer_id_block"),
     (paths.KONTROLLER, "kontroller"),
@@ -45,6 +46,7 @@ class UnusableZnodes:
         self.standing: Counter[str] = Counter()
         """How many there are at present, by kind."""
         self._reasons: dict[str, str] = {}
+        self._unwatched: dict[str, str] = {}
 
     def report(self, path: str, consequence: str, reason: object, **context: object) -> None:
         """Says what is wrong with a znode, and what follows from it, unless that was said already."""
@@ -64,6 +66,13 @@ class UnusableZnodes:
         """As `report`, of what does not stay: a request that is removed when it was looked at."""
         self.found[_kind(path)] += 1
         log.error(consequence, path=path[:MOST_SHOWN], error=str(reason), **context)
+
+    def report_unwatched(self, path: str, consequence: str, reason: object) -> None:
+        """As `report`, of what nobody looks at again to see whether it is mended: said once, and counted as found."""
+        why = str(reason)
+        if self._unwatched.get(path) != why:
+            self._unwatched[path] = why
+            self.report_removed(path, consequence, why)
 
     def clear(self, path: str) -> None:
         """The znode can be used, or is gone."""

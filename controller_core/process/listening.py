@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
-import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin import api_versions, as_broker, describe_cluster, metadata, own_configs
@@ -27,8 +26,6 @@ from controller_core.wire.versions import Versions, converted
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError, ZkSession
-
-log = structlog.get_logger()
 
 _NO_TERM: Final = "this process is not the controller"
 
@@ -154,12 +151,14 @@ class ListenerAssembly:
 
     async def _read_cluster_id(self) -> str | None:
         """Brokers write it before they register, so it may come later than the controller; it never changes."""
-        if self._cluster_id is None and self._term() is not None:
+        term = self._term()
+        if self._cluster_id is None and term is not None:
             try:
                 (node,) = await self._zk.read_many([paths.CLUSTER_ID])
                 self._cluster_id = codecs.decode_cluster_id(node.data) if node else None
+                term.state.unusable.clear(paths.CLUSTER_ID)
             except ZkError as error:
                 raise NoAnswerNow(f"the cluster's id could not be read: {error}") from error
             except MalformedZnode as error:
-                log.error("unreadable cluster id, clients are told none", error=str(error))
+                term.state.unusable.report(paths.CLUSTER_ID, "unreadable cluster id, clients are told none", error)
         return self._cluster_id

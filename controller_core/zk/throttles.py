@@ -46,6 +46,15 @@ Write = Callable[[Sequence[WriteOp]], Awaitable[bool]]
 """Applies operations as a whole; False where they cannot be, because something has changed since it was read."""
 
 
+Report = Callable[[str, str, MalformedZnode], None]
+"""Takes what is unreadable: its path, what follows from that, and why."""
+
+
+def logged(path: str, consequence: str, error: MalformedZnode) -> None:
+    """Says every time what is unreadable: for whoever looks once."""
+    log.error(consequence, path=path, error=str(error))
+
+
 class ThrottlesBusy(Exception):
     """Others write the same configurations again and again. Retriable."""
 
@@ -80,7 +89,12 @@ async def set_throttle(
 
 
 async def remove_throttle(
-    zk: ZkSession, owner: str, *, expected: Throttle | None = None, write: Write | None = None
+    zk: ZkSession,
+    owner: str,
+    *,
+    expected: Throttle | None = None,
+    write: Write | None = None,
+    report: Report = logged,
 ) -> None:
     """Ends an owner's throttle; also where it has none, which may be the rest of an interrupted removal.
 
@@ -92,7 +106,7 @@ async def remove_throttle(
             break
         if await write([Delete(path=path, version=node.version)]):
             break
-    await settle(zk, write=write)
+    await settle(zk, write=write, report=report)
 
 
 def _is_removable(path: str, node: ZkNode, expected: Throttle | None) -> bool:
@@ -108,8 +122,8 @@ def _is_removable(path: str, node: ZkNode, expected: Throttle | None) -> bool:
     return expected is None or found == expected
 
 
-async def throttles(zk: ZkSession) -> dict[str, Throttle]:
-    """What the owners want at present; an unreadable one is left out, with an error in the log."""
+async def throttles(zk: ZkSession, report: Report = logged) -> dict[str, Throttle]:
+    """What the owners want at present; an unreadable one is left out, and reported."""
     names = (await zk.children_many([paths.THROTTLES]))[0] or ()
     nodes = await zk.read_many([f"{paths.THROTTLES}/{name}" for name in names])
     found = {}
@@ -119,13 +133,13 @@ async def throttles(zk: ZkSession) -> dict[str, Throttle]:
             if node is not None:
                 found[owner] = codecs.decode_throttle(paths.throttle(owner), node.data)
         except MalformedZnode as error:
-            log.error("unreadable throttle, ignored: delete it or set it again", owner=owner, error=str(error))
+            report(f"{paths.THROTTLES}/{name}", "unreadable throttle, ignored: delete it or set it again", error)
     return found
 
 
-async def note_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: Write) -> None:
+async def note_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: Write, report: Report = logged) -> None:
     """Remembers that moves of the partitions have begun, so that their throttles end with them."""
-    for owner, throttle in (await throttles(zk)).items():
+    for owner, throttle in (await throttles(zk, report)).items():
         if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):
             path = paths.throttle(owner)
             is_noted = False
@@ -146,18 +160,18 @@ async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set
     }
 
 
-async def settle(zk: ZkSession, *, write: Write | None = None) -> None:
+async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = logged) -> None:
     """Brings the configurations to what the owners want, in as many transactions as it takes.
 
-    An unreadable configuration is left alone, with an error in the log. Raises `MalformedZnode` where what was set cannot
+    An unreadable configuration is left alone, and reported. Raises `MalformedZnode` where what was set cannot
     be read, and `ThrottlesBusy`."""
     write = write or writing_to(zk)
     fruitless = 0
     while fruitless < ATTEMPTS:
-        found = await _read(zk)
+        found = await _read(zk, report)
         if found is None:
             return
-        operations = _operations(found)
+        operations = _operations(found, report)
         if not operations:
             return
         fruitless = 0 if await write(operations) else fruitless + 1
@@ -196,13 +210,13 @@ class _Found:
     entities: tuple[_Entity, ...]
 
 
-async def _read(zk: ZkSession) -> _Found | None:
+async def _read(zk: ZkSession, report: Report) -> _Found | None:
     """All that the next transaction is decided from; the claims are read first, so that a later change of them shows."""
     (node,) = await zk.read_many([paths.THROTTLES])
     if node is None:
         return None
     claims = codecs.decode_claims(paths.THROTTLES, node.data)
-    wanted = wanted_by((await throttles(zk)).values())
+    wanted = wanted_by((await throttles(zk, report)).values())
     names = sorted({*claims, *wanted})
     configs = await zk.read_many([f"{paths.CONFIG}/{name}" for name in names])
     topics = await zk.read_many([paths.topic(TopicName(name.partition("/")[2])) for name in names])
@@ -213,13 +227,13 @@ async def _read(zk: ZkSession) -> _Found | None:
     return _Found(node=node, claims=claims, entities=entities)
 
 
-def _operations(found: _Found) -> list[WriteOp]:
+def _operations(found: _Found, report: Report) -> list[WriteOp]:
     """The next transaction; empty where everything is as it should be."""
     claims: dict[EntityPath, Mapping[str, Claim]] = dict(found.claims)
     writes: list[WriteOp] = []
     changed = 0
     for entity in found.entities:
-        operations, claimed = _changes(entity)
+        operations, claimed = _changes(entity, report)
         if changed == CONFIGS_PER_WRITE:
             break
         if operations or claimed != entity.claims:
@@ -231,14 +245,14 @@ def _operations(found: _Found) -> list[WriteOp]:
     return [SetData(path=paths.THROTTLES, data=codecs.encode_claims(claims), version=found.node.version), *writes]
 
 
-def _changes(entity: _Entity) -> tuple[list[WriteOp], Mapping[str, Claim]]:
+def _changes(entity: _Entity, report: Report) -> tuple[list[WriteOp], Mapping[str, Claim]]:
     path = f"{paths.CONFIG}/{entity.path}"
     is_topic = entity.path.startswith("topics/")
     wanted = {} if is_topic and entity.topic is None else entity.wanted
     try:
         config = codecs.decode_config(entity.node.data, path) if entity.node else {}
     except MalformedZnode as error:
-        log.error("unreadable configuration, its throttle is left alone", error=str(error))
+        report(path, "unreadable configuration, its throttle is left alone", error)
         return [], entity.claims
     after, claimed = adjusted(config, entity.claims, wanted)
     if after == config:

@@ -85,10 +85,12 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
     usable: dict[PartitionId, ReplicaAssignment] = {}
     unusable: list[UnusableEntry] = []
     for key in partitions:
+        number, at_rest = _number(key), _at_rest(partitions, adding, removing, origins, key)
+        if number is not None and at_rest is not None:
+            usable[number] = at_rest
+            continue
         try:
-            usable[_partition_id(path, key)] = _at_rest(
-                partitions, adding, removing, origins, key
-            ) or ReplicaAssignment(
+            usable[_partition_id(path, key)] = ReplicaAssignment(
                 replicas=_replicas(path, f"partitions.{key}", partitions[key]),
                 adding=_replicas(path, f"adding_replicas.{key}", adding.get(key, [])),
                 removing=_replicas(path, f"removing_replicas.{key}", removing.get(key, [])),

@@ -7,7 +7,6 @@ request that a broker got is one that can be read. Only an unreadable `/controll
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -82,7 +81,8 @@ FOLDERS: Final = (
     paths.CONFIG_CHANGES, paths.TOPIC_CONFIGS, paths.BROKER_CONFIGS, paths.REMOVED_REPLICAS, paths.THROTTLES,
 )  # fmt: skip
 MANY_DIGITS: Final = "9" * 4400
-EXAMPLES: Final = int(os.environ.get("ANY_ZNODE_EXAMPLES", "60"))
+IS_NIGHT: Final = settings.get_current_profile_name() == "nightly"
+EXAMPLES: Final = settings(max_examples=500 if IS_NIGHT else 60, derandomize=not IS_NIGHT, deadline=None)
 
 odd_names = st.sampled_from(
     ["x", "-1", "007", "1.5", "٣", "2147483648", MANY_DIGITS, "a b", "ü", "a,b,c", "1,orders,x", "2,orders,2147483648",
@@ -200,7 +200,7 @@ def epoch(cluster: Cluster) -> int:
     return codecs.decode_controller_epoch(cluster.data(paths.CONTROLLER_EPOCH) or b"")
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@EXAMPLES
 @given(written=some_znodes)
 def test_whatever_is_written_while_a_controller_leads_a_new_topic_is_served(written: list[Znode]) -> None:
     async def run() -> None:
@@ -216,7 +216,7 @@ def test_whatever_is_written_while_a_controller_leads_a_new_topic_is_served(writ
     asyncio.run(run())
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@EXAMPLES
 @given(written=some_znodes, is_hot=st.booleans())
 @example(written=[Znode(f"{paths.BROKER_IDS}/7", b'{"endpoints":["X://h:1"],"version":5}')], is_hot=False)
 def test_whatever_is_written_before_a_takeover_a_new_topic_is_served(written: list[Znode], is_hot: bool) -> None:

@@ -230,6 +230,48 @@ async def test_producer_ids_end_where_their_type_ends(served: Cluster) -> None:
     assert served.data(paths.PRODUCER_ID_BLOCK) == data
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_an_id_that_two_topics_have_is_that_of_the_older_one(served: Cluster, is_known: bool) -> None:
+    """Somebody copied a znode: what brokers ask for the one must not be done to the other."""
+    copied = served.data(paths.topic(ORDERS)) or b""
+    if not is_known:
+        await served.active.kill()
+    served.write(Create(path=paths.topic(TopicName("a-copy")), data=copied))
+    if is_known:
+        await served.settle()
+    else:
+        await served.serve(1001)
+    assert "a-copy" not in served.active.term.state.topics
+    assert served.active.metric("kontroller_unusable_znodes", kind="topic") == 1
+    await served.alter_isr(tp("orders"), [1])
+    assert served.leadership(tp("orders")) == (1, [1])
+    served.put(paths.topic(TopicName("a-copy")), b'{"version":3,"partitions":{"0":[3]}}')
+    await served.settle()
+    assert served.leadership(tp("a-copy")) == (3, [3])
+    assert_sound(served)
+
+
+async def test_a_hot_standby_keeps_the_id_of_the_older_topic(served: Cluster) -> None:
+    served.start_controller(1001)
+    await served.settle()
+    served.write(Create(path=paths.topic(TopicName("a-copy")), data=served.data(paths.topic(ORDERS)) or b""))
+    await served.settle()
+    await served.active.kill()
+    await served.settle()
+    assert served.active.id == 1001
+    await served.alter_isr(tp("orders"), [1])
+    assert served.leadership(tp("orders")) == (1, [1])
+
+
+async def test_an_unreadable_throttle_is_said_once_over_many_reassignments(served: Cluster) -> None:
+    served.write(Create(path=paths.THROTTLES), Create(path=paths.throttle("somebody"), data=b"{"))
+    for target in ([2, 3], [3, 1], [1, 2]):
+        served.request_reassignment({tp("orders"): target})
+        await served.replicate()
+    assert served.assigned(tp("orders")) == [1, 2]
+    assert reported(served, "unreadable throttle, ignored: delete it or set it again") == 1
+
+
 async def test_a_topic_id_that_stands_for_none_is_replaced(served: Cluster) -> None:
     served.put(paths.topic(TopicName("new")), b'{"partitions":{"0":[1]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAA"}')
     await served.settle()

@@ -1,6 +1,7 @@
 """What a recorder sees of a simulated cluster with our controller, and how it tells it."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -310,6 +311,18 @@ async def test_an_unreadable_znode_stays_what_it_was() -> None:
         await watched.look()
         for path in (paths.topic(TopicName("orders")), paths.partition_state(tp("orders")), paths.FEATURE):
             cluster.put(path, b"garbage")
+        assert told(await watched.look()) == []
+
+
+async def test_an_entry_of_a_topic_that_makes_no_sense_stays_what_it_was() -> None:
+    async with simulated_cluster() as cluster:
+        watched = await served(cluster, 1, 2)
+        cluster.create_topic("two", [1, 2], [2, 1])
+        await cluster.settle()
+        await watched.look()
+        content = json.loads(cluster.data(paths.topic(TopicName("two"))) or b"")
+        content["partitions"]["1"] = [2**31]
+        cluster.put(paths.topic(TopicName("two")), json.dumps(content).encode())
         assert told(await watched.look()) == []
 
 

@@ -27,7 +27,7 @@ from controller_core.model.metadata import (
     TopicAssignment,
 )
 from controller_core.zk import codecs
-from controller_core.zk.codecs import FeatureZnode, MalformedZnode, ProducerIdBlock
+from controller_core.zk.codecs import FeatureZnode, LaterVersion, MalformedZnode, ProducerIdBlock
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
 ORDERS = TopicName("orders")
@@ -319,3 +319,124 @@ def test_what_makes_no_sense_is_refused_with_its_path_and_reason(
 ) -> None:
     with pytest.raises(MalformedZnode, match=message):
         decode(data.encode())
+
+
+TOO_LARGE = 2**31
+MANY_DIGITS = "9" * 4400
+
+
+@pytest.mark.parametrize(
+    ("decode", "data"),
+    [
+        pytest.param(codecs.decode_controller, f'{{"brokerid":{TOO_LARGE}}}', id="controller"),
+        pytest.param(codecs.decode_controller, '{"brokerid":-1}', id="negative controller"),
+        pytest.param(codecs.decode_controller_epoch, str(TOO_LARGE - 1), id="the last epoch"),
+        pytest.param(codecs.decode_controller_epoch, MANY_DIGITS, id="an epoch of many digits"),
+        pytest.param(codecs.decode_controller_epoch, "-1", id="negative epoch"),
+        pytest.param(codecs.decode_producer_id_block, '{"broker":1,"block_start":0,"block_end":-1}', id="negative ids"),
+        pytest.param(
+            codecs.decode_producer_id_block, f'{{"broker":1,"block_start":0,"block_end":"{2**63}"}}', id="too many ids"
+        ),
+        pytest.param(codecs.decode_log_dir_event, f'{{"broker":"{MANY_DIGITS}"}}', id="log directory"),
+        pytest.param(codecs.decode_isr_change, f'{{"partitions":[{{"topic":"t","partition":{TOO_LARGE}}}]}}', id="ISR"),
+        pytest.param(
+            codecs.decode_features,
+            '{"version":2,"status":1,"features":{"f":{"max_version_level":32768}}}',
+            id="level of a feature",
+        ),
+        pytest.param(codecs.decode_cluster_id, f'{{"id":"{"x" * 40_000}"}}', id="cluster id"),
+        pytest.param(
+            lambda data: codecs.decode_broker(B1, znode(data)),
+            '{"endpoints":["PLAINTEXT://h:1"],"features":{"f":{"min_version":0,"max_version":32768}}}',
+            id="feature of a broker",
+        ),
+        pytest.param(
+            lambda data: codecs.decode_broker(B1, znode(data)), '{"endpoints":["PLAINTEXT://:1"]}', id="no host"
+        ),
+        pytest.param(
+            lambda data: codecs.decode_broker(B1, znode(data)),
+            f'{{"endpoints":["PLAINTEXT://{"h" * 40_000}:1"]}}',
+            id="long host",
+        ),
+        pytest.param(
+            lambda data: codecs.decode_broker(B1, znode(data)),
+            f'{{"endpoints":["PLAINTEXT://h:1"],"rack":"{"r" * 40_000}"}}',
+            id="long rack",
+        ),
+        pytest.param(
+            lambda data: codecs.decode_broker(B1, znode(data)), '{"version":1,"host":"h","port":65536}', id="port"
+        ),
+        *(
+            pytest.param(
+                lambda data: codecs.decode_partition_state(ORDERS_0, znode(data)),
+                (STATE % "").replace(f'"{name}":{good}', f'"{name}":{bad}'),
+                id=f"{name} {bad}",
+            )
+            for name, good, bad in (
+                ("leader", 1, TOO_LARGE),
+                ("leader", 1, -2),
+                ("leader_epoch", 0, TOO_LARGE - 1),
+                ("leader_epoch", 0, -1),
+                ("controller_epoch", 1, TOO_LARGE),
+                ("isr", "[1]", f"[{TOO_LARGE}]"),
+                ("isr", "[1]", "[-1]"),
+                ("isr", "[1]", "{}"),
+            )
+        ),
+        *(
+            pytest.param(
+                lambda data: codecs.decode_whole_topic(ORDERS, data), f'{{"partitions":{{{entry}}}}}', id=entry[:40]
+            )
+            for entry in (
+                f'"0":[{TOO_LARGE}]',
+                '"0":[-1]',
+                f'"{TOO_LARGE}":[1]',
+                f'"{MANY_DIGITS}":[1]',
+                '"00":[1]',
+                '"٣":[1]',
+                '"0":[1]},"removing_replicas":{"0":[2147483648]',
+            )
+        ),
+    ],
+)
+def test_a_value_outside_its_type_is_refused(decode: Callable[[bytes], object], data: str) -> None:
+    with pytest.raises(MalformedZnode):
+        decode(data.encode())
+
+
+def test_what_is_nested_too_deep_is_described_all_the_same() -> None:
+    with pytest.raises(MalformedZnode, match="nested too deep"):
+        codecs.decode_reassignment(b'{"partitions":{"x":' + b"[" * 400 + b"]" * 400 + b"}}")
+
+
+def test_a_bad_entry_of_a_topic_is_kept_and_written_back() -> None:
+    data = (
+        b'{"version":3,"partitions":{"0":[1,2],"1":[2147483648],"x":null},"adding_replicas":{"1":[7]},'
+        b'"removing_replicas":{},"topic_id":"XRwcjopbTw6dfgEjRWeJqw"}'
+    )
+    topic = codecs.decode_topic(ORDERS, data)
+    assert dict(topic.partitions) == {PartitionId(0): ReplicaAssignment(replicas=(B1, B2))}
+    assert [entry.key for entry in topic.unusable] == ["1", "x"]
+    assert codecs.encode_topic(topic) == data
+
+
+def test_an_entry_that_could_not_be_written_back_makes_its_topic_unreadable() -> None:
+    nested = "[" * 400 + "]" * 400
+    with pytest.raises(MalformedZnode):
+        codecs.decode_topic(ORDERS, f'{{"partitions":{{"0":[1],"1":{nested}}}}}'.encode())
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [lambda d: codecs.decode_throttle("/t", d), lambda d: codecs.decode_claims("/t", d), codecs.decode_deleted_topics],
+)
+@pytest.mark.parametrize("version", ["2", "99", '"1"', "1.5", "true"])
+def test_a_znode_of_ours_of_a_later_version_is_not_read(decode: Callable[[bytes], object], version: str) -> None:
+    with pytest.raises(LaterVersion, match="a later Kontroller"):
+        decode(f'{{"version":{version}}}'.encode())
+
+
+@pytest.mark.parametrize("entity", ["", "topics/", "topics/../x", "users/alice", "brokers/x", "brokers/007", "/"])
+def test_a_claim_is_of_a_broker_or_a_topic(entity: str) -> None:
+    with pytest.raises(MalformedZnode):
+        codecs.decode_claims("/t", f'{{"version":1,"claims":{{"{entity}":{{}}}}}}'.encode())
