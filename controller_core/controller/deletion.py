@@ -50,6 +50,8 @@ async def load_deletions(term: Term) -> None:
             replicas = term.state.replicas_of(term.state.partitions_of(name))
             term.state.deletions[name] = TopicDeletion(awaiting_deletion=set(replicas))
             log.info("topic is to be deleted", topic=name, replicas=len(replicas))
+            if term.state.unusable.has(paths.topic(name)):
+                log.error("logs of a deleted topic stay where its entries could not be read", topic=name)
 
 
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:

@@ -4,6 +4,7 @@ A `ClusterView` is immutable and made anew with every change, but a topic in whi
 the next view. So whoever wants to know what has changed compares identities, and the counts of a topic are made once.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,6 +18,13 @@ from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_core.zk.session import ZkVersion
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+
+
+def configured_min_isr(config: Mapping[str, str], default: int) -> int:
+    """What a configuration says; the default where it says nothing that is a number."""
+    configured = config.get(MIN_INSYNC_REPLICAS, "")
+    return int(configured) if _NUMBER.fullmatch(configured) else default
 
 
 class ControllerKind(StrEnum):
@@ -75,8 +83,7 @@ class TopicView:
 
     @property
     def min_isr(self) -> int:
-        configured = self.config.get(MIN_INSYNC_REPLICAS, "")
-        return int(configured) if configured.isdecimal() else self.default_min_isr
+        return configured_min_isr(self.config, self.default_min_isr)
 
     @cached_property
     def counts(self) -> Counts:

@@ -16,7 +16,7 @@ from controller_core.model.metadata import Broker, PartitionState, TopicAssignme
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, PreferredElectionPlan, ReassignmentPlan
 from controller_core.zk.session import ZkNode, ZkVersion
-from controller_operator.cluster_view import MIN_INSYNC_REPLICAS, ClusterView, Controller, ControllerKind, TopicView
+from controller_operator.cluster_view import ClusterView, Controller, ControllerKind, TopicView, configured_min_isr
 
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
 """The znodes whose children are watched."""
@@ -170,8 +170,7 @@ class KnownZnodes:
             self._preferred_election = codecs.decode_preferred_election(data)
 
     def _take_broker_defaults(self, config: dict[str, str]) -> None:
-        configured = config.get(MIN_INSYNC_REPLICAS, "")
-        default = int(configured) if configured.isdecimal() else 1
+        default = configured_min_isr(config, 1)
         if default != self._default_min_isr:
             self._default_min_isr = default
             self._stale_views.update(self._assignments)

@@ -88,6 +88,15 @@ class TestPartitions:
         assert await codes(served, topic("orders", 4)) == [ErrorCode.invalid_partitions]
         assert raw_partitions(served)["1"] == [-1]
 
+    async def test_a_topic_with_a_bad_entry_can_be_deleted_and_what_stays_is_said(self, served: Cluster) -> None:
+        spoil(served, "1", [-1])
+        await take_over(served)
+        served.request_deletion("orders")
+        await served.settle()
+        assert not served.exists(paths.topic(ORDERS))
+        assert not served.exists(paths.delete_topic(ORDERS))
+        assert reported(served, "logs of a deleted topic stay where its entries could not be read") == 1
+
     async def test_a_state_whose_numbers_no_request_can_carry_is_left_alone(self, served: Cluster) -> None:
         state = b'{"version":1,"leader":1,"leader_epoch":%d,"controller_epoch":1,"isr":[1,2]}' % TOO_LARGE
         served.put(paths.partition_state(tp("orders")), state)

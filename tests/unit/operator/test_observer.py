@@ -210,6 +210,24 @@ async def test_a_min_isr_default_of_the_cluster_counts_too(world: World) -> None
     await world.until(under_min_isr=1)
 
 
+@pytest.mark.parametrize("number", ["9" * 4400, "٣", "-1", "two"])
+async def test_a_min_isr_that_is_no_number_is_none(world: World, number: str) -> None:
+    config = codecs.encode_config({"min.insync.replicas": number})
+    await world.write(Create(path=paths.topic_config(ORDERS), data=config), *new_topic("orders", [1, 2]))
+    await world.write(Create(path=paths.BROKER_CONFIGS), Create(path=paths.broker_config(None), data=config))
+    await world.until(topics={"orders"}, under_min_isr=0)
+
+
+async def test_a_topic_with_one_bad_entry_is_left_to_a_person(world: World) -> None:
+    """The controller serves the others; nothing that follows from the number of partitions is decided here."""
+    await world.write(
+        Create(path=paths.topic(TopicName("broken")), data=b'{"partitions":{"0":[1],"1":[2147483648]}}'),
+        *new_topic("orders", [1]),
+    )
+    view = await world.until(topics={"orders"})
+    assert "from 0 to 2147483647" in view.malformed[paths.topic(TopicName("broken"))]
+
+
 @pytest.mark.parametrize("fault", ["drop_connection", "expire"])
 async def test_what_changes_during_an_outage_is_in_the_view_afterwards(world: World, fault: str) -> None:
     await world.write(*new_topic("orders", [1, 2]))
