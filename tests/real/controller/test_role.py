@@ -1,12 +1,26 @@
 """Who is the controller: taking the role, losing it, giving it back, and not getting it."""
 
+import json
+import urllib.error
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 from devcluster.kontroller import ControllerProcess, run_command
+from devcluster.listeners import ListenerNames
 from devcluster.load import AckedProducer, lost, read_back
 from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from tests.real.controller.clusters import OurCluster
+
+
+def readyz(controller: ControllerProcess) -> tuple[int, dict[str, Any]]:
+    """The status of `/readyz`, and what it says."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{controller.metrics_port}/readyz", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
 
 
 def test_a_killed_controller_is_replaced_by_kafkas_own_and_takes_the_role_back(our_cluster: OurCluster) -> None:
@@ -50,6 +64,27 @@ def test_a_second_kontroller_stands_by_until_the_first_one_dies(
         second.kill()
 
 
+def test_a_controller_that_is_started_again_leaves_the_role_to_one_that_is_hot(
+    our_cluster: OurCluster, servers_folder: RunFolder
+) -> None:
+    ours = our_cluster.controller
+    hot = ControllerProcess(
+        servers_folder, our_cluster.kafka.zookeeper_connect, controller_id=1003, name="hot-controller"
+    )
+    hot.process.spawn()
+    try:
+        sign = "/kontroller/processes/1003"
+        wait_until(lambda: bool((our_cluster.znodes.read(sign) or {}).get("hot")), "it is hot", deadline_s=30)
+        terms = our_cluster.controller_log().count("became the controller")
+        ours.kill()
+        ours.process.spawn()
+        wait_until(lambda: our_cluster.znodes.controller() == 1003, "the hot one has the role", deadline_s=30)
+        our_cluster.serve_topic("served-by-the-hot-one", [[1, 2]])
+        assert our_cluster.controller_log().count("became the controller") == terms
+    finally:
+        hot.kill()
+
+
 def test_a_paused_controller_is_fenced_and_its_late_writes_change_nothing(our_cluster: OurCluster) -> None:
     znodes, ours = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("fenced", [[1, 2]])
@@ -72,6 +107,47 @@ def test_the_id_of_a_running_broker_is_refused(our_cluster: OurCluster) -> None:
     )
     assert refused.returncode == 2
     assert "--id 3 is the id of a running broker" in refused.stderr
+
+
+def test_a_second_process_of_one_id_is_refused_and_the_first_keeps_the_role(our_cluster: OurCluster) -> None:
+    epoch = our_cluster.znodes.read("/controller_epoch")
+    zookeeper, own_id = our_cluster.kafka.zookeeper_connect, str(our_cluster.controller.controller_id)
+    refused = run_command(
+        "controller", "run", "--zookeeper", zookeeper, "--id", own_id, "--listen", "PLAINTEXT://127.0.0.1:0"
+    )
+    assert refused.returncode == 2
+    assert f"another controller process has the id {own_id} and is alive" in refused.stderr
+    assert our_cluster.znodes.read("/controller_epoch") == epoch
+    our_cluster.serve_topic("served-by-the-first", [[1, 2]])
+
+
+def test_a_controller_that_reaches_no_broker_leaves_the_role_to_kafkas_own(
+    our_cluster: OurCluster, servers_folder: RunFolder
+) -> None:
+    znodes = our_cluster.znodes
+    our_cluster.controller.stop()
+    wait_until(lambda: znodes.controller() in our_cluster.live_brokers(), "a broker fills in", deadline_s=30)
+    epoch = znodes.read("/controller_epoch")
+    lost = ControllerProcess(
+        servers_folder,
+        our_cluster.kafka.zookeeper_connect,
+        controller_id=1002,
+        name="lost-controller",
+        listeners=ListenerNames(inter_broker="ELSEWHERE", clients="ELSEWHERE"),
+    )
+    lost.process.spawn()
+    try:
+        wait_until(lambda: "not standing for the role" in lost.process.log_path.read_text(), "it looks", deadline_s=30)
+        status, said = readyz(lost)
+        assert (status, said["ready"], said["reachable_brokers"]) == (503, False, [])
+        assert "no listener 'ELSEWHERE'" in said["unreachable_brokers"]["1"]
+        our_cluster.serve_topic("served-by-kafka", [[1, 2]])
+        assert znodes.read("/controller_epoch") == epoch
+    finally:
+        lost.kill()
+    our_cluster.controller.start()
+    status, said = readyz(our_cluster.controller)
+    assert (status, said["role"], len(said["reachable_brokers"])) == (200, "controller", 6)
 
 
 def test_a_zookeeper_out_of_reach_is_named_and_ends_the_process(tmp_path: Path) -> None:
