@@ -47,6 +47,10 @@ LOOK_MS: Final = 1000
 """How soon the others learn that this process is hot, or no longer."""
 
 
+_NOBODY: Final = SessionId(0)
+"""Owns a znode that is not ephemeral: no process made it as its sign of life, so it says nothing of one."""
+
+
 class IdInUse(Exception):
     """Another living process has the same id. Fatal: a person has to give one of them another id."""
 
@@ -94,7 +98,7 @@ class Presence:
                 self._claimed_in = session
                 return
             (node,) = await self._zk.read_many([self._path])
-            if node is not None and node.ephemeral_owner == session:
+            if node is not None and node.ephemeral_owner in (session, _NOBODY):
                 self._claimed_in = session
             elif node is not None:
                 on_wait()
@@ -127,11 +131,14 @@ class Presence:
         except NodeExists:
             return False
         except NoNode:
-            for path in (paths.KONTROLLER, paths.PROCESSES, paths.QUESTIONS):
-                with suppress(NodeExists):
-                    await self._zk.transact([Create(path=path)])
+            await self._make_parents()
             return False
         return True
+
+    async def _make_parents(self) -> None:
+        for path in (paths.KONTROLLER, paths.PROCESSES, paths.QUESTIONS):
+            with suppress(NodeExists):
+                await self._zk.transact([Create(path=path)])
 
     def _sign_of_life(self) -> Create:
         return Create(path=self._path, data=codecs.encode_process(self._told), mode=CreateMode.EPHEMERAL)
@@ -140,22 +147,31 @@ class Presence:
         """Finds out whether whoever has our id is alive, and takes its place where it is not. Raises `IdInUse`."""
         session = self._zk.session_id
         question = paths.question(self._id, session)
-        with suppress(NodeExists):  # asked before, by us
+        try:
             await self._zk.transact([Create(path=question, mode=CreateMode.EPHEMERAL)])
-        for _ in range(ANSWER_MS // POLL_MS):
-            await self._clock.sleep_ms(POLL_MS)
-            unanswered, present = await self._zk.read_many([question, self._path])
-            if self._zk.session_id != session:
-                return
-            if unanswered is None:
-                raise IdInUse(_refusal(self._id, self._path, node))
-            if present is None or present.czxid != node.czxid:
-                break
+        except NodeExists:
+            log.debug("asked before, in the same session")
+        except NoNode:
+            await self._make_parents()
+            return
+        if await self._is_answered(question, node) and self._zk.session_id == session:
+            raise IdInUse(_refusal(self._id, self._path, node))
         log.info("a former process of this id is gone", whereabouts=_whereabouts(self._path, node))
         with suppress(TransactionFailed):  # answered after all, or gone: looked at once more
             await self._zk.transact([Delete(path=self._path, version=node.version), Delete(path=question)])
         with suppress(TransactionFailed):
             await self._zk.transact([Delete(path=question)])
+
+    async def _is_answered(self, question: str, node: ZkNode) -> bool:
+        """Waits for an answer, and no longer than a living process would take, or its znode is there."""
+        for _ in range(ANSWER_MS // POLL_MS):
+            await self._clock.sleep_ms(POLL_MS)
+            unanswered, present = await self._zk.read_many([question, self._path])
+            if unanswered is None:
+                return True
+            if present is None or present.czxid != node.czxid:
+                break
+        return False
 
     async def _look(self) -> None:
         for name in await self._watched.children(paths.QUESTIONS, None):
@@ -163,7 +179,7 @@ class Presence:
                 with suppress(TransactionFailed):  # who asked may be gone
                     await self._zk.transact([Delete(path=f"{paths.QUESTIONS}/{name}")])
         node = await self._watched.node(self._path, None)
-        if node is None or node.ephemeral_owner != self._zk.session_id:
+        if not self.is_claimed or node is None or node.ephemeral_owner not in (self._zk.session_id, _NOBODY):
             self._claimed_in = None
             await self.claim()
             self._on_claimed()

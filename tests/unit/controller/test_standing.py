@@ -225,6 +225,7 @@ async def test_a_killed_process_is_replaced_within_seconds_though_its_session_li
     cluster.start_brokers(1)
     first = await cluster.serve()
     await first.kill(session_ends=False)
+    cluster.remove(paths.QUESTIONS)
     second = cluster.start_controller(CONTROLLER)
     await cluster.settle(passing_ms=1500)
     assert second.is_active
@@ -256,6 +257,24 @@ async def test_a_sign_of_life_that_somebody_deletes_is_there_again(cluster: Clus
     await cluster.settle()
     assert cluster.exists(paths.process(CONTROLLER))
     assert process.terms == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"{garbled", b'{"version":7}'])
+async def test_what_a_person_left_where_signs_of_life_are_hinders_nobody(cluster: Cluster, data: bytes) -> None:
+    cluster.start_brokers(1)
+    for path in (paths.KONTROLLER, paths.PROCESSES, paths.QUESTIONS):
+        cluster.write(Create(path=path))
+    for path in (paths.process(CONTROLLER), paths.process(STANDBY), f"{paths.PROCESSES}/nobody"):
+        cluster.write(Create(path=path, data=data), Create(path=f"{path}/child"))
+    for name in ("1000,", "1000,x", "nonsense"):
+        cluster.write(Create(path=f"{paths.QUESTIONS}/{name}", data=data))
+    cluster.settings = replace(cluster.settings, hot_standby=False)
+    process = await cluster.serve()
+    await cluster.settle(passing_ms=MINUTE_MS)
+    assert (process.is_active, process.terms) == (True, 1)
+    cluster.zk.expire(process.session)
+    await cluster.settle()
+    assert (process.is_active, process.terms) == (True, 2)
 
 
 # A standby that is hot
