@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -11,6 +12,7 @@ from controller_core.zk.session import (
     Check,
     ConnectionLost,
     Delete,
+    NoWatcher,
     SessionExpired,
     SessionId,
     SessionListener,
@@ -130,15 +132,21 @@ class SimulatedSession:
         return await self._ask(read)
 
     async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
-        def remove() -> None:
-            self._tree_watches.pop(path, None)
+        armed = partial(watch)  # an object of its own: the same function may be armed again when this watch was lost
 
         async def unwatch() -> None:
-            remove()
-            await self._ask(remove)
+            if self._tree_watches.get(path) is armed:
+                self._tree_watches[path] = _tell_nobody
+                with suppress(NoWatcher):
+                    await self._ask(partial(self._remove_tree_watch, path))
 
-        await self._ask(lambda: self._tree_watches.update({path: watch}))
+        await self._ask(lambda: self._tree_watches.update({path: armed}))
         return unwatch
+
+    def _remove_tree_watch(self, path: str) -> None:
+        """The server's part: it knows the watches of the present connection only."""
+        if self._tree_watches.pop(path, None) is None:
+            raise NoWatcher("there is no such watch any more")
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         return await self._submit_transaction(ops)
@@ -295,6 +303,10 @@ def _apply(request: _Request) -> Callable[[], None]:
     except ZkError as error:
         return partial(request.answer.set_exception, error)
     return partial(request.answer.set_result, result)
+
+
+def _tell_nobody(_path: str | None) -> None:
+    """In the place of a watch that its client has forgotten, and the server not yet."""
 
 
 def _size_bytes(op: WriteOp) -> int:

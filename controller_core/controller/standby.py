@@ -12,13 +12,15 @@ What brokers will be told of each topic is written beforehand, too (`prepared_to
 
 What is kept is what the term will hold anyway, and handed to it as it is: a `ClusterState`, of topics and states alone. So
 standing by takes the memory of a controller, and as much work as reading what the controller writes. A server that has no
-such watches (before 3.6) leaves a process cold.
+such watches (before 3.6) leaves a process cold. Whatever else goes wrong costs what was read, and no more: it is read
+again (`supervision`).
 """
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 import structlog
@@ -28,6 +30,7 @@ from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.prepared_topic import PreparedTopic, TopicWriter
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
+from controller_core.supervision import supervised
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ConnectionLost, SessionExpired, TreeWatchUnsupported, ZkNode, ZkSession
@@ -91,8 +94,19 @@ class Standby:
 
     def begin(self) -> None:
         """Starts to read, unless that is under way."""
-        if self._is_enabled and self._task is None:
-            self._task = asyncio.create_task(self._run(self._ending), name="standby")
+        if self._is_enabled and (self._task is None or self._task.done()):
+            self._task = supervised(
+                partial(self._run, self._ending),
+                name="standby",
+                on_error=lambda _: self._forget(),
+                sleep_ms=self._clock.sleep_ms,
+                monotonic_ms=self._clock.monotonic_ms,
+            )
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether all was read and is kept current: a takeover would have nothing to read but the last changes."""
+        return self._is_read
 
     @property
     def is_hot(self) -> bool:

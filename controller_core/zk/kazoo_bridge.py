@@ -4,9 +4,10 @@ kazoo runs one thread for the connection, and by default two more for callbacks,
 response is lost. Here there is one `Mailbox`: whatever the connection thread has to tell goes into it in its order, and
 one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
 
-`BridgedClient` also closes three gaps in kazoo: a request made while there is no connection is refused instead of queued,
+`BridgedClient` also closes four gaps in kazoo: a request made while there is no connection is refused instead of queued,
 no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
-disconnected, and one unanswered handshake does not take as long as a session lives.
+disconnected, one unanswered handshake does not take as long as a session lives, and an error that kazoo does not expect
+does not end its thread, and with it all connecting, for good.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from math import ceil
 from threading import RLock
 from typing import Any, Protocol
 
+import structlog
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
@@ -28,6 +30,8 @@ from kazoo.protocol.connection import CHILD_EVENT
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
+
+_log = structlog.get_logger(__name__)
 
 _HANDSHAKES_PER_SESSION = 3
 _RECONNECT_DELAY_S = 0.1
@@ -126,6 +130,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self.hosts = hosts * ceil(_HANDSHAKES_PER_SESSION / len(hosts))
         self._tell_one_shot_watches = self._connection._read_watch_event
         self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
+        self._connection.zk_loop = partial(self._keep_connecting, self._connection.zk_loop)
 
     def submit(self, requests: Sequence[Request]) -> "list[asyncio.Future[Any]]":
         """Sends the requests one behind the other; their futures fail with kazoo's exceptions.
@@ -157,9 +162,12 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         """Notes the watch of a tree, by absolute path, that a request is about to arm. Called in kazoo's thread."""
         self._tree_watches[path] = watch
 
-    def disarm_tree(self, path: str) -> None:
-        """Nothing more is told to the watch of a tree."""
+    def disarm_tree(self, path: str, watch: Callable[[str | None], None]) -> bool:
+        """Nothing more is told to the watch of a tree. False where it was lost before; there may be another by now."""
+        if self._tree_watches.get(path) is not watch:
+            return False
         self._tree_watches.pop(path, None)
+        return True
 
     def _read_watch_event(self, buffer: bytes, offset: int) -> None:
         if self._tree_watches:
@@ -175,6 +183,16 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         lost, self._tree_watches = self._tree_watches, {}
         for watch in lost.values():
             self._mailbox.put(partial(watch, None))
+
+    def _keep_connecting(self, connect: Callable[[], None]) -> None:
+        """kazoo's thread. What kazoo does not expect ends its loop, and with it the session: then another one begins."""
+        while True:
+            try:
+                return connect()
+            except Exception:  # noqa: BLE001 - without this thread there is no connection any more
+                _log.exception("the connection to ZooKeeper failed unexpectedly, a new session begins")
+            if self._stopped.wait(_RECONNECT_MAX_DELAY_S):
+                return None
 
     def _session_callback(self, state: str) -> None:
         with self._gate:

@@ -11,6 +11,7 @@ from kazoo.exceptions import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    NoWatcherError,
     OperationTimeoutError,
     RequestTimeoutError,
     SessionClosedRequireSaslError,
@@ -28,6 +29,7 @@ from controller_core.zk.session import (
     NodeExists,
     NoNode,
     NotEmpty,
+    NoWatcher,
     SessionExpired,
     TransactionFailed,
     ZkError,
@@ -56,6 +58,8 @@ def translated(error: Exception) -> ZkError:
         result = AccessRefused(
             f"ZooKeeper refuses access ({type(error).__name__}): grant it in the ACL, or correct the credentials"
         )
+    elif isinstance(error, NoWatcherError):
+        result = NoWatcher("there is no such watch any more")
     else:
         result = ZkError(f"unexpected answer of ZooKeeper: {error!r}")
     result.__cause__ = error

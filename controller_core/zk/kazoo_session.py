@@ -8,6 +8,7 @@ for that time is not used, because a write that waits there would be applied lon
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, Final, Self
@@ -38,6 +39,7 @@ from controller_core.zk.session import (
     Create,
     CreateMode,
     FailedOp,
+    NoWatcher,
     SessionExpired,
     SessionId,
     SessionListener,
@@ -151,14 +153,16 @@ class KazooSession:
 
     async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
         where = absolute(path, self._chroot)
+        armed = partial(watch)  # an object of its own: the same function may be armed again when this watch was lost
 
         async def unwatch() -> None:
-            self._client.disarm_tree(where)
-            _values(await self._answers([RemoveWatches(where)]))
+            if self._client.disarm_tree(where, armed):
+                with suppress(NoWatcher):  # the connection was lost in this moment
+                    _values(await self._answers([RemoveWatches(where)]))
 
-        (answer,) = await self._answers([AddTreeWatch(where, partial(self._client.arm_tree, where, watch))])
+        (answer,) = await self._answers([AddTreeWatch(where, partial(self._client.arm_tree, where, armed))])
         if isinstance(answer, Exception):
-            self._client.disarm_tree(where)
+            self._client.disarm_tree(where, armed)
             raise TreeWatchUnsupported(str(answer)) if isinstance(answer, UnimplementedError) else translated(answer)
         return unwatch
 

@@ -102,6 +102,10 @@ class TreeWatchUnsupported(ZkError):
     """The server has no watches of whole trees. Not retriable with this server."""
 
 
+class NoWatcher(ZkError):
+    """There is no such watch to take away: the server forgot it with the connection over which it was armed."""
+
+
 class AccessRefused(ZkError):
     """ZooKeeper refuses the credentials, or the ACL of a znode does. Fatal: a person has to act."""
 
@@ -209,7 +213,8 @@ class ZkSession(Protocol):
 
         What it tells comes before the answer to any request of this session that was applied after the change. A znode
         that is watched so must not be watched in another way: servers before 3.9 mix the two up. At most one such watch of
-        a path at a time. Raises `TreeWatchUnsupported` where the server is older than 3.6."""
+        a path at a time. To take away a watch that was lost is no error, and touches none that was armed since. Raises
+        `TreeWatchUnsupported` where the server is older than 3.6."""
         ...
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:

@@ -115,6 +115,25 @@ async def test_a_handshake_that_is_never_answered_does_not_cost_the_session(zook
         gateway.cut()
 
 
+async def test_an_error_that_kazoo_does_not_expect_costs_the_session_and_no_more(zookeeper_connect: str) -> None:
+    session = await connect(zookeeper_connect)
+    states, former = States(session), session.session_id
+    connection = session._client._connection
+    read = connection._read_socket
+
+    def stumble(_read_timeout_s: float) -> None:
+        connection._read_socket = read
+        raise RuntimeError("xids do not match")
+
+    connection._read_socket = stumble
+    with pytest.raises(ConnectionLost):
+        await session.read_many(["/"])
+    await until(lambda: states.seen == [SessionState.EXPIRED, SessionState.CONNECTED])
+    assert session.session_id != former
+    assert (await session.read_many(["/"]))[0] is not None
+    await session.close()
+
+
 class ReadsJustBeforeAWrite(KazooSession):
     """Another session writes when this one has read and not yet armed its watches."""
 

@@ -101,6 +101,37 @@ async def test_the_loss_of_the_connection_ends_the_watch_and_is_told(stoppable: 
     assert seen == [None]
 
 
+async def test_to_take_away_a_watch_that_went_with_its_connection_is_no_error(stoppable: Ensemble) -> None:
+    session = await stoppable.session()
+    seen: list[str | None] = []
+    unwatch = await session.watch_tree("/a", seen.append)
+    await stoppable.take_away()
+    await until(lambda: seen == [None])
+    await stoppable.give_back()
+    assert await session.wait_connected(20_000)
+    await unwatch()
+    await session.transact([Create(path="/a")])
+    assert seen == [None]
+
+
+async def test_to_take_away_a_watch_that_was_lost_leaves_the_one_that_was_armed_since(stoppable: Ensemble) -> None:
+    session = await stoppable.session()
+    seen: list[str | None] = []
+    unwatch = await session.watch_tree("/a", seen.append)
+    await stoppable.take_away()
+    await until(lambda: seen == [None])
+    await stoppable.give_back()
+    assert await session.wait_connected(20_000)
+    unwatch_again = await session.watch_tree("/a", seen.append)
+    await unwatch()
+    await session.transact([Create(path="/a")])
+    assert seen == [None, "/a"]
+    await unwatch_again()
+    await unwatch_again()
+    await session.transact([Create(path="/a/b")])
+    assert seen == [None, "/a"]
+
+
 async def test_an_expired_session_has_no_watch_any_more(ensemble: Ensemble, session: ZkSession) -> None:
     seen: list[str | None] = []
     await session.transact([Create(path="/a")])
