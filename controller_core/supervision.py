@@ -23,15 +23,15 @@ OnError = Callable[[Exception], object]
 
 
 def noticed(work: Coroutine[Any, Any, None], *, name: str, on_error: OnError | None = None) -> asyncio.Task[None]:
-    """Does the work once, in a task. An error is logged, and told to `on_error`; it is not the task's any more."""
+    """Does the work once, in a task. An error is logged, and told to `on_error`."""
 
-    async def do() -> None:
-        try:
-            await work
-        except Exception as error:  # noqa: BLE001 - whatever it is, somebody has to learn of it
+    def look(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
             _notice(error, name, on_error)
 
-    return asyncio.create_task(do(), name=name)
+    task = asyncio.create_task(work, name=name)
+    task.add_done_callback(look)
+    return task
 
 
 def supervised(

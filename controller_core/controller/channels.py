@@ -26,6 +26,7 @@ from controller_core.controller.clock import Clock
 from controller_core.controller.events import BrokerAnswered, BrokerBehind, StreamBroken
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
+from controller_core.supervision import supervised
 from controller_core.wire.entries import EncodedTopics
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError
 from controller_core.wire.messages import ControlRequest
@@ -94,7 +95,7 @@ class _Channel:
         self._waiting_bytes = 0
         self._is_failing = False
         self._arrived = asyncio.Event()
-        self._task = asyncio.create_task(self._run(), name=f"channel-{broker.id}")
+        self._task = supervised(self._run, name=f"channel-{broker.id}", sleep_ms=clock.sleep_ms)
 
     @property
     def unanswered(self) -> int:

@@ -166,6 +166,8 @@ class Controller:
         self._suspended = asyncio.Event()
         metrics.observe(lambda: self._term, lambda: len(self._queue))
         metrics.observe_role(lambda: self._role.hindrance, lambda: len(self._reach.reached))
+        if settings.hot_standby:
+            metrics.observe_standby(lambda: self._standby.is_hot)
 
     @property
     def term(self) -> Term | None:
@@ -175,11 +177,17 @@ class Controller:
     def readiness(self) -> Readiness:
         """Whether this process has the role, or would do well with it."""
         reason = self._role.why_not_ready()
+        details: dict[str, object] = {
+            "reachable_brokers": sorted(self._reach.reached),
+            "unreachable_brokers": self._reach.failures,
+        }
+        if self._term is not None:
+            return Readiness(is_ready=reason is None, role="controller", reason=reason, details=details)
         return Readiness(
             is_ready=reason is None,
-            role="standby" if self._term is None else "controller",
+            role="standby",
             reason=reason,
-            details={"reachable_brokers": sorted(self._reach.reached), "unreachable_brokers": self._reach.failures},
+            details={**details, "hot": self._standby.is_hot},
         )
 
     async def run(self) -> None:

@@ -85,6 +85,15 @@ class ControllerMetrics:
         )
         reachable.set_function(reached)
 
+    def observe_standby(self, is_hot: Callable[[], bool]) -> None:
+        """Registers the gauge that looks at whether the cluster's state was read beforehand."""
+        gauge = Gauge(
+            "kontroller_standby_hot",
+            "1 while this process stands by with the cluster's state read and kept current",
+            registry=self._registry,
+        )
+        gauge.set_function(is_hot)
+
 
 class _Gauges(Collector):
     def __init__(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:

@@ -17,6 +17,7 @@ from controller_core.controller.events import AnswerOverdue, Event, RequestRecei
 from controller_core.controller.served_api import AnyServedApi, Waiting
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId
+from controller_core.supervision import noticed
 from controller_core.zk.fenced import Fenced
 from controller_core.zk.session import ZkError
 
@@ -100,7 +101,7 @@ class Requests:
                 received=received,
                 waiting=waiting,
                 deadline_ms=self._clock.monotonic_ms() + timeout_ms,
-                alarm=asyncio.create_task(self._sound(timeout_ms)),
+                alarm=noticed(self._sound(timeout_ms), name="alarm of an answer"),
             )
         )
 

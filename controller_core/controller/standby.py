@@ -109,11 +109,6 @@ class Standby:
         return self._is_read
 
     @property
-    def is_hot(self) -> bool:
-        """Whether all was read and is kept current: a takeover would have nothing to read but the last changes."""
-        return self._is_read
-
-    @property
     def known(self) -> Known:
         """What is known at this moment; good until the next `await`."""
         return self._known

@@ -20,6 +20,7 @@ from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.controller.unserved_listeners import UnservedListeners
 from controller_core.controller.watched_reads import WatchedReads
+from controller_core.supervision import noticed
 from controller_core.zk.fenced import FencedWriter
 from controller_core.zk.session import ZkSession
 
@@ -123,7 +124,7 @@ class Term:
             await self.clock.sleep_ms(delay_ms)
             self.enqueue(event)
 
-        timer = asyncio.create_task(wait())
+        timer = noticed(wait(), name=f"timer of {type(event).__name__}")
         self.timers.add(timer)
         timer.add_done_callback(self.timers.discard)
 

@@ -115,7 +115,14 @@ class JournalWriter:
 
     def _run(self) -> None:
         for batch in self._batches():
-            if not self._write_batch(self._scribe, batch):
+            try:
+                is_written = self._write_batch(self._scribe, batch)
+            except Exception:
+                log.exception("journal failed unexpectedly, a batch is missing", batch=type(batch).__name__)
+                self._note_error()
+                self._is_broken = True
+                is_written = not self._closing.wait(self._retry_s)
+            if not is_written:
                 return
         try:
             self._sink.close()

@@ -10,12 +10,13 @@ over both; the listing is repeated now and then, should a watch have missed some
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter
 from typing import Final
 
 import structlog
 
+from controller_core.supervision import supervised
 from controller_core.wire.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
@@ -83,9 +84,9 @@ class OperatorRuntime:
             except ApiError as error:
                 _log.warning("the API server does not answer yet", error=str(error))
             await asyncio.sleep(_LISTING_RETRY_S)
-        self._spawn(self._resync(), "resync")
+        self._spawn(self._resync, "resync")
         for number in range(self._settings.workers):
-            self._spawn(self._work(), f"worker {number}")
+            self._spawn(self._work, f"worker {number}")
 
     async def stop(self) -> None:
         """Stops all work. What was under way is taken up again at the next start."""
@@ -200,5 +201,5 @@ class OperatorRuntime:
                 _log.warning("resync failed", error=str(error))
             self._queue.add(self._store.keys())
 
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
-        self._tasks.add(asyncio.create_task(work, name=f"operator {name}"))
+    def _spawn(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:
+        self._tasks.add(supervised(work, name=f"operator {name}"))

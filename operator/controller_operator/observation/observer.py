@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.supervision import supervised
 from controller_core.zk.session import AccessRefused, Watch, ZkError, ZkSession
 from controller_operator.cluster_view import ClusterView
 from controller_operator.observation.znodes import LISTS, SINGLES, KnownZnodes
@@ -79,7 +80,7 @@ class ClusterObserver:
 
     def start(self) -> None:
         """Begins to observe, in a task of its own."""
-        self._task = asyncio.create_task(self._run(), name="cluster observer")
+        self._task = supervised(self._run, name="cluster observer")
 
     async def stop(self) -> None:
         """Ends the observation and closes the session."""
@@ -123,6 +124,10 @@ class ClusterObserver:
             except (ZkError, TimeoutError) as error:
                 await self._tell_trouble(error)
                 await self._wait_for_connection()
+            except Exception as error:
+                self._make_dirty((*SINGLES, *LISTS, *self._armed))
+                await self._tell_trouble(error)
+                raise  # logged, and begun anew
 
     async def _connect(self) -> ZkSession:
         session = await self._open_session()

@@ -16,7 +16,7 @@ from controller_core.wire.entries import partition_start as start
 from controller_core.wire.messages import ControlRequest
 from controller_core.zk import paths
 from controller_core.zk.delegating_session import DelegatingSession
-from controller_core.zk.session import TreeWatch, TreeWatchUnsupported, ZkNode
+from controller_core.zk.session import TreeWatch, TreeWatchUnsupported, ZkError, ZkNode
 from simulation.zookeeper_session import SimulatedSession
 from tests.unit.controller.checks import assert_no_surprises, assert_sound, simulated_cluster
 from tests.unit.controller.harness import Cluster, tp
@@ -143,6 +143,53 @@ async def test_a_standby_that_lost_its_connection_reads_everything_again(
     await succeed(cluster, first, second)
     assert reads.states == 0
     assert_sound(cluster)
+
+
+async def test_a_standby_whose_connection_is_back_at_once_is_hot_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await served_by_two(cluster)
+    for _ in range(3):
+        cluster.zk.drop_connection(second.session)
+        await cluster.settle()
+        assert second.metric("kontroller_standby_hot") == 1
+    await cluster.alter_isr(ORDERS, (1, 2))
+    await cluster.settle()
+    reads = Reads(cluster, monkeypatch)
+    await succeed(cluster, first, second)
+    assert reads.states == 0
+    assert_sound(cluster)
+
+
+async def test_an_error_that_nobody_expected_costs_what_was_read_and_it_is_read_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.surprises_expected = True
+    first, second = await served_by_two(cluster)
+    second.life.errors = [ZkError("an answer that nobody knows")]
+    await cluster.alter_isr(ORDERS, (1, 2))
+    (told,) = (entry for entry in cluster.logs if entry["event"] == "background work failed unexpectedly")
+    assert (told["work"], told["reason"]) == ("standby", "ZkError('an answer that nobody knows')")
+    assert second.metric("kontroller_standby_hot") == 1
+    reads = Reads(cluster, monkeypatch)
+    await succeed(cluster, first, second)
+    assert reads.states == 0
+    assert_sound(cluster)
+
+
+async def test_a_process_says_whether_it_stands_by_hot(cluster: Cluster) -> None:
+    first, second = await served_by_two(cluster)
+    assert (first.metric("kontroller_standby_hot"), second.metric("kontroller_standby_hot")) == (0, 1)
+    assert "hot" not in first.controller.readiness().as_json()
+    assert second.controller.readiness().as_json()["hot"] is True
+    cluster.zk.disconnect(second.session)
+    await cluster.settle()
+    assert second.metric("kontroller_standby_hot") == 0
+    assert second.controller.readiness().as_json()["hot"] is False
+    cluster.zk.reconnect(second.session)
+    await cluster.settle()
+    await succeed(cluster, first, second)
+    assert second.metric("kontroller_standby_hot") == 0
 
 
 async def test_who_resigned_stands_by_hot_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,6 +225,28 @@ def test_a_batch_that_cannot_be_put_into_words_is_a_gap(tmp_path: Path) -> None:
     assert folded.image is not None
 
 
+class StumblingSink(SlowSink):
+    """A sink that fails in a way in which none should."""
+
+    def write(self, block: Block) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ValueError("nobody expected that")
+        self.files.write(block)
+
+
+def test_an_error_that_nobody_expected_of_a_sink_costs_a_batch_and_not_the_journal(tmp_path: Path) -> None:
+    sink = StumblingSink(tmp_path, failures=2)  # the batch, and the gap in its place
+    writer = JournalWriter(sink, retry_s=0.001)
+    writer.append(committed(1))
+    wait_until(lambda: writer.wants_snapshot and writer.is_idle, "the batch is given up", deadline_s=30)
+    assert (sink.failures, writer.counts.errors) == (0, 2)
+    writer.append(snapshot(2))
+    assert writer.close(30)
+    folded = fold(read(tmp_path))
+    assert folded.image is not None
+
+
 def tear(directory: Path, data: bytes = b'{"v":1,"contr') -> None:
     with segments(directory)[-1].open("ab") as file:
         file.write(data)

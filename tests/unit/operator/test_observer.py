@@ -293,6 +293,24 @@ async def test_a_zookeeper_that_cannot_be_reached_is_tried_again() -> None:
         await observer.stop()
 
 
+async def test_an_error_that_nobody_expected_is_told_and_everything_is_read_again(world: World) -> None:
+    await world.until(topics=set())
+    told: list[Observation] = []
+
+    def stumble(observation: Observation) -> None:
+        told.append(observation)
+        if len(told) == 1:
+            raise ValueError("nobody expected that")
+
+    world.observer.add_listener(stumble)
+    await world.write(*new_topic("orders", [1]))
+    async with asyncio.timeout(DEADLINE_S):
+        await world.observer.wait_for(lambda each: each.trouble == "ValueError: nobody expected that")
+    await world.until(topics={"orders"})
+    await world.write(*new_topic("events", [1]))
+    await world.until(topics={"orders", "events"})
+
+
 async def test_own_writes_are_in_the_view_after_a_refresh_of_their_paths(world: World) -> None:
     await world.observer.refresh()
     for number in range(20):

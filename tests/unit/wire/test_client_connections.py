@@ -47,7 +47,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
 )
 from controller_core.wire.owned_api import AskBroker, NoAnswerNow
-from controller_core.wire.relay import Address
+from controller_core.wire.relay import Address, Relay, UpstreamError
 from controller_core.wire.versions import Versions
 
 DEADLINE_S = 10
@@ -708,3 +708,20 @@ def test_an_api_that_is_owned_twice_is_a_mistake() -> None:
     api = OwnedApi(Versions(ControlledShutdownRequest), agree)
     with pytest.raises(ValueError, match="API 7 is owned twice"):
         Listener([local_acceptor([api, OwnedApi(Versions(ControlledShutdownRequest), agree)])])
+
+
+async def test_an_error_that_nobody_expected_of_a_brokers_answer_ends_the_exchange() -> None:
+    async with scripted_broker() as broker:
+        _, writer = await asyncio.open_connection(*broker.address)
+        reader = asyncio.StreamReader()
+        relay = Relay(broker.address, reader, writer, 1024)
+        content = encode_request(
+            ApiVersionsRequest(client_software_name="test", client_software_version="1"), 1, "test"
+        )
+        exchange = asyncio.create_task(relay.exchange(read_request_head(content[4:]), content[4:]))
+        await broker.wait_until(lambda: bool(broker.received))
+        reader.set_exception(ValueError("nobody expected that"))
+        with pytest.raises(UpstreamError, match="nobody expected that"):
+            await asyncio.wait_for(exchange, DEADLINE_S)
+        assert relay.has_ended
+        relay.close()

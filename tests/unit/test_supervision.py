@@ -1,0 +1,133 @@
+"""Background work: an error is told to somebody, and what has to go on goes on."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from structlog.testing import capture_logs
+
+from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, noticed, supervised
+from tests.unit.controller.virtual_time import VirtualClock, until_quiet
+
+PROJECT: Final = Path(__file__).parents[2]
+SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_operator")
+BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
+AWAITED_WHERE_IT_BEGINS: Final = {
+    "controller_core/controller/controller.py",
+    "controller_core/controller/groups.py",
+    "controller_core/controller/partition_states.py",
+    "controller_core/process/signals.py",
+    "controller_core/wire/client_connection.py",
+}
+SUPERVISED_ITSELF: Final = {
+    "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
+    "controller_core/supervision.py": "here it is done",
+    "controller_core/wire/listener.py": "looks at each connection that has ended",
+}
+
+
+def test_nobody_else_begins_work_that_could_end_unnoticed() -> None:
+    sources = (path for folder in SHIPPED for path in (PROJECT / folder).rglob("*.py"))
+    found = {str(path.relative_to(PROJECT)) for path in sources if BEGINS_WORK.search(path.read_text())}
+    assert found == AWAITED_WHERE_IT_BEGINS | set(SUPERVISED_ITSELF)
+
+
+class Work:
+    """Fails a number of times, each time after a while, and then goes on for ever or ends."""
+
+    def __init__(self, clock: VirtualClock, failures: int, *, fails_after_ms: float = 0, ends: bool = False) -> None:
+        self.begun_ms: list[float] = []
+        self._clock = clock
+        self._failures = failures
+        self._fails_after_ms = fails_after_ms
+        self._ends = ends
+
+    async def do(self) -> None:
+        self.begun_ms.append(self._clock.monotonic_ms())
+        if len(self.begun_ms) <= self._failures:
+            await self._clock.sleep_ms(self._fails_after_ms)
+            raise ValueError(f"failure {len(self.begun_ms)}")
+        if not self._ends:
+            await asyncio.get_running_loop().create_future()
+
+
+@asynccontextmanager
+async def under_supervision(
+    clock: VirtualClock, work: Work, on_error: Callable[[Exception], object] | None = None
+) -> AsyncIterator["asyncio.Task[None]"]:
+    task = supervised(work.do, name="work", on_error=on_error, sleep_ms=clock.sleep_ms, monotonic_ms=clock.monotonic_ms)
+    await until_quiet()
+    while clock.pass_to_next(10_000_000):
+        await until_quiet()
+    yield task
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_work_that_fails_is_begun_anew_and_each_failure_is_logged_and_told() -> None:
+    clock, told = VirtualClock(), list[Exception]()
+    work = Work(clock, failures=2)
+    with capture_logs() as logs:
+        async with under_supervision(clock, work, told.append) as task:
+            assert not task.done()
+    assert len(work.begun_ms) == 3
+    assert [str(error) for error in told] == ["failure 1", "failure 2"]
+    assert [(entry["work"], entry["exc_info"]) for entry in logs] == [("work", error) for error in told]
+
+
+async def test_the_pauses_between_failures_double_up_to_a_minute() -> None:
+    clock = VirtualClock()
+    work = Work(clock, failures=15)
+    async with under_supervision(clock, work):
+        pauses = [later - earlier for earlier, later in zip(work.begun_ms, work.begun_ms[1:], strict=False)]
+    assert pauses[:3] == [FIRST_BACKOFF_MS, 2 * FIRST_BACKOFF_MS, 4 * FIRST_BACKOFF_MS]
+    assert pauses[-1] == LONGEST_BACKOFF_MS
+
+
+async def test_work_that_went_well_for_long_is_begun_anew_at_once() -> None:
+    clock = VirtualClock()
+    work = Work(clock, failures=3, fails_after_ms=600_000)
+    async with under_supervision(clock, work):
+        pauses = [later - earlier for earlier, later in zip(work.begun_ms, work.begun_ms[1:], strict=False)]
+    assert pauses == [600_000 + FIRST_BACKOFF_MS] * 3
+
+
+async def test_work_that_returns_is_over() -> None:
+    clock = VirtualClock()
+    async with under_supervision(clock, Work(clock, failures=1, ends=True)) as task:
+        assert task.done()
+
+
+async def test_work_that_is_cancelled_is_over_and_no_error() -> None:
+    clock, told = VirtualClock(), list[Exception]()
+    with capture_logs() as logs:
+        async with under_supervision(clock, Work(clock, failures=0), told.append) as task:
+            pass
+    assert (task.cancelled(), told, logs) == (True, [], [])
+
+
+async def test_the_error_of_work_that_is_done_once_is_logged_and_told() -> None:
+    async def fail() -> None:
+        raise ValueError("once")
+
+    told: list[Exception] = []
+    with capture_logs() as logs:
+        task = noticed(fail(), name="alarm", on_error=told.append)
+        await asyncio.wait([task])
+        await until_quiet()
+    assert [str(error) for error in told] == ["once"]
+    assert [(entry["event"], entry["work"]) for entry in logs] == [("background work failed unexpectedly", "alarm")]
+
+
+async def test_what_is_cancelled_before_it_began_is_never_begun() -> None:
+    async def fail() -> None:
+        pytest.fail("begun")
+
+    task = noticed(fail(), name="alarm")
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
