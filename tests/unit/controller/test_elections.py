@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller_core.model.ids import TopicName
-from controller_core.zk import paths
+from controller_core.model.ids import ControllerEpoch, TopicName
+from controller_core.zk import codecs, paths
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, tp
 from tests.unit.controller.process import ProcessSettings
@@ -34,6 +34,17 @@ async def test_leadership_goes_back_to_the_preferred_replica_and_the_request_is_
     assert imbalanced.state(tp("balanced")).leader_and_isr.leader_epoch == 0, "it was led as preferred already"
     assert not imbalanced.exists(paths.PREFERRED_REPLICA_ELECTION)
     assert_sound(imbalanced)
+
+
+async def test_a_state_that_a_later_controller_wrote_is_left_to_that_one(imbalanced: Cluster) -> None:
+    state = imbalanced.state(ORDERS)
+    epoch = ControllerEpoch(state.controller_epoch + 1)
+    imbalanced.put(paths.partition_state(ORDERS), codecs.encode_partition_state(state.leader_and_isr, epoch))
+    imbalanced.request_election(ORDERS)
+    await imbalanced.settle()
+    assert imbalanced.state(ORDERS).leader_and_isr == state.leader_and_isr
+    reason = f"its state was written by a later controller, of epoch {epoch}"
+    assert reason in [entry.get("reason") for entry in imbalanced.logs]
 
 
 @pytest.mark.parametrize("is_live", [False, True])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from controller_core.controller.standby import GATHER_MS, Standby
 from controller_core.model.ids import BrokerEpoch, BrokerId, TopicName
+from controller_core.model.metadata import PartitionState
 from controller_core.wire import entries
 from controller_core.wire.entries import partition_start as start
 from controller_core.wire.messages import ControlRequest
@@ -218,6 +219,52 @@ async def test_a_server_without_such_watches_leaves_a_standby_cold(cluster: Clus
     assert [entry["event"] for entry in cluster.logs] == [
         "not standing by with the state read: ZooKeeper must be 3.6 or newer for that"
     ]
+    await standby.close()
+
+
+_TURNS_UNTIL_TOLD: Final = 3
+
+
+class Late(DelegatingSession):
+    """Something happens when a read was served already, and is told before the answer arrives."""
+
+    def __init__(self, session: SimulatedSession) -> None:
+        super().__init__(session)
+        self.meanwhile: list[tuple[str, Callable[[], object]]] = []
+        """What happens at the next reads of paths, in order."""
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        nodes = await super().read_many(paths)
+        if self.meanwhile and self.meanwhile[0][0] in paths:
+            self.meanwhile.pop(0)[1]()
+            for _ in range(_TURNS_UNTIL_TOLD):
+                await asyncio.sleep(0)
+        return nodes
+
+
+@pytest.mark.parametrize("path", [paths.partition_state(ORDERS), paths.topic(ORDERS.topic)], ids=["state", "topic"])
+async def test_what_changed_while_it_was_read_is_not_kept_but_read_again(cluster: Cluster, path: str) -> None:
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2])
+    await cluster.settle()
+    session = Late(cluster.zk.session())
+    standby = Standby(session, cluster.clock, is_enabled=True)
+    content = cluster.data(path)
+    assert content is not None
+    kept: list[tuple[ZkNode | None, PartitionState | None]] = []
+
+    def look() -> None:
+        node, _ = standby.known.znodes.get(ORDERS.topic, (None, None))
+        kept.append((node, standby.known.state.states.get(ORDERS)))
+
+    session.meanwhile = [(path, lambda: cluster.put(path, content)), (path, look)]
+    standby.begin()
+    await cluster.settle()
+    ((node, state),) = kept
+    assert None in (node, state), "whoever took over in this moment would have had what it was before"
+    node, state = standby.known.znodes[ORDERS.topic][0], standby.known.state.states[ORDERS]
+    assert (node, state) == (cluster.zk.tree.read(paths.topic(ORDERS.topic)), cluster.state(ORDERS))
     await standby.close()
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from controller_core.controller.events import BrokerAnswered
 from controller_core.model.ids import TopicName
-from controller_core.wire.messages import ErrorCode
+from controller_core.wire.messages import ErrorCode, StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from controller_core.zk import paths
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, tp
@@ -293,3 +294,29 @@ async def test_a_broker_that_dies_before_it_answers_is_asked_again(cluster: Clus
     await cluster.settle()
     assert not cluster.exists(paths.topic(TopicName("doomed")))
     assert tp("doomed") not in cluster.broker(2).logs
+
+
+async def test_what_a_broker_answered_in_its_former_life_does_not_count_for_the_next(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("doomed", [1, 2])
+    await cluster.settle()
+    broker, former = cluster.broker(2), cluster.broker(2).epoch
+    broker.hang()
+    cluster.request_deletion("doomed")
+    await cluster.settle()
+    cluster.bounce_broker(2)
+    broker.hang()
+    await cluster.settle()
+    request = cluster.broker(1).requests_of(StopReplicaRequest)[-1]
+    deleted = StopReplicaPartitionError(
+        topic_name=TopicName("doomed"), partition_index=tp("doomed").partition, error_code=ErrorCode.none
+    )
+    answer = StopReplicaResponse(error_code=ErrorCode.none, partition_errors=(deleted,))
+    cluster.active.term.enqueue(BrokerAnswered(broker.id, former, request, answer))
+    await cluster.settle()
+    assert cluster.exists(paths.topic(TopicName("doomed")))
+    broker.resume()
+    await cluster.settle()
+    assert not cluster.exists(paths.topic(TopicName("doomed")))
+    assert tp("doomed") not in broker.logs

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kio.schema.api_versions.v3 import ApiVersionsRequest
+from kio.schema.envelope.v0 import EnvelopeRequest
 from kio.schema.metadata.v0 import MetadataRequest as MetadataRequest0
 from kio.schema.metadata.v9 import MetadataRequest, MetadataResponse
 from kio.schema.metadata.v9.request import MetadataRequestTopic
@@ -546,14 +547,27 @@ async def test_a_frame_that_is_cut_is_logged_and_harms_nothing(logged: list[Any]
         assert error_code(await good.answer()) == ErrorCode.none
 
 
-async def test_control_requests_are_never_relayed(broker: ScriptedBroker, logged: list[Any]) -> None:
-    command = UpdateMetadataRequest(
+UPDATE_METADATA: bytes = encode_request(
+    UpdateMetadataRequest(
         controller_id=BrokerId(666), controller_epoch=ControllerEpoch(99), topic_states=(), live_brokers=()
-    )
+    ),
+    2,
+    "attacker",
+)
+ENVELOPE: bytes = encode_request(
+    EnvelopeRequest(request_data=UPDATE_METADATA[4:], request_principal=None, client_host_address=b"\x7f\0\0\x01"),
+    2,
+    "x",
+)
+"""A broker takes what is inside for a request of the principal that the envelope names."""
+
+
+@pytest.mark.parametrize("command", [UPDATE_METADATA, ENVELOPE], ids=["UpdateMetadata", "Envelope"])
+async def test_control_requests_are_never_relayed(broker: ScriptedBroker, logged: list[Any], command: bytes) -> None:
     async with listening(broker) as listener, connected(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
-        peer.send(encode_request(command, 2, "attacker"))
+        peer.send(command)
         assert await peer.receive() is None
         assert len(broker.received) == 1
         assert warnings(logged) == [("connection closed: refused request", "")]

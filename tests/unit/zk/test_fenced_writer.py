@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from controller_core.zk import paths
+from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.fenced import Fenced, FencedWriter, WriteOutcome
 from controller_core.zk.session import (
     BadVersion,
@@ -18,6 +19,8 @@ from controller_core.zk.session import (
     SessionExpired,
     SetData,
     WriteOp,
+    ZkError,
+    ZkNode,
     ZkVersion,
 )
 from simulation.zookeeper import SimulatedZooKeeper
@@ -147,6 +150,72 @@ async def test_a_lost_connection_loses_and_repeats_no_write(
     assert (await writer.write({"deleted": groups["deleted"]})).written == ("deleted",)
     assert await data_of(session, NAMES[:10]) == [None, *[(b"new", 1)] * 9]
     assert await data_of(session, ["created", "created/state", "replaced"]) == [(b"", 0), (b"x", 0), (b"y", 1)]
+
+
+class BehindAfterALoss(DelegatingSession):
+    """The server that takes the connection over is behind: it shows what was there before, until a transaction of this
+    session has passed through the leader and come back. That is all that ZooKeeper promises."""
+
+    def __init__(self, session: SimulatedSession, names: Sequence[str]) -> None:
+        super().__init__(session)
+        self._paths = [f"/{name}" for name in names]
+        self._behind: dict[str, ZkNode | None] = {}
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        nodes = await super().read_many(paths)
+        return [self._behind.get(path, node) for path, node in zip(paths, nodes, strict=True)]
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        try:
+            return await super().transact(ops)
+        finally:
+            self._behind.clear()
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        before = dict(zip(self._paths, await super().read_many(self._paths), strict=True))
+        results = await super().transact_many(transactions)
+        is_lost = any(isinstance(result, ConnectionLost) for result in results)
+        self._behind = before if is_lost else {}
+        return results
+
+
+async def test_a_server_that_is_behind_after_a_lost_connection_is_not_believed(
+    zookeeper: SimulatedZooKeeper, session: SimulatedSession
+) -> None:
+    await make(session, "n0", "n1")
+    writer = FencedWriter(BehindAfterALoss(session, ["n0", "n1"]), EPOCH_VERSION, reconnect_timeout_ms=20)
+    zookeeper.lose_next_response(session)
+    outcome = await writer.write(write_each(["n0", "n1"]))
+    assert (outcome.written, outcome.failed) == (("n0", "n1"), {})
+
+
+class LostAfterTheFirst(DelegatingSession):
+    """A connection that breaks whenever one transaction of several got through."""
+
+    def __init__(self, session: SimulatedSession, zookeeper: SimulatedZooKeeper) -> None:
+        super().__init__(session)
+        self.losses = 0
+        self._lose_at = lambda: zookeeper.fail_before_apply(session, after_writes=1)
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        if len(transactions) > 1:
+            self.losses += 1
+            self._lose_at()
+        return await super().transact_many(transactions)
+
+
+async def test_a_connection_that_is_lost_again_and_again_ends_no_write_that_gets_on(
+    zookeeper: SimulatedZooKeeper, session: SimulatedSession
+) -> None:
+    names = [f"n{number}" for number in range(40)]
+    await make(session, *names)
+    unsteady = LostAfterTheFirst(session, zookeeper)
+    outcome = await FencedWriter(unsteady, EPOCH_VERSION, ops_per_transaction=5, reconnect_timeout_ms=20).write(
+        write_each(names)
+    )
+    assert outcome.written == tuple(names)
+    assert unsteady.losses == 9
+    assert await data_of(session, names) == [(b"new", 1)] * len(names)
 
 
 async def test_an_ephemeral_of_another_session_is_not_taken_for_ours(
