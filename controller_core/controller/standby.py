@@ -98,7 +98,6 @@ class Standby:
             self._task = supervised(
                 partial(self._run, self._ending),
                 name="standby",
-                on_error=lambda _: self._forget(),
                 sleep_ms=self._clock.sleep_ms,
                 monotonic_ms=self._clock.monotonic_ms,
             )
@@ -143,7 +142,6 @@ class Standby:
                 return
             except (ConnectionLost, SessionExpired) as error:
                 log.info("standing by cold until ZooKeeper answers again", reason=str(error))
-            self._forget()
             await self._clock.sleep_ms(LOOK_AGAIN_MS)
 
     async def _keep_current(self) -> None:
@@ -165,6 +163,7 @@ class Standby:
                 await self._read()
                 await self._prepare()
         finally:
+            self._forget()  # at once: from now on nobody tells what changes
             with suppress(ConnectionLost, SessionExpired):
                 await unwatch()
 

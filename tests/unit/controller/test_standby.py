@@ -268,6 +268,30 @@ async def test_what_changed_while_it_was_read_is_not_kept_but_read_again(cluster
     await standby.close()
 
 
+async def test_what_was_read_before_an_unexpected_error_is_handed_to_nobody(cluster: Cluster) -> None:
+    cluster.surprises_expected = True
+    cluster.start_brokers(1, 2)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2])
+    await cluster.settle()
+    session = Late(cluster.zk.session())
+    standby = Standby(session, cluster.clock, is_enabled=True)
+    standby.begin()
+    await cluster.settle()
+    assert standby.is_hot
+
+    def fail() -> None:
+        raise ZkError("an answer that nobody knows")
+
+    session.meanwhile = [(paths.partition_state(ORDERS), fail)]
+    cluster.put(paths.partition_state(ORDERS), cluster.data(paths.partition_state(ORDERS)) or b"")
+    await cluster.settle(GATHER_MS)
+    assert (session.meanwhile, standby.is_hot, standby.known.znodes) == ([], False, {})
+    await cluster.settle()
+    assert standby.is_hot
+    await standby.close()
+
+
 async def test_unreadable_znodes_are_left_to_whoever_takes_over(cluster: Cluster) -> None:
     first, second = await served_by_two(cluster)
     cluster.put(paths.topic(TopicName("broken")), b"no json")

@@ -1,6 +1,7 @@
 """FencedWriter over the simulated ZooKeeper: fencing, isolation of failures, and lost connections at every write."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -195,12 +196,12 @@ class LostAfterTheFirst(DelegatingSession):
     def __init__(self, session: SimulatedSession, zookeeper: SimulatedZooKeeper) -> None:
         super().__init__(session)
         self.losses = 0
-        self._lose_at = lambda: zookeeper.fail_before_apply(session, after_writes=1)
+        self._lose_after = partial(zookeeper.fail_before_apply, session)
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         if len(transactions) > 1:
             self.losses += 1
-            self._lose_at()
+            self._lose_after(after_writes=1)
         return await super().transact_many(transactions)
 
 
