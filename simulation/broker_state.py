@@ -72,8 +72,10 @@ class SimulatedMetadata:
         for topic in request.topic_states:
             if topic.topic_id is None:
                 self.topic_ids.pop(topic.topic_name, None)
-            else:
-                self.topic_ids[topic.topic_name] = topic.topic_id
+        self.topic_ids |= {
+            topic.topic_name: topic.topic_id for topic in request.topic_states if topic.topic_id is not None
+        }
+        for topic in request.topic_states:
             for state in topic.partition_states:
                 self._apply_partition(TopicPartition(topic.topic_name, state.partition_index), state)
         return UpdateMetadataResponse(error_code=ErrorCode.none)
@@ -83,6 +85,8 @@ class SimulatedMetadata:
             self._known[topic_partition.topic] += topic_partition not in self.partitions
             self.partitions[topic_partition] = state
             return
+        if not self._known[topic_partition.topic]:
+            return  # the id stays, where one came with it
         if self.partitions.pop(topic_partition, None) is not None:
             self._known[topic_partition.topic] -= 1
         if not self._known[topic_partition.topic]:

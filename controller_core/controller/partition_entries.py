@@ -58,15 +58,20 @@ class PartitionEntries:
     def update_metadata(self, partitions: Iterable[TopicPartition]) -> Iterator[bytes]:
         """The topics of UpdateMetadata for partitions, one after the other.
 
-        Those that are gone or on their way out are left out; those to be forgotten may be of a former topic of the name."""
+        Those that are gone or on their way out are left out; those to be forgotten may be of a former topic of the name.
+        They come last, and under the id of the topic that there is: a broker drops a topic's id with the last partition
+        that it knows, whatever comes after that in the same request."""
         for name, listed in _by_topic(partitions).items():
-            by_id: defaultdict[TopicId | None, list[bytes]] = defaultdict(list)
-            if self._deleted and (gone := self._deleted.keys() & listed):
-                for partition in gone:
-                    by_id[self._deleted[partition]].append(entries.deleted_partition(partition.partition))
+            gone = self._deleted.keys() & listed if self._deleted else ()
+            if gone:
                 listed = [partition for partition in listed if partition not in gone]
-            if name not in self._leaving and (told := self._metadata_entries(name, listed)):
-                by_id[self._state.topics[name].topic_id] += told
+            by_id: defaultdict[TopicId | None, list[bytes]] = defaultdict(list)
+            told = [] if name in self._leaving else self._metadata_entries(name, listed)
+            if told:
+                by_id[self._state.topics[name].topic_id] = told
+            for partition in gone:
+                topic_id = self._state.topics[name].topic_id if told else self._deleted[partition]
+                by_id[topic_id].append(entries.deleted_partition(partition.partition))
             for topic_id, written in by_id.items():
                 yield entries.topic(name, topic_id, written)
 

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 import pytest
@@ -76,6 +76,10 @@ class Subject(Protocol):
         """The partition's leader in the broker's metadata; None where it does not know the partition."""
         ...
 
+    async def known_topic_id(self, name: TopicName) -> TopicId | None:
+        """The id that the broker tells clients of a topic that it knows."""
+        ...
+
 
 class SimulatedSubject:
     def __init__(self) -> None:
@@ -91,6 +95,9 @@ class SimulatedSubject:
         state = self._simulated.metadata.partitions.get(topic_partition)
         return None if state is None else state.leader
 
+    async def known_topic_id(self, name: TopicName) -> TopicId | None:
+        return self._simulated.metadata.topic_ids.get(name)
+
 
 @dataclass
 class RealSubject:
@@ -103,10 +110,19 @@ class RealSubject:
         return (self.log_folder / str(topic_partition)).exists()
 
     async def known_leader(self, topic_partition: TopicPartition) -> int | None:
+        topic = await self._known(topic_partition.topic)
+        leaders: dict[int, int] = {partition.partition_index: partition.leader_id for partition in topic.partitions}
+        return leaders.get(topic_partition.partition)
+
+    async def known_topic_id(self, name: TopicName) -> TopicId | None:
+        topic_id: TopicId | None = (await self._known(name)).topic_id
+        return topic_id
+
+    async def _known(self, name: TopicName) -> Any:
         endpoint = self.broker.endpoints[0]
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         request = MetadataRequest(
-            topics=(MetadataRequestTopic(topic_id=None, name=KioTopicName(topic_partition.topic)),),
+            topics=(MetadataRequestTopic(topic_id=None, name=KioTopicName(name)),),
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
@@ -116,8 +132,7 @@ class RealSubject:
         writer.close()
         assert content is not None
         (topic,) = decode_response(MetadataResponse, content).topics
-        leaders: dict[int, int] = {partition.partition_index: partition.leader_id for partition in topic.partitions}
-        return leaders.get(topic_partition.partition)
+        return topic
 
 
 @pytest.fixture(scope="module")
@@ -193,14 +208,21 @@ class Controller:
         )
 
     def metadata(self, leader: BrokerId = ID) -> UpdateMetadataRequest:
-        state = UpdateMetadataPartitionState(
-            partition_index=PartitionId(0),
-            controller_epoch=self.epoch,
-            leader=leader,
-            leader_epoch=LeaderEpoch(0),
-            isr=(ID,),
-            zk_version=PartitionEpoch(0),
-            replicas=(ID,),
+        return self.metadata_of((0, leader))
+
+    def metadata_of(self, *leaders: tuple[int, BrokerId]) -> UpdateMetadataRequest:
+        """For partitions in this order, each with its leader."""
+        states = tuple(
+            UpdateMetadataPartitionState(
+                partition_index=PartitionId(number),
+                controller_epoch=self.epoch,
+                leader=leader,
+                leader_epoch=LeaderEpoch(0),
+                isr=(ID,),
+                zk_version=PartitionEpoch(0),
+                replicas=(ID,),
+            )
+            for number, leader in leaders
         )
         endpoint = UpdateMetadataEndpoint(port=1, host="127.0.0.1", listener="PLAINTEXT", security_protocol=0)
         return UpdateMetadataRequest(
@@ -208,7 +230,7 @@ class Controller:
             controller_epoch=self.epoch,
             broker_epoch=self.broker_epoch,
             topic_states=(
-                UpdateMetadataTopicState(topic_name=self.topic, topic_id=self.topic_id, partition_states=(state,)),
+                UpdateMetadataTopicState(topic_name=self.topic, topic_id=self.topic_id, partition_states=states),
             ),
             live_brokers=(UpdateMetadataBroker(id=ID, endpoints=(endpoint,)),),
         )
@@ -292,6 +314,35 @@ async def test_metadata_is_known_until_the_partition_is_deleted(
     assert await subject.known_leader(controller.partition) == ID
     assert await link.send(controller.metadata(LEADER_DURING_DELETE)) == response
     assert await subject.known_leader(controller.partition) is None
+
+
+FORGOTTEN: Final = (1, LEADER_DURING_DELETE)
+KEPT: Final = (0, ID)
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "has_id"),
+    [
+        ((), (FORGOTTEN, KEPT), True),
+        ((KEPT,), (FORGOTTEN, KEPT), True),
+        (((1, ID),), (FORGOTTEN, KEPT), False),
+        (((1, ID),), (KEPT, FORGOTTEN), True),
+    ],
+    ids=["nothing known", "another known", "the last one goes first", "the last one goes last"],
+)
+async def test_a_topics_id_goes_with_the_last_partition_that_is_known(
+    subject: Subject,
+    link: BrokerLink,
+    controller: Controller,
+    known: tuple[tuple[int, BrokerId], ...],
+    told: tuple[tuple[int, BrokerId], ...],
+    has_id: bool,
+) -> None:
+    if known:
+        await link.send(controller.metadata_of(*known))
+    await link.send(controller.metadata_of(*told))
+    assert await subject.known_leader(controller.partition) == ID
+    assert await subject.known_topic_id(controller.topic) == (controller.topic_id if has_id else None)
 
 
 async def test_a_deposed_controller_changes_nothing(subject: Subject, link: BrokerLink, controller: Controller) -> None:

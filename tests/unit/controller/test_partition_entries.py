@@ -108,18 +108,29 @@ def reference_metadata(
     state: ClusterState, partitions: Iterable[TopicPartition], deleted: Mapping[TopicPartition, TopicId | None]
 ) -> tuple[UpdateMetadataTopicState, ...]:
     by_topic: defaultdict[tuple[TopicName, TopicId | None], list[UpdateMetadataPartitionState]] = defaultdict(list)
+    present: dict[TopicName, TopicId | None] = {}
     for partition in partitions:
         deletion = state.deletions.get(partition.topic)
-        if partition in deleted:
-            by_topic[partition.topic, deleted[partition]].append(reference_deleted(partition))
-        elif deletion is not None and deletion.started:
+        if partition in deleted or (deletion is not None and deletion.started):
             continue
-        elif partition in state.states and state.has(partition):
-            by_topic[partition.topic, state.topics[partition.topic].topic_id].append(reference_entry(state, partition))
+        if partition in state.states and state.has(partition):
+            present[partition.topic] = state.topics[partition.topic].topic_id
+            by_topic[partition.topic, present[partition.topic]].append(reference_entry(state, partition))
+    for partition in partitions:
+        if partition in deleted:
+            topic_id = present.get(partition.topic, deleted[partition])
+            by_topic[partition.topic, topic_id].append(reference_deleted(partition))
     return tuple(
         UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=tuple(entries))
         for (name, topic_id), entries in by_topic.items()
     )
+
+
+def assert_what_is_forgotten_comes_last(request: ControlRequest) -> None:
+    if isinstance(request, UpdateMetadataRequest):
+        for topic in request.topic_states:
+            forgotten = [partition.leader == LEADER_DURING_DELETE for partition in topic.partition_states]
+            assert forgotten == sorted(forgotten)
 
 
 def reference_entry(state: ClusterState, partition: TopicPartition) -> UpdateMetadataPartitionState:
@@ -244,6 +255,7 @@ def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: Clus
             [sorted_topics(reference_metadata(state, metadata[broker], deleted))] if broker in metadata else []
         )
     for broker, request in sent.requests:
+        assert_what_is_forgotten_comes_last(request)
         assert request.broker_epoch == 50 + broker
         assert encode_control_request(request, 5, "1000") == encode_request(request, 5, "1000")
 

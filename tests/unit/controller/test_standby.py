@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controller_core.controller.standby import GATHER_MS, Standby
@@ -403,8 +403,14 @@ def test_a_hot_takeover_tells_and_knows_the_same_as_a_cold_one(history: list[Act
     assert asyncio.run(takeover(at_rest, hot=True)) == asyncio.run(takeover(at_rest, hot=False))
 
 
+SMALLER_SUCCESSOR: Final = (toggle(1), toggle(1), delete("orders"), create("orders", [[1]]))
+"""A broker that starts after it is told to forget a partition of a topic of which it knows nothing yet."""
+
+
 @settings(max_examples=20, deadline=None)
 @given(histories, turns, histories)
+@example([(act, None) for act in SMALLER_SUCCESSOR], 0, [(toggle(2), None)])
+@example([(act, 0) for act in SMALLER_SUCCESSOR], 0, [(toggle(2), 0)])
 def test_whatever_happens_before_and_while_a_standby_wins_the_cluster_is_sound(
     before: list[tuple[Act, int | None]], pause: int, during: list[tuple[Act, int | None]]
 ) -> None:
