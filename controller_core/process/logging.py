@@ -9,22 +9,27 @@ import structlog
 
 def configure_logging(log_format: str) -> None:
     """`json` or `console`. The logs of libraries go the same way, from warnings up."""
+    structlog.configure(
+        processors=processors(log_format),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+
+
+def processors(log_format: str) -> list[structlog.types.Processor]:
+    """What makes a line of what is logged."""
     renderers: dict[str, structlog.types.Processor] = {
         "json": structlog.processors.JSONRenderer(
             serializer=lambda event, **_: orjson.dumps(event, default=str).decode()
         ),
         "console": structlog.dev.ConsoleRenderer(),
     }
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderers[log_format],
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        renderers[log_format],
+    ]

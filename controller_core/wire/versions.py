@@ -20,6 +20,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.decoding import MOST_ITEMS
 from controller_core.wire.frames import decode_request, encode_response
+from controller_core.wire.redaction import redacted
 
 Request = TypeVar("Request", bound=RequestPayload)
 _Message = TypeVar("_Message")
@@ -43,7 +44,7 @@ class Versions(Generic[Request]):
         read: Callable[[bytes], Request] | None = None,
         write: Callable[[Any, int], bytes] = encode_response,
     ) -> None:
-        self.newest = newest
+        self.newest = redacted(newest)
         self.max = int(newest.__version__)
         self.min = self.max if oldest is None else oldest
         self.key = int(newest.__api_key__)
@@ -56,13 +57,13 @@ class Versions(Generic[Request]):
 
     def request_type(self, version: int) -> type[RequestPayload]:
         """The request of a version that is served."""
-        return (
-            cast(type[RequestPayload], self.newest) if version == self.max else load_request_schema(self.key, version)
-        )
+        if version == self.max:
+            return cast(type[RequestPayload], self.newest)
+        return redacted(load_request_schema(self.key, version))
 
     def response_type(self, version: int) -> type[ResponsePayload]:
         """The response of a version that is served."""
-        return load_response_schema(self.key, version)
+        return redacted(load_response_schema(self.key, version))
 
     def decoded(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
         """The request of a version that is served, from a frame's content. Raises `Undecodable`, `TooManyItems`."""
@@ -83,9 +84,10 @@ class Versions(Generic[Request]):
 
     def lowered(self, response: ResponsePayload, version: int) -> ResponsePayload:
         """The response in the version of the request that it answers."""
+        redacted(type(response))
         if response.__version__ != self.max or version == self.max:
             return response
-        return converted(response, load_response_schema(self.key, version))
+        return converted(response, self.response_type(version))
 
 
 def converted(message: Any, wanted: type[_Message]) -> _Message:

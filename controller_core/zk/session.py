@@ -17,7 +17,7 @@ implementation makes a new session by itself after an expiry, and tells `CONNECT
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, NewType, Protocol
 
@@ -38,6 +38,9 @@ class ZkNode(NamedTuple):
     ephemeral_owner: SessionId
     """The session that owns an ephemeral znode, 0 for a persistent one."""
 
+    def __repr__(self) -> str:
+        return f"ZkNode({len(self.data)} bytes, version={self.version}, czxid={self.czxid}, mzxid={self.mzxid})"
+
 
 class CreateMode(Enum):
     PERSISTENT = "persistent"
@@ -47,10 +50,12 @@ class CreateMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """Creates a znode. For `PERSISTENT_SEQUENTIAL` ZooKeeper appends ten digits to the path."""
+    """Creates a znode. For `PERSISTENT_SEQUENTIAL` ZooKeeper appends ten digits to the path.
+
+    Data never shows in logs or errors, of no operation and no znode: users' credentials are among it."""
 
     path: str
-    data: bytes = b""
+    data: bytes = field(default=b"", repr=False)
     mode: CreateMode = CreateMode.PERSISTENT
 
 
@@ -59,7 +64,7 @@ class SetData:
     """Writes a znode's data where its version is the expected one."""
 
     path: str
-    data: bytes
+    data: bytes = field(repr=False)
     version: ZkVersion = ANY_VERSION
 
 

@@ -6,20 +6,25 @@ from typing import Final
 import orjson
 
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object
+from controller_core.zk.codecs.json_fields import MalformedZnode, field, json_object
 
 _CONFIG_VERSION: Final = 1
 _CHANGE_VERSION: Final = 2
 
 
 def decode_config(data: bytes, path: str = paths.CONFIG) -> dict[str, str]:
-    """The overrides of one entity; a znode without data has none. `path` is for the message of `MalformedZnode`."""
+    """The overrides of one entity; a znode without data has none. `path` is for the message of `MalformedZnode`.
+
+    Nothing of what the znode holds stands in that message: it may be a credential."""
     if not data:
         return {}
-    config: dict[str, str] = field(path, json_object(path, data), "config", dict)
+    try:
+        config: dict[str, str] = field(path, json_object(path, data), "config", dict)
+    except MalformedZnode:
+        raise MalformedZnode(path, 'expected a JSON object with an object "config" in it') from None
     for name, value in config.items():
         if not isinstance(value, str):
-            raise MalformedZnode(path, f'config "{name[:80]}" must be a string, found {described(value)}')
+            raise MalformedZnode(path, f'config "{name[:80]}" must be a string')
     return config
 
 
