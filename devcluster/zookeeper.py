@@ -1,8 +1,9 @@
-"""One standalone ZooKeeper server."""
+"""One ZooKeeper server, alone or as a member of an ensemble."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
@@ -19,12 +20,21 @@ class ZooKeeper(Server):
     """A ZooKeeper on a fixed loopback port whose data outlives `stop`, `kill` and `restart`.
 
     Session timeouts between 2 s and 60 s are granted as asked. Unless `syncs` is set, a write is answered before the disk
-    has it: quicker, and lost only with the machine.
+    has it: quicker, and lost only with the machine. `further` are settings beside those that every server has.
     """
 
-    def __init__(self, folder: RunFolder, *, name: str = "zookeeper", heap_mb: int = 512, syncs: bool = False) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        *,
+        name: str = "zookeeper",
+        heap_mb: int = 512,
+        syncs: bool = False,
+        further: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         super().__init__()
         self._syncs = syncs
+        self._further = further
         self.port = self._reserve_port()
         self.data_folder = folder.data(name)
         settings = self.data_folder / "zoo.cfg"
@@ -64,6 +74,7 @@ class ZooKeeper(Server):
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "*",
             "forceSync": "yes" if self._syncs else "no",
+            **self._further,
         }
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
@@ -76,7 +87,7 @@ def is_serving(port: int) -> bool:
     with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
         connection.sendall(b"srvr")
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
-    return b"Mode: standalone" in answer
+    return b"Mode: " in answer
 
 
 @contextmanager

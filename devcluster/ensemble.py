@@ -1,0 +1,56 @@
+"""Several ZooKeeper servers that are one ensemble, for what happens when one of them stops and the others go on."""
+
+from collections.abc import Iterator
+
+from devcluster.ports import release_port, reserve_port
+from devcluster.run_folder import RunFolder
+from devcluster.servers import Startable
+from devcluster.zookeeper import ZooKeeper
+
+_HEAP_MB = 128
+_TICKS = 40
+"""How long a server may take to follow its leader: 20 s, on a busy machine."""
+
+
+class ZooKeeperEnsemble(Startable):
+    """An odd number of servers; most of them must run for any to serve."""
+
+    def __init__(self, folder: RunFolder, *, name: str = "ensemble", servers: int = 3) -> None:
+        self._peer_ports = [(reserve_port(), reserve_port()) for _ in range(servers)]
+        peers = {
+            f"server.{number}": f"127.0.0.1:{following}:{electing}"
+            for number, (following, electing) in enumerate(self._peer_ports, start=1)
+        }
+        settings = {"initLimit": _TICKS, "syncLimit": _TICKS, **peers}
+        self.servers = [
+            ZooKeeper(folder, name=f"{name}-{number}", heap_mb=_HEAP_MB, further=settings)
+            for number in range(1, servers + 1)
+        ]
+        for number, server in enumerate(self.servers, start=1):
+            (server.data_folder / "myid").write_text(str(number))
+
+    @property
+    def connect(self) -> str:
+        """The connect string of all servers, without a chroot."""
+        return ",".join(server.connect for server in self.servers)
+
+    def start(self) -> None:
+        """Starts all servers side by side and waits until each serves. Raises `StartError`."""
+        for server in self.servers:
+            server.process.spawn()
+        for server in self.servers:
+            server.process.wait_until_ready()
+
+    def rolling_restart(self) -> Iterator[ZooKeeper]:
+        """Restarts one server after the other; yields each when it serves again."""
+        for server in self.servers:
+            server.restart()
+            yield server
+
+    def close(self) -> None:
+        """Kills the servers and gives their ports back."""
+        for server in self.servers:
+            server.close()
+        for ports in self._peer_ports:
+            for port in ports:
+                release_port(port)
