@@ -99,7 +99,7 @@ async def _begin(term: Term, topics: Mapping[TopicName, list[TopicPartition]]) -
         deletion = term.state.deletions[name]
         deletion.started = True
         deletion.awaiting_deletion = set(term.state.replicas_of(partitions))
-        term.batch.forget_metadata(partitions, term.state.topics[name].topic_id if partitions else None)
+        term.batch.forget_metadata(partitions, None)
     doomed = list(chain.from_iterable(topics.values()))
     status = term.state.partition_status
     partition_machine.to_offline(term, [p for p in doomed if status.get(p) is not PartitionStatus.OFFLINE])

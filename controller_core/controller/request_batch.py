@@ -113,7 +113,10 @@ class RequestBatch:
         topic_id: TopicId | None,
         brokers: Iterable[BrokerId] | None = None,
     ) -> None:
-        """Makes brokers, by default all, drop partitions from their metadata caches: they are being deleted or gone."""
+        """Makes brokers, by default all, drop partitions from their metadata caches: they are being deleted or gone.
+
+        `topic_id` is that of the topic that stays. None where all of it goes: a broker that does not know the topic would
+        keep an id that comes with its deletion."""
         partitions = list(partitions)
         self._deleted.update(dict.fromkeys(partitions, topic_id))
         self.update_metadata(partitions, brokers)

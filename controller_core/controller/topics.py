@@ -88,7 +88,7 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
             term.enqueue(TopicDeletionsRequested())  # its mark would meet the next topic of this name
         partitions = term.state.remove_topic(name)
         log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
-        term.batch.forget_metadata(partitions, topic_id)
+        term.batch.forget_metadata(partitions, None)
         term.enqueue(ReassignmentsRequested())
         term.enqueue(ReassignmentsEnded())
 
