@@ -27,6 +27,7 @@ from controller_core.controller.reach import Reach
 from controller_core.controller.standby import Standby
 from controller_core.controller.watched_reads import WatchedReads
 from controller_core.model.ids import BrokerId
+from controller_core.supervision import noticed
 from controller_core.zk import paths
 from controller_core.zk.session import ZkNode, ZkSession
 
@@ -193,4 +194,4 @@ class Role:
             self._enqueue(RoleDue())
 
         self.close()
-        self._alarm = asyncio.create_task(sound(), name="role-alarm")
+        self._alarm = noticed(sound(), name="role-alarm")

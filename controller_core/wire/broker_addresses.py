@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from controller_core.model.access import Address, parse_address
+from controller_core.supervision import noticed
 
 log = structlog.get_logger()
 
@@ -74,13 +75,11 @@ class BrokerAddresses:
     def _begin(self) -> None:
         if self._resolving is None:
             self._resolved_s = self._now_s()
-            self._resolving = asyncio.create_task(self._resolve_all())
+            self._resolving = noticed(self._resolve_all(), name="resolving brokers' names")
             self._resolving.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, _: asyncio.Task[None]) -> None:
         self._resolving = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("brokers' names could not be resolved", exc_info=error)
 
     async def _resolve_all(self) -> None:
         names = [host for host in set(self._hosts()) if parse_address(host) is None]

@@ -20,6 +20,8 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_core/controller/controller.py",
     "controller_core/controller/groups.py",
     "controller_core/controller/partition_states.py",
+    "controller_core/controller/presence.py",
+    "controller_core/controller/reach.py",
     "controller_core/process/signals.py",
     "controller_core/wire/client_connection.py",
 }
