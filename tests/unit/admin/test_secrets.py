@@ -140,7 +140,7 @@ async def test_an_unexpected_error_while_configurations_are_altered_says_nothing
     monkeypatch.setattr("controller_core.admin.own_configs._check", stumble_over)
     with production_logs("json") as logs:
         await cluster.request(ALTER_CONFIGS)
-    assert "ssl.keystore.password" in logs.getvalue()
+    assert "IncrementalAlterConfigsRequest" in logs.getvalue()
     assert_silent(logs.getvalue(), KEYSTORE_PASSWORD.encode())
 
 
@@ -192,4 +192,6 @@ def test_a_request_of_very_many_parts_shows_in_little_room() -> None:
     request = versions.newest(resources=(resource,) * 1_000, validate_only=False)
     assert len(repr(request)) < 10_000
     assert "<995 more>" in repr(request)
+    assert "ssl.keystore.password" in repr(request)
+    assert_silent(repr(request), KEYSTORE_PASSWORD.encode())
     assert versions.request_type(0).__version__ == i16(0)
