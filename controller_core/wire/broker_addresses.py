@@ -60,17 +60,19 @@ class BrokerAddresses:
 
     async def looked_up(self, address: Address) -> Set[Address]:
         """What is known, after names were resolved anew where the address is unknown, or what is known is old."""
+        known = self.look(address)
+        if address not in known and self._resolving is not None:
+            await asyncio.wait((self._resolving,), timeout=PATIENCE_S)
+            return self.known()
+        return known
+
+    def look(self, address: Address) -> Set[Address]:
+        """What is known now; names begin to be resolved anew where the address is unknown, or what is known is old."""
         known = self.known()
         age_s = None if self._resolved_s is None else self._now_s() - self._resolved_s
-        if address in known:
-            if age_s is None or age_s > MAX_AGE_S:
-                self._begin()
-            return known
-        if age_s is None or age_s >= MIN_INTERVAL_S:
+        if age_s is None or age_s >= (MAX_AGE_S if address in known else MIN_INTERVAL_S):
             self._begin()
-        if self._resolving is not None:
-            await asyncio.wait((self._resolving,), timeout=PATIENCE_S)
-        return self.known()
+        return known
 
     def _begin(self) -> None:
         if self._resolving is None:

@@ -26,7 +26,7 @@ class Gate(Protocol):
     """Who may ask what."""
 
     def is_broker(self, address: Address | None) -> bool:
-        """Whether a broker is known at the address, without waiting."""
+        """Whether a broker is known at the address, without waiting. Where none is, it is looked for meanwhile."""
         ...
 
     async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
@@ -57,7 +57,7 @@ class AddressGate:
 
     def is_broker(self, address: Address | None) -> bool:
         """See `Gate`."""
-        return address is not None and self._rules.is_brokers(address, self._brokers.known())
+        return address is not None and self._rules.is_brokers(address, self._brokers.look(address))
 
     async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
         """See `Gate`."""

@@ -60,6 +60,15 @@ async def test_a_broker_is_known_by_what_its_host_resolves_to() -> None:
     assert await gate.why_not(ALTER_PARTITION, at("10.1.0.2")) is REFUSED
 
 
+async def test_a_broker_that_only_connects_is_known_when_it_connects_again() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate()
+    async with asyncio.timeout(5):
+        while not gate.is_broker(at("10.1.0.1")):  # noqa: ASYNC110 - it comes with the name server's answer
+            await asyncio.sleep(0.001)
+    assert names.asked == ["one"]
+
+
 async def test_an_address_that_is_registered_needs_no_name_server() -> None:
     names = Names()
     names.hosts = ["10.1.0.1", "[fd00::1]"]
