@@ -22,7 +22,7 @@ def processors(log_format: str) -> list[structlog.types.Processor]:
     """What makes a line of what is logged."""
     renderers: dict[str, structlog.types.Processor] = {
         "json": structlog.processors.JSONRenderer(
-            serializer=lambda event, **_: orjson.dumps(event, default=str).decode()
+            serializer=lambda event, **_: orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
         ),
         "console": structlog.dev.ConsoleRenderer(),
     }

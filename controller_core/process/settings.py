@@ -125,7 +125,10 @@ class ControllerProcessSettings(ProcessSettings):
         default=True, description="Whether requests that brokers answer are passed on to one; clients are refused else."
     )
     max_connections: int = Field(
-        default=10_000, ge=1, description="How many connections are served, where the limit of open files allows it."
+        default=5_000,
+        ge=1,
+        le=10_000,
+        description="How many connections are served, where the limit of open files allows it.",
     )
     max_connections_per_address: int = Field(
         default=1_000, ge=1, description="How many of them one address may have; brokers may have more."

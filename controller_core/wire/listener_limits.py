@@ -11,7 +11,7 @@ _MB = 1024 * 1024
 class ListenerLimits:
     """What one connection, and all of them, may take. The defaults are Kafka's, where Kafka has one."""
 
-    max_connections: int = 10_000
+    max_connections: int = 5_000
     max_connections_per_address: int = 1_000
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
     """For what is passed on: records that are produced."""

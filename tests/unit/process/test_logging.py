@@ -1,0 +1,21 @@
+"""Lines of the log are written whatever they say: one that cannot be would end the process that wrote it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+LOGGED = """
+import structlog
+from controller_core.process.logging import configure_logging
+configure_logging("json")
+structlog.get_logger().warning("odd", by_number={1: "one"}, members={1, 2}, error=OSError("gone"))
+"""
+
+
+@pytest.mark.timeout(60)
+def test_values_that_json_does_not_have_are_written_all_the_same() -> None:
+    ended = subprocess.run([sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True, timeout=50)
+    line = json.loads(ended.stderr)
+    assert (line["event"], line["by_number"], line["error"]) == ("odd", {"1": "one"}, "gone")
