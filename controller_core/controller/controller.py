@@ -49,6 +49,7 @@ from controller_core.controller.watched_reads import WatchedReads
 from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
+from controller_core.supervision import supervised
 from controller_core.wire.link import BrokerLinkFactory
 from controller_core.zk import paths
 from controller_core.zk.fenced import Fenced, FencedWriter
@@ -204,7 +205,14 @@ class Controller:
 
     async def _be_one_of_the_controllers(self) -> None:
         await self._claim_id()
-        await _until_one_ends(self._handle_events(), self._presence.keep(), self._reach.keep_looking())
+        clock = self._seams.clock
+        looking = supervised(
+            self._reach.keep_looking, name="reach", sleep_ms=clock.sleep_ms, monotonic_ms=clock.monotonic_ms
+        )
+        try:
+            await _until_one_ends(self._handle_events(), self._presence.keep())
+        finally:
+            looking.cancel()
 
     async def answer(self, request: RequestPayload) -> ResponsePayload:
         """Answers a request that only the controller answers, in its turn among the other events.

@@ -183,6 +183,20 @@ async def test_one_broker_within_reach_is_enough_to_keep_the_role(cluster: Clust
     assert (process.is_active, process.terms) == (True, 1)
 
 
+async def test_a_look_at_the_brokers_that_fails_is_not_the_last(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    process = await cluster.serve()
+    await cluster.settle(passing_ms=1000)
+    process.life.errors.append(ZkError("nobody knows this one"))
+    await cluster.settle(passing_ms=6000)
+    assert process.life.errors == []
+    cluster.surprises_expected = True
+    cluster.broker(1).cut_off()
+    await cluster.settle(passing_ms=6000)
+    assert (process.terms, process.controller.readiness().is_ready) == (1, False)
+    cluster.broker(1).reconnect()
+
+
 # A migration to KRaft
 
 

@@ -110,6 +110,16 @@ async def test_an_answer_that_makes_no_sense_is_unreadable_and_costs_the_connect
         assert len(server.writers) == 2
 
 
+@pytest.mark.parametrize("case", ["another request's", "too short", "another protocol"])
+async def test_whoever_answers_as_no_broker_would_is_not_reached(server: Server, case: str) -> None:
+    server.script = BAD_ANSWERS[case]
+    async with linked(server) as link:
+        with pytest.raises(UnreadableAnswer, match="ApiVersions"):
+            await link.reach()
+        server.script = right
+        await link.reach()
+
+
 @pytest.mark.parametrize("part", [0, 3, 6], ids=["nothing", "half a length", "half an answer"])
 async def test_a_connection_that_closes_instead_of_answering_is_unreachable(server: Server, part: int) -> None:
     def close_after_a_part(content: bytes) -> None:
@@ -208,4 +218,6 @@ async def test_a_broker_that_cannot_be_spoken_to_is_unreachable_and_says_what_to
     link = tcp_link_factory("CONTROL", "1000")(broker(*endpoints))
     with pytest.raises(BrokerUnreachable, match=complaint):
         await link.send(REQUEST)
+    with pytest.raises(BrokerUnreachable, match=complaint):
+        await link.reach()
     await link.close()
