@@ -7,6 +7,7 @@ at different brokers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TypeVar
 from zlib import crc32
 
@@ -41,7 +42,18 @@ def place_partitions(
     racks = effective_racks(brokers)
     ring = _alternating_racks(racks)
     start = crc32(topic.encode()) % len(ring)
-    return {partition: _replicas(ring, racks, start, partition, replication_factor) for partition in partitions}
+    shift = len(set(racks.values()))
+
+    @cache  # a topic may have far more partitions than there are ways to go round the brokers
+    def replicas(leader: int, distance: int) -> tuple[BrokerId, ...]:
+        return _replicas(ring, racks, leader, distance)[:replication_factor]
+
+    return {
+        partition: replicas(
+            (partition + start) % len(ring), (start + partition // len(ring)) * shift % max(len(ring) - 1, 1)
+        )
+        for partition in partitions
+    }
 
 
 def resize_replicas(
@@ -80,20 +92,18 @@ def _alternating_racks(racks: Mapping[BrokerId, str]) -> list[BrokerId]:
     return [of_rack[rack][turn] for turn in range(rounds) for rack in names if turn < len(of_rack[rack])]
 
 
-def _replicas(
-    ring: list[BrokerId], racks: Mapping[BrokerId, str], start: int, partition: PartitionId, replication_factor: int
-) -> tuple[BrokerId, ...]:
-    leader = (partition + start) % len(ring)
-    shift = (start + partition // len(ring)) * len(set(racks.values()))
-    distances = ((shift + step) % max(len(ring) - 1, 1) for step in range(len(ring) - 1))
-    others = [ring[(leader + 1 + distance) % len(ring)] for distance in distances]
-    return tuple(_spread([ring[leader], *others], racks)[:replication_factor])
+def _replicas(ring: list[BrokerId], racks: Mapping[BrokerId, str], leader: int, distance: int) -> tuple[BrokerId, ...]:
+    """All brokers, the leader's place in the ring first, then those from a distance behind it on."""
+    distances = ((distance + step) % max(len(ring) - 1, 1) for step in range(len(ring) - 1))
+    others = [ring[(leader + 1 + each) % len(ring)] for each in distances]
+    return tuple(_spread([ring[leader], *others], racks))
 
 
 def _spread(candidates: list[BrokerId], racks: Mapping[BrokerId, str]) -> list[BrokerId]:
     """The candidates in their order, but those of a rack that is taken wait until every rack has one."""
     first_of_rack = _distinct(candidates, key=racks)
-    return first_of_rack + [broker for broker in candidates if broker not in first_of_rack]
+    first = set(first_of_rack)
+    return first_of_rack + [broker for broker in candidates if broker not in first]
 
 
 def _distinct(items: list[BrokerId], *, key: Mapping[BrokerId, _Item]) -> list[BrokerId]:

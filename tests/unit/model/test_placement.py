@@ -90,3 +90,14 @@ def test_an_added_replica_goes_to_a_new_rack_and_there_to_the_least_loaded_broke
 def test_resizing_beyond_the_brokers_says_how_many_there_are() -> None:
     with pytest.raises(NotEnoughBrokers, match="there are 2"):
         resize_replicas([BrokerId(1)], 3, brokers(2), {})
+
+
+@pytest.mark.parametrize("brokers", [1, 2, 3, 7, 30])
+@pytest.mark.parametrize("racks", [None, 3], ids=["no racks", "three racks"])
+def test_a_partition_has_the_same_place_alone_and_among_many(brokers: int, racks: int | None) -> None:
+    live = {BrokerId(n): None if racks is None else f"rack-{n % racks}" for n in range(brokers)}
+    numbers = [PartitionId(n) for n in range(3 * brokers * brokers)]
+    factor = min(3, brokers)
+    together = place_partitions(TopicName("wide"), numbers, factor, live)
+    alone = {n: place_partitions(TopicName("wide"), [n], factor, live)[n] for n in numbers[:: 1 + brokers // 3]}
+    assert {n: together[n] for n in alone} == alone
