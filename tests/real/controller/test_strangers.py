@@ -137,5 +137,5 @@ def test_thousands_of_idle_and_half_open_connections_leave_our_own_working(our_c
             with suppress(ConnectionError):  # there are too many already
                 connection.begin(beginnings[number % len(beginnings)])
         with unmoved(our_cluster, "beside-idle-ones"):
-            our_cluster.kafka.broker(6).process.kill()
-            our_cluster.kafka.start()
+            our_cluster.kafka.broker(6).stop()  # it asks for a controlled shutdown
+            our_cluster.kafka.broker(6).start()  # and the controller connects to it anew
