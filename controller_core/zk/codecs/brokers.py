@@ -4,7 +4,8 @@ A broker's epoch is the czxid of this znode, not its mzxid: a broker that change
 and keeps its epoch, one that bounced has a new znode (KIP-380).
 
 Of several endpoints a broker is served by those that can be used: one whose protocol, host or port no UpdateMetadata can
-carry is left out, and said in `Broker.unusable`. A registration without any that can be used is none.
+carry is left out, and said in `Broker.unusable`, as is the second of a listener: brokers would refuse every UpdateMetadata
+that lists it (`kafka.cluster.Broker`). A registration without any that can be used is none.
 """
 
 import re
@@ -76,16 +77,19 @@ def _endpoints(path: str, json: dict[str, Any]) -> tuple[tuple[Endpoint, ...], t
         host, port = field(path, json, "host", str), integer(path, json, "port", at_most=_PORTS[-1])
         return (_endpoint(path, f"{_PLAINTEXT}://{host}:{port}", {}),), ()
     protocols = field(path, json, "listener_security_protocol_map", dict, {})
-    endpoints: list[Endpoint] = []
+    endpoints: dict[str, Endpoint] = {}
     unusable: list[str] = []
     for said in field(path, json, "endpoints", list):
         try:
-            endpoints.append(_endpoint(path, said, protocols))
+            endpoint = _endpoint(path, said, protocols)
         except MalformedZnode as error:
             unusable.append(error.reason)
+            continue
+        if endpoints.setdefault(endpoint.listener, endpoint) is not endpoint:
+            unusable.append(f'listener "{endpoint.listener[:80]}" is there already; give each its own name')
     if unusable and not endpoints:
         raise MalformedZnode(path, "; ".join(unusable))
-    return tuple(endpoints), tuple(unusable)
+    return tuple(endpoints.values()), tuple(unusable)
 
 
 def _endpoint(path: str, said: object, protocols: dict[str, Any]) -> Endpoint:
@@ -103,7 +107,7 @@ def _endpoint(path: str, said: object, protocols: dict[str, Any]) -> Endpoint:
         raise MalformedZnode(
             path, f'listener "{listener[:80]}" has the protocol {described(protocol)}; known are {known}'
         )
-    return Endpoint(listener=listener, security_protocol=protocol, host=host, port=int(match["port"]))
+    return Endpoint(listener=listener.upper(), security_protocol=protocol, host=host, port=int(match["port"]))
 
 
 def _connection_string(endpoint: Endpoint) -> str:

@@ -61,6 +61,8 @@ _RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
 _SHARED: Final = 1 << 14
 """How many different values are kept to be shared: enough for the orders of three replicas on 25 brokers."""
 _Json: TypeAlias = dict[str, Any]
+_MAX_FOLDER_NAME: Final = 255
+"""A broker that cannot make the folder of a log, `TOPIC-NUMBER`, takes the log directory for failed, and may end itself."""
 _TOPIC_ID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
 _NO_ID: Final = UUID(int=0)
 """What stands for no topic id on the wire."""
@@ -84,16 +86,19 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
     topic_id = decode_topic_id(path, field(path, json, "topic_id", str, None))
     usable: dict[PartitionId, ReplicaAssignment] = {}
     unusable: list[UnusableEntry] = []
+    most_digits = _MAX_FOLDER_NAME - len(topic) - 1
     for key in partitions:
         number, at_rest = _number(key), _at_rest(partitions, adding, removing, origins, key)
-        if number is not None and at_rest is not None:
+        if number is not None and at_rest is not None and len(key) <= most_digits:
             usable[number] = at_rest
             continue
         try:
-            usable[_partition_id(path, key)] = ReplicaAssignment(
-                replicas=_replicas(path, f"partitions.{key}", partitions[key]),
-                adding=_replicas(path, f"adding_replicas.{key}", adding.get(key, [])),
-                removing=_replicas(path, f"removing_replicas.{key}", removing.get(key, [])),
+            number = _partition_id(path, key, most_digits)
+            replicas = _replicas(path, f"partitions.{key}", partitions[key])
+            usable[number] = ReplicaAssignment(
+                replicas=replicas,
+                adding=_among(replicas, _replicas(path, f"adding_replicas.{key}", adding.get(key, []))),
+                removing=_among(replicas, _replicas(path, f"removing_replicas.{key}", removing.get(key, []))),
                 origin_order=_replicas(path, f"{_ORIGINS}.{key}", origins.get(key, [])),
             )
         except MalformedZnode as error:
@@ -258,8 +263,16 @@ def decode_topic_id(path: str, text: str | None) -> TopicId | None:
     return None if topic_id == _NO_ID else TopicId(topic_id)
 
 
-def _partition_id(path: str, key: str) -> PartitionId:
+def _among(replicas: tuple[BrokerId, ...], moving: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+    """What comes or goes is assigned meanwhile. Whatever is not would be begun and belong to nobody, or be waited for in
+    vain: it is neither coming nor going."""
+    return tuple(broker for broker in moving if broker in replicas)
+
+
+def _partition_id(path: str, key: str, most_digits: int) -> PartitionId:
     number = _number(key)
+    if number is not None and len(key) > most_digits:
+        raise MalformedZnode(path, f"the number of partition {key} is too long for the name of its folder on a broker")
     if number is None:
         raise MalformedZnode(path, f'"partitions" must have partition numbers as its keys, found {described(key)}')
     return number

@@ -90,7 +90,8 @@ odd_names = st.sampled_from(
 )  # fmt: skip
 odd_values: st.SearchStrategy[object] = st.sampled_from(
     [None, True, -1, -2, 0, 2**15, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64, 1.5, "", "x", "..", "a/b", "2147483648",
-     MANY_DIGITS, "ü" * 40_000, [], [[]], [1, 1], [2**31], [None], {}, {"": ""}, {"x": [1]}, {MANY_DIGITS: [1]}]
+     MANY_DIGITS, "ü" * 40_000, "PLAINTEXT://somewhere:9094", "odd://[::1]:1", [2, 1, 9],
+     [], [[]], [1, 1], [2**31], [None], {}, {"": ""}, {"x": [1]}, {MANY_DIGITS: [1]}]
 )  # fmt: skip
 deep = st.sampled_from([b"[" * 300 + b"]" * 300, b'{"partitions":' * 300 + b"1" + b"}" * 300, b"[" * 100_000])
 garbage = deep | st.sampled_from(

@@ -64,12 +64,26 @@ _registrations = st.builds(
         st.text(), st.builds(FeatureRange, min_version=st.integers(0, 99), max_version=st.integers(0, 99))
     ),
 )
+
+
+def _some_of(replicas: tuple[BrokerId, ...]) -> st.SearchStrategy[tuple[BrokerId, ...]]:
+    return st.lists(st.sampled_from(replicas), unique=True).map(tuple) if replicas else st.just(())
+
+
 _assignments = st.builds(
     TopicAssignment,
     topic_id=st.none() | st.uuids().map(TopicId),
     partitions=st.dictionaries(
         _int32.map(PartitionId),
-        st.builds(ReplicaAssignment, replicas=_replicas, adding=_replicas, removing=_replicas, origin_order=_replicas),
+        _replicas.flatmap(
+            lambda replicas: st.builds(
+                ReplicaAssignment,
+                replicas=st.just(replicas),
+                adding=_some_of(replicas),
+                removing=_some_of(replicas),
+                origin_order=_replicas,
+            )
+        ),
         max_size=20,
     ),
 )

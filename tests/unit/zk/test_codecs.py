@@ -420,6 +420,27 @@ def test_a_bad_entry_of_a_topic_is_kept_and_written_back() -> None:
     assert codecs.encode_topic(topic) == data
 
 
+def test_what_comes_or_goes_is_assigned() -> None:
+    data = b'{"partitions":{"0":[1,2]},"adding_replicas":{"0":[2,9]},"removing_replicas":{"0":[7,1]}}'
+    (assignment,) = codecs.decode_topic(ORDERS, data).partitions.values()
+    assert assignment == ReplicaAssignment(replicas=(B1, B2), adding=(B2,), removing=(B1,))
+
+
+@pytest.mark.parametrize(("number", "is_usable"), [("99999", True), ("100000", False)])
+def test_a_partition_has_a_folder_on_its_brokers(number: str, is_usable: bool) -> None:
+    topic = codecs.decode_topic(TopicName("t" * 249), f'{{"partitions":{{"0":[1],"{number}":[1]}}}}'.encode())
+    assert (PartitionId(int(number)) in topic.partitions) is is_usable
+    assert len(topic.unusable) == (not is_usable)
+
+
+def test_a_listener_has_one_endpoint_and_a_name_in_capitals() -> None:
+    """Brokers refuse every UpdateMetadata in which a broker has a listener twice."""
+    data = b'{"endpoints":["plaintext://h:1","PLAINTEXT://h:2"],"listener_security_protocol_map":{"plaintext":"plaintext"}}'
+    broker = codecs.decode_broker(B1, znode(data))
+    assert broker.endpoints == (Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="h", port=1),)
+    assert broker.unusable == ('listener "PLAINTEXT" is there already; give each its own name',)
+
+
 def test_an_entry_that_could_not_be_written_back_makes_its_topic_unreadable() -> None:
     nested = "[" * 400 + "]" * 400
     with pytest.raises(MalformedZnode):
