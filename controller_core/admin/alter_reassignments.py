@@ -88,9 +88,15 @@ async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
 
 
 def _origin(term: Term, partition: TopicPartition) -> tuple[BrokerId, ...] | None:
-    """Where the running reassignment began; None where nothing runs."""
+    """Where the running reassignment began; None where nothing runs. That of a topic which is deleted meanwhile has ended,
+    and the assignment shows it still: taking it back is refused as asking for another one is, as with Kafka."""
     run = term.state.reassignments.get(partition)
-    return run.full.origin if run else None
+    if run is not None:
+        return run.full.origin
+    if partition.topic in term.state.deletions and term.state.has(partition):
+        assignment = term.state.assignment(partition)
+        return assignment.origin if assignment.is_being_reassigned else None
+    return None
 
 
 def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> Refusal | None:

@@ -81,7 +81,7 @@ class TopicDeletion:
     refused: set[PartitionReplica] = field(default_factory=set)
     """Those that their brokers could not delete; the brokers are told again when they start anew."""
     started: bool = False
-    """Whether the brokers have been told; not while one of them is down or a partition is being reassigned."""
+    """Whether the brokers have been told; a new controller has yet to do so."""
 
 
 class ClusterState:
@@ -269,13 +269,11 @@ class ClusterState:
         return self.has(replica.topic_partition) and replica.broker in self.known_replicas(replica.topic_partition)
 
     def is_being_deleted(self, name: TopicName) -> bool:
-        """Whether a topic is served no more; while its deletion waits for a reassignment it is, or that could never end."""
-        if name not in self.deletions:
-            return False
-        return not self.reassignments or not any(p in self.reassignments for p in self.partitions_of(name))
+        """Whether a topic is served no more. None of its partitions is being reassigned then: deletion wins."""
+        return name in self.deletions
 
     def is_held_up(self, name: TopicName) -> bool:
-        """Whether a topic on its way out waits: for a reassignment, a dead broker, or a replica that cannot be deleted."""
+        """Whether a topic on its way out waits: for a dead broker, or a replica that cannot be deleted."""
         deletion = self.deletions[name]
         return not deletion.started or any(
             replica in deletion.refused or not self.is_served_by(replica.topic_partition, replica.broker)

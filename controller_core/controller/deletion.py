@@ -1,8 +1,12 @@
 """Topics are deleted: every replica is stopped and deleted by its broker, then the topic's znodes are removed.
 
-A topic is marked in `/admin/delete_topics`. It waits while one of its partitions is reassigned. A replica on a broker that
-is down is deleted when the broker is back, and the znodes stay until then: a topic created again under the same name must
-not meet the log of the old one (KAFKA-10548).
+A topic is marked in `/admin/delete_topics`. A replica on a broker that is down is deleted when the broker is back, and the
+znodes stay until then: a topic created again under the same name must not meet the log of the old one (KAFKA-10548).
+
+Deletion wins over a reassignment, as in effect with Kafka: one that is stuck on a dead broker, or throttled, would hold it
+up for ever. Where a marked topic's partitions are being reassigned, that ends at once: its request and its throttles are
+removed, the topic's znode stays as it is, and the replicas of both OAR and RAR are deleted. So whenever this controller
+dies, the next one finds in mark and znode what is still to be done.
 """
 
 from collections import defaultdict
@@ -13,11 +17,13 @@ import structlog
 
 from controller_core.controller import deleted_topics, partition_machine, replica_machine
 from controller_core.controller.cluster_state import TopicDeletion
-from controller_core.controller.events import TopicDeletionsRequested
+from controller_core.controller.events import ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.groups import in_groups
+from controller_core.controller.reassignment_znode import supplant_requests
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus
+from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_core.zk.session import Delete, NoNode, WriteOp
 
@@ -45,21 +51,34 @@ async def load_deletions(term: Term) -> None:
     znodes = await term.zk.read_many([paths.topic(name) for name in unknown])
     unknown = [name for name, znode in zip(unknown, znodes, strict=True) if znode is None]
     await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in unknown})
-    for name in marked:
-        if name in term.state.topics and name not in term.state.deletions:
-            replicas = term.state.replicas_of(term.state.partitions_of(name))
-            term.state.deletions[name] = TopicDeletion(awaiting_deletion=set(replicas))
-            log.info("topic is to be deleted", topic=name, replicas=len(replicas))
-            if term.state.unusable.has(paths.topic(name)):
-                log.error("logs of a deleted topic stay where its entries could not be read", topic=name)
+    new = [name for name in marked if name in term.state.topics and name not in term.state.deletions]
+    await _end_reassignments(term, new)
+    for name in new:
+        replicas = term.state.replicas_of(term.state.partitions_of(name))
+        term.state.deletions[name] = TopicDeletion(awaiting_deletion=set(replicas))
+        log.info("topic is to be deleted", topic=name, replicas=len(replicas))
+        if term.state.unusable.has(paths.topic(name)):
+            log.error("logs of a deleted topic stay where its entries could not be read", topic=name)
+
+
+async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
+    """Whatever step they have reached: what they leave assigned is all that the topics' znodes name."""
+    running = term.state.reassignments
+    ended = [partition for name in topics for partition in term.state.partitions_of(name) if partition in running]
+    if not ended:
+        return
+    for partition in ended:
+        term.state.set_assignment(partition, running.pop(partition).full)
+    term.state.completable.difference_update(ended)
+    log.warning("reassignments end, as their topics are deleted", partitions=listed(sorted(ended)))
+    await supplant_requests(term, ended)
+    term.enqueue(ReassignmentsEnded())
 
 
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
-    """Begins the deletions that nothing stands in the way of, and tells newly started brokers what they missed."""
+    """Begins the deletions that have not begun, and tells newly started brokers what they missed."""
     beginning = {
-        name: term.state.partitions_of(name)
-        for name, deletion in term.state.deletions.items()
-        if not deletion.started and term.state.is_being_deleted(name)
+        name: term.state.partitions_of(name) for name, deletion in term.state.deletions.items() if not deletion.started
     }
     if beginning:
         await deleted_topics.note(term, {name: len(partitions) for name, partitions in beginning.items()})
@@ -104,7 +123,15 @@ async def _begin(term: Term, topics: Mapping[TopicName, list[TopicPartition]]) -
     status = term.state.partition_status
     partition_machine.to_offline(term, [p for p in doomed if status.get(p) is not PartitionStatus.OFFLINE])
     partition_machine.to_non_existent(term, doomed)
-    await replica_machine.delete(term, term.state.replicas_of(doomed))
+    await _delete_replicas(term, term.state.replicas_of(doomed))
+
+
+async def _delete_replicas(term: Term, replicas: Sequence[PartitionReplica]) -> None:
+    """Also those that a reassignment had begun to delete, or not yet begun to add: which have no status."""
+    known = [replica for replica in replicas if replica in term.state.replica_status]
+    await replica_machine.delete(term, known)
+    for replica in set(replicas).difference(known):
+        term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
 
 
 async def _finish(term: Term, topics: Iterable[TopicName]) -> None:

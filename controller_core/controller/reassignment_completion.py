@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 
 from controller_core.controller import topic_znodes
 from controller_core.controller.cluster_state import RunningReassignment
-from controller_core.controller.events import ReassignmentsCompletable, ReassignmentsEnded, TopicDeletionsRequested
+from controller_core.controller.events import ReassignmentsCompletable, ReassignmentsEnded
 from controller_core.controller.reassignment_znode import Targets, remove_requests
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -37,8 +37,6 @@ async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     # 12. resend the update metadata request to every broker
     term.batch.update_metadata(written)
     term.enqueue(ReassignmentsEnded())
-    if any(partition.topic in term.state.deletions for partition in written):
-        term.enqueue(TopicDeletionsRequested())
 
 
 async def finish_early(term: Term, targets: Targets) -> None:

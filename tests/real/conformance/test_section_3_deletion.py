@@ -73,21 +73,33 @@ def test_a_topic_with_a_replica_on_a_broker_that_hangs_is_deleted_when_it_answer
     wait_until_deleted(cluster, "hanging")
 
 
-@ours_only
-def test_a_deletion_waits_for_a_reassignment_and_the_topic_is_served_meanwhile(cluster: ConformanceCluster) -> None:
-    """Kafka's controller means to wait as well, but holds back only topics whose deletion was queued before."""
+def test_a_deletion_does_not_wait_for_a_reassignment_which_cannot_be_taken_back_then(
+    cluster: ConformanceCluster,
+) -> None:
+    """Kafka's controller means to wait, but holds back only topics whose deletion was queued before."""
     first, second, third = cluster.order
     cluster.serve_topic("moved-first", [[first, second]])
     with cluster.paused(third):
         assert cluster.reassign(("moved-first", 0, [third, first])) == [ErrorCode.none]
         cluster.znodes.mark_for_deletion("moved-first")
-        cluster.serve_topic("created-meanwhile", [[first, second]])
-        assert cluster.znodes.leader("moved-first", 0) == first
-        told = cluster.told_partition(second, "moved-first")
-        assert told is not None
-        assert told.leader_id == first
+        cluster.wait(lambda: not cluster.told_topic(second, "moved-first").partitions, "its deletion has begun")
+        cluster.wait(lambda: not {first, second} & cluster.brokers_with_a_log("moved-first"), "others delete it")
+        assert cluster.reassign(("moved-first", 0, None)) == [ErrorCode.unknown_topic_or_partition]
     wait_until_deleted(cluster, "moved-first")
     cluster.wait(lambda: not cluster.brokers_with_a_log("moved-first"), "there is no log")
+
+
+@ours_only
+def test_a_request_for_a_reassignment_goes_with_its_topic(cluster: ConformanceCluster) -> None:
+    """Kafka's controller leaves the entry in its znode, and takes up no other until somebody removes it."""
+    first, second, third = cluster.order
+    cluster.serve_topic("asked-by-znode", [[first, second]])
+    with cluster.paused(third):
+        cluster.znodes.reassign({("asked-by-znode", 0): [third, first]})
+        cluster.wait(lambda: third in cluster.znodes.partitions("asked-by-znode")[0], "it has begun")
+        cluster.znodes.mark_for_deletion("asked-by-znode")
+        cluster.wait_until_gone(REASSIGN_PARTITIONS)
+    wait_until_deleted(cluster, "asked-by-znode")
 
 
 def test_a_reassignment_of_a_topic_that_is_deleted_is_dropped(cluster: ConformanceCluster) -> None:

@@ -209,6 +209,35 @@ class TopicDeletion(Procedure):
             assert broker.metadata.partitions == {}
 
 
+class DeletionOfMoving(TopicDeletion):
+    """Of a topic with one partition that is being moved, throttled, and one whose old replicas are being deleted."""
+
+    brokers = (1, 2, 3, 4, 5, 6)
+    steps_at_least = 5
+
+    async def prepare(self, cluster: Cluster) -> None:
+        await super().prepare(cluster)
+        moves = {ORDERS: Move(origin=ids([1, 2, 3]), target=ids([4, 5, 6]))}
+        await set_throttle(cluster.zk.session(), "somebody", moves, 1000)
+        cluster.request_reassignment({ORDERS: [4, 5, 6], tp("orders", 1): [3, 4]})
+        await cluster.settle()
+        await cluster.join_isr(ORDERS, 4)
+        cluster.broker(2).hang()
+        await cluster.join_isr(tp("orders", 1), 4)
+
+    async def act(self, cluster: Cluster) -> None:
+        await super().act(cluster)
+        cluster.broker(2).resume()
+        await cluster.settle()
+
+    def check(self, cluster: Cluster) -> None:
+        super().check(cluster)
+        assert not cluster.exists(paths.REASSIGN_PARTITIONS)
+        assert not cluster.zk.tree.children(paths.THROTTLES)
+        assert not cluster.zk.tree.children(paths.REMOVED_REPLICAS)
+        assert_no_log_is_nobodys(cluster)
+
+
 class BrokerFailure(Procedure):
     steps_at_least = 2
 
@@ -426,7 +455,7 @@ async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: in
     "procedure",
     [
         Reassignment, ThrottledReassignment, TakingBack, AwayFromTheDead,
-        TopicCreation, TopicDeletion, BrokerFailure, RollingRestart, PreferredElection, TakeOver,
+        TopicCreation, TopicDeletion, DeletionOfMoving, BrokerFailure, RollingRestart, PreferredElection, TakeOver,
         FeatureUpdate,
     ],
     ids=lambda procedure: procedure.__name__,

@@ -4,10 +4,12 @@ import pytest
 
 from controller_core.controller.events import BrokerAnswered
 from controller_core.model.ids import TopicName
+from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode, StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
-from controller_core.zk import paths
+from controller_core.zk import codecs, paths
+from controller_core.zk.throttles import set_throttle
 from tests.unit.controller.checks import assert_sound
-from tests.unit.controller.harness import Cluster, tp
+from tests.unit.controller.harness import Cluster, alter_reassignments, ids, tp
 from tests.unit.controller.process import ProcessSettings
 
 ORDERS = tp("orders")
@@ -180,43 +182,126 @@ async def test_a_mark_does_not_outlive_a_topic_that_vanished_meanwhile(served: C
     assert not served.exists(paths.delete_topic(ORDERS.topic))
 
 
-async def test_a_deletion_waits_for_a_reassignment_and_then_happens(served: Cluster) -> None:
+async def test_a_deletion_ends_a_reassignment_whose_replicas_never_catch_up(served: Cluster) -> None:
     served.request_reassignment({ORDERS: [3, 4]})
+    await served.settle()
+    assert ORDERS in served.broker(4).logs
+    served.request_deletion("orders")
+    await served.settle()
+    assert_deleted(served)
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+    assert not served.active.term.state.reassignments
+
+
+async def test_a_deletion_leaves_the_reassignments_of_other_topics_alone(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [3, 4], tp("staying"): [2, 3]})
     await served.settle()
     served.request_deletion("orders")
     await served.settle()
-    assert served.broker(1).leads(ORDERS)
+    assert_deleted(served)
+    assert codecs.decode_reassignment(served.data(paths.REASSIGN_PARTITIONS) or b"").partitions == {
+        tp("staying"): (2, 3)
+    }
     await served.replicate()
+    assert served.leadership(tp("staying"))[1] == [2, 3]
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
+
+
+async def test_a_deletion_waits_for_no_broker_that_a_reassignment_waits_for_but_to_delete_its_replica(
+    served: Cluster,
+) -> None:
+    served.request_reassignment({ORDERS: [3, 4]})
+    await served.settle()
+    served.kill_broker(4)
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    for number in (1, 2, 3):
+        assert ORDERS not in served.broker(number).logs
+    assert served.exists(paths.topic(ORDERS.topic)), "a topic of this name must not meet the log on 4"
+    served.start_broker(4)
+    await served.settle()
+    assert_deleted(served)
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["deleted already", "asked and not answered"])
+async def test_a_deletion_ends_a_reassignment_in_its_last_steps(served: Cluster, answers: bool) -> None:
+    """The old replicas have been told to go: those that answered and those that did not are both told again."""
+    served.request_reassignment({ORDERS: [3, 4]})
+    await served.settle()
+    served.broker(2).hang()
+    if not answers:
+        served.broker(1).hang()
+    await served.replicate()
+    served.request_deletion("orders")
+    await served.settle()
+    served.broker(1).resume()
+    served.broker(2).resume()
+    await served.settle()
     assert_deleted(served)
     assert not served.exists(paths.REASSIGN_PARTITIONS)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
-async def test_a_topic_is_served_while_its_deletion_waits(served: Cluster, number: int) -> None:
-    """Else the reassignment that it waits for could never end."""
+@pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "taken back"])
+async def test_a_reassignment_that_a_deletion_ended_cannot_be_altered(served: Cluster, replaced: bool) -> None:
+    """As with Kafka, where taking one back is asking for the origin: there is no such partition any more."""
     served.request_reassignment({ORDERS: [3, 4]})
     await served.settle()
+    served.kill_broker(4)
+    await served.settle()
     served.request_deletion("orders")
+    await served.settle()
+    answer = await served.request(alter_reassignments({ORDERS: [1, 3] if replaced else None}))
+    assert answer.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_or_partition
+
+
+async def test_where_nothing_was_reassigned_a_deletion_leaves_nothing_to_take_back(served: Cluster) -> None:
+    served.kill_broker(2)
+    await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
+    answer = await served.request(alter_reassignments({ORDERS: None}))
+    assert answer.responses[0].partitions[0].error_code is ErrorCode.no_reassignment_in_progress
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+async def test_a_topic_whose_reassignment_and_deletion_meet_a_dead_broker_is_deleted(
+    served: Cluster, number: int
+) -> None:
+    served.request_reassignment({ORDERS: [3, 4]})
     await served.settle()
     served.kill_broker(number)
     await served.settle()
+    served.request_deletion("orders")
+    await served.settle()
     served.start_broker(number)
-    await served.replicate()
+    await served.settle()
     assert_deleted(served)
 
 
-async def test_a_waiting_deletion_and_its_reassignment_go_on_under_the_next_controller(served: Cluster) -> None:
+async def test_a_throttle_ends_with_the_reassignment_that_a_deletion_ends(served: Cluster) -> None:
+    await set_throttle(served.zk.session(), "somebody", {ORDERS: Move(origin=ids([1, 2]), target=ids([3, 4]))}, 1000)
     served.request_reassignment({ORDERS: [3, 4]})
     await served.settle()
+    assert served.zk.tree.children(paths.THROTTLES)
     served.request_deletion("orders")
-    served.kill_broker(1)
+    await served.settle()
+    assert_deleted(served)
+    assert not served.zk.tree.children(paths.THROTTLES)
+
+
+async def test_the_next_controller_ends_the_reassignment_of_a_topic_that_is_marked(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [3, 4]})
+    await served.settle()
     await served.active.kill()
+    served.kill_broker(1)
+    served.request_deletion("orders")
     await served.serve()
-    await served.replicate()
+    assert ORDERS not in served.broker(4).logs
+    assert not served.exists(paths.REASSIGN_PARTITIONS)
     served.start_broker(1)
     await served.settle()
-    assert ORDERS not in served.broker(3).logs
-    assert not served.exists(paths.topic(ORDERS.topic))
+    assert_deleted(served)
 
 
 async def test_a_topic_that_is_being_deleted_is_not_reassigned(served: Cluster) -> None:
