@@ -2,9 +2,15 @@
 
 The order is Kafka's and matters: a request of a leader that knows more than this controller means that this controller is
 stale (KAFKA-14154), and a repeated request must succeed before its epoch is found to be old (KAFKA-14144).
+
+Kafka's ZooKeeper controller takes any live brokers for an ISR. Here it must be one as KRaft has it: without repetition,
+with the leader, and nobody may join who is not assigned. AR is then what is served: OAR + RAR while a reassignment waits
+for the ISR, RAR alone in its last steps. Who is in the ISR already, and was dropped from AR by other hands, may stay:
+else the leader could not change the ISR at all. Who is not assigned is refused as one that is not live: a leader drops
+that request and goes on from the ISR that it knows, where after INVALID_REQUEST it would wait for the next LeaderAndIsr.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -113,7 +119,7 @@ def check(
         return ErrorCode.invalid_update_version
     if broker != current.leader:
         return ErrorCode.invalid_request
-    return _check_recovery_and_members(current, wanted, live)
+    return _check_recovery_and_members(current, wanted, live, term.state.assignment(partition).replicas)
 
 
 def is_there_already(state: PartitionState, change: IsrChange) -> bool:
@@ -121,15 +127,17 @@ def is_there_already(state: PartitionState, change: IsrChange) -> bool:
     return state.leader_and_isr == change.wanted and change.partition_epoch <= state.partition_epoch
 
 
-def _check_recovery_and_members(current: LeaderAndIsr, wanted: LeaderAndIsr, live: Set[BrokerId]) -> ErrorCode | None:
+def _check_recovery_and_members(
+    current: LeaderAndIsr, wanted: LeaderAndIsr, live: Set[BrokerId], assigned: Collection[BrokerId]
+) -> ErrorCode | None:
     recovering = LeaderRecoveryState.RECOVERING
     if wanted.leader_recovery_state is recovering and len(wanted.isr) > 1:
         return ErrorCode.invalid_request
     if wanted.leader_recovery_state is recovering and current.leader_recovery_state is not recovering:
         return ErrorCode.invalid_request
-    if not wanted.isr:
+    if wanted.leader not in wanted.isr or len(set(wanted.isr)) != len(wanted.isr):
         return ErrorCode.invalid_request
-    if not all(member in live for member in wanted.isr):
+    if not all(member in live and (member in assigned or member in current.isr) for member in wanted.isr):
         return ErrorCode.ineligible_replica
     return None
 

@@ -4,6 +4,7 @@ import json
 
 from controller_core.wire.messages import ErrorCode
 from tests.real.conformance.clusters import ConformanceCluster
+from tests.real.conformance.only_ours import ours_only
 
 NOTIFICATIONS = "/isr_change_notification"
 
@@ -40,3 +41,13 @@ def test_a_notification_of_what_is_not_there_is_removed_and_holds_up_no_other(cl
     )
     cluster.wait_until_gone(created)
     cluster.serve_topic("beside-a-ghost", [[1, 2]])
+
+
+@ours_only
+def test_nobody_joins_an_isr_who_is_not_assigned(cluster: ConformanceCluster) -> None:
+    """Kafka's controller writes it, and may make a leader of a broker without a replica."""
+    first, second, third = cluster.order
+    cluster.serve_topic("narrow", [[first, second]])
+    assert cluster.alter_isr("narrow", [first, second, third]).error_code is ErrorCode.ineligible_replica
+    assert cluster.alter_isr("narrow", [second]).error_code is ErrorCode.invalid_request
+    assert cluster.znodes.state("narrow", 0)["isr"] == [first, second]

@@ -14,7 +14,7 @@ from controller_core.model.ids import (
     TopicId,
     TopicPartition,
 )
-from controller_core.model.metadata import LeaderRecoveryState
+from controller_core.model.metadata import LeaderRecoveryState, ReplicaAssignment
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult, ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import encode_isr_change
@@ -109,7 +109,10 @@ async def test_a_repeated_request_succeeds_again_without_a_write(served: Cluster
         ({"partition_epoch": 0}, ErrorCode.invalid_update_version),
         ({"partition_epoch": 0, "isr": (1, 2, 9)}, ErrorCode.invalid_update_version),
         ({"isr": (1, 2, 9)}, ErrorCode.ineligible_replica),
+        ({"isr": (1, 2, 4)}, ErrorCode.ineligible_replica),
         ({"isr": ()}, ErrorCode.invalid_request),
+        ({"isr": (2, 3)}, ErrorCode.invalid_request),
+        ({"isr": (1, 2, 2)}, ErrorCode.invalid_request),
         ({"recovery_state": 1}, ErrorCode.invalid_request),
         ({"recovery_state": 1, "isr": (1,)}, ErrorCode.invalid_request),
         ({"recovery_state": 7}, ErrorCode.invalid_request),
@@ -120,7 +123,8 @@ async def test_a_repeated_request_succeeds_again_without_a_write(served: Cluster
     ids=[
         "a partition epoch ahead of ours", "a leader epoch ahead of ours", "ahead before behind",
         "a leader epoch behind", "an old leader epoch though nothing would change", "a partition epoch behind",
-        "an old partition epoch before the members", "a dead member", "an empty ISR", "recovering with others",
+        "an old partition epoch before the members", "a dead member", "a live broker that is not assigned",
+        "an empty ISR", "an ISR without the leader", "a member twice", "recovering with others",
         "recovering again", "a recovery state that does not exist", "not the leader", "an unknown topic id",
         "an unknown partition",
     ],
@@ -145,6 +149,37 @@ async def test_a_sender_that_is_not_the_broker_we_know_is_refused_as_a_whole(
 ) -> None:
     response = await ask(served, replace(request(served), **sender))  # type: ignore[arg-type]  # a table of arguments
     assert (response.error_code, response.topics) == (ErrorCode.stale_broker_epoch, ())
+
+
+@pytest.mark.parametrize(("target", "member"), [([3, 4], 4), ([2, 4], 3)], ids=["adds", "removes"])
+async def test_whom_a_reassignment_adds_or_removes_may_join_while_it_waits(
+    served: Cluster, target: list[int], member: int
+) -> None:
+    served.request_reassignment({ORDERS: target})
+    await served.settle()
+    assert await served.alter_isr(ORDERS, [1, 2, member]) is ErrorCode.none
+    assert served.leadership(ORDERS) == (1, [1, 2, member])
+    assert_sound(served)
+
+
+async def test_whom_a_reassignment_has_removed_may_not_join_again_though_it_is_not_deleted_yet(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [1, 2]})
+    served.broker(3).hang()
+    await served.settle()
+    assert served.active.term.state.reassignments[ORDERS].awaiting_deletion == {3}
+    assert await served.alter_isr(ORDERS, [1, 2, 3]) is ErrorCode.ineligible_replica
+    assert await served.alter_isr(ORDERS, [1]) is ErrorCode.none
+    served.broker(3).resume()
+    await served.settle()
+    assert_sound(served)
+
+
+async def test_who_is_in_sync_and_was_dropped_by_other_hands_does_not_keep_others_out(served: Cluster) -> None:
+    served.active.term.state.set_assignment(ORDERS, ReplicaAssignment(replicas=ids([1, 3])))
+    assert await served.alter_isr(ORDERS, [1, 2, 4]) is ErrorCode.ineligible_replica
+    assert await served.alter_isr(ORDERS, [1, 2, 3]) is ErrorCode.none
+    assert await served.alter_isr(ORDERS, [1, 3]) is ErrorCode.none
+    assert await served.alter_isr(ORDERS, [1, 2, 3]) is ErrorCode.ineligible_replica
 
 
 async def test_a_broker_that_is_shutting_down_does_not_join_again(served: Cluster) -> None:
