@@ -13,7 +13,7 @@ from typing import TypeVar
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
 from controller_core.model.metadata import Broker
 from controller_core.wire.encoding import encode_control_request
-from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable
+from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected
 from controller_core.wire.messages import (
     ControlRequest,
     ControlResponse,
@@ -51,6 +51,8 @@ class SimulatedBroker:
         self._running.set()
         self._errors: deque[ErrorCode] = deque()
         self._answers_to_lose = 0
+        self._kinds_to_delay: list[type[ControlRequest]] = []
+        self._delayed: list[ControlRequest] = []
 
     @property
     def replicas(self) -> dict[TopicPartition, SimulatedReplica]:
@@ -85,8 +87,9 @@ class SimulatedBroker:
         return [request for request in self.requests if isinstance(request, kind)]
 
     def crash(self) -> None:
-        """The broker cannot be reached until `bounce`; requests under way fail."""
+        """The broker cannot be reached until `bounce`; requests under way fail, and copies of them end with it."""
         self._is_reachable = False
+        self._delayed.clear()
         self._running.set()
 
     def cut_off(self) -> None:
@@ -103,6 +106,7 @@ class SimulatedBroker:
         self.controller_epoch = ControllerEpoch(0)
         self.metadata = SimulatedMetadata()
         self._state.hosted.clear()
+        self._delayed.clear()
         self._is_reachable = True
         self._running.set()
 
@@ -118,6 +122,18 @@ class SimulatedBroker:
         """The next request is not applied, and gets this error as its top-level code. Calls add up."""
         self._errors.append(error)
 
+    def delay_next(self, *kinds: type[ControlRequest]) -> None:
+        """The connection of the next request of each of these kinds dies before the broker has read it. A copy stays, which
+        the broker reads in `read_delayed`, or never where it ends before. Calls add up."""
+        self._kinds_to_delay.extend(kinds)
+
+    def read_delayed(self) -> None:
+        """Handles the copies that dead connections left, in order; nobody learns of the answers."""
+        delayed, self._delayed = self._delayed, []
+        for request in delayed:
+            self.requests.append(request)
+            self._judge(request)
+
     def lose_next_answers(self, count: int = 1) -> None:
         """The next requests are applied, and the connection breaks before their answers are sent."""
         self._answers_to_lose += count
@@ -126,11 +142,15 @@ class SimulatedBroker:
         """Answers somebody who asks for nothing. Raises `BrokerUnreachable` where a fault asks for it."""
         await self._running.wait()
         if not self._is_reachable:
-            raise BrokerUnreachable(f"broker {self.id} cannot be reached")
+            raise NotConnected(f"broker {self.id} cannot be reached")
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
         """Judges and applies a request. Raises `BrokerUnreachable` where a fault asks for it."""
         await self.answer_connection()
+        if type(request) in self._kinds_to_delay:
+            self._kinds_to_delay.remove(type(request))
+            self._delayed.append(request)
+            raise BrokerUnreachable(f"the connection to broker {self.id} died")
         self.requests.append(request)
         if self._errors:
             return _refusal(request, self._errors.popleft())
@@ -178,7 +198,7 @@ class SimulatedBrokerLink:
         async with self._turn:
             broker = self._brokers.get(self._broker_id)
             if self._closed or broker is None:
-                raise BrokerUnreachable(f"no connection to broker {self._broker_id}")
+                raise NotConnected(f"no connection to broker {self._broker_id}")
             try:
                 async with asyncio.timeout(None) as self._until_closed:
                     return await ask(broker)

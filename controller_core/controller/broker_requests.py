@@ -54,13 +54,22 @@ Deleted = Mapping[TopicPartition, TopicId | None]
 Told = tuple[BrokerId, ControlRequest]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ControllerIdentity:
     """Who the controller is to the brokers during one term, and where they reach it."""
 
     id: BrokerId
     epoch: ControllerEpoch
+    """May rise in the middle of a term: `controller_core.controller.epoch_raise`."""
     listeners: ControllerListeners
+    _elected: ControllerEpoch = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._elected = self.epoch
+
+    def has_had(self, epoch: ControllerEpoch) -> bool:
+        """Whether an epoch is one of this term, and not of a former one."""
+        return self._elected <= epoch <= self.epoch
 
 
 @dataclass(slots=True)

@@ -2,8 +2,9 @@
 
 A broker must see LeaderAndIsr, UpdateMetadata and StopReplica requests in the order in which they were decided, so there
 is one queue and one request in flight for each. A request is sent again until it is answered or the broker is removed:
-all of them are idempotent by their epochs. A broker that bounced gets a new stream, because what was queued was meant
-for its former life (KIP-380). A slow broker delays only its own stream.
+all of them are idempotent by their epochs. A copy of one that was written to a lost connection must not come after what is
+sent later (`controller_core.controller.late_copies`). A broker that bounced gets a new stream, because what was queued was
+meant for its former life (KIP-380). A slow broker delays only its own stream.
 
 A broker that is registered and cannot be reached must not take all memory either. When too much waits for one whose first
 request fails again and again, the others are dropped, but for those that make it forget partitions, which nobody would tell
@@ -18,18 +19,20 @@ nobody expected is wrong with it all the same, the stream stops, and the term en
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from controller_core.controller.clock import Clock
-from controller_core.controller.events import BrokerAnswered, BrokerBehind, StreamBroken
-from controller_core.model.ids import BrokerId
+from controller_core.controller.events import BrokerAnswered, BrokerBehind, EpochOutdated, StreamBroken
+from controller_core.controller.late_copies import LateCopies, PresentEpoch
+from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.model.metadata import Broker
 from controller_core.supervision import supervised
 from controller_core.wire.entries import EncodedTopics
-from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError
-from controller_core.wire.messages import ControlRequest
+from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError, NotConnected
+from controller_core.wire.messages import ControlRequest, ControlResponse
 
 RETRY_BACKOFF_MS = 100
 """As Kafka's RequestSendThread."""
@@ -37,23 +40,42 @@ MOST_WAITING: Final = 1000
 """How many requests wait for a broker that cannot be reached, and how large their topics may be."""
 MOST_WAITING_BYTES: Final = 64 << 20
 
-StreamEvent = BrokerAnswered | BrokerBehind | StreamBroken
+StreamEvent = BrokerAnswered | BrokerBehind | EpochOutdated | StreamBroken
 
 log = structlog.get_logger()
 
 
 class BrokerChannels:
-    """The streams to all live brokers. `enqueue` is called with every answer, on the event loop."""
+    """The streams to all live brokers. `enqueue` is called with every answer, on the event loop, and where a stream cannot
+    go on under the present controller epoch: until `raise_epoch`."""
 
-    def __init__(self, links: BrokerLinkFactory, clock: Clock, enqueue: Callable[[StreamEvent], None]) -> None:
+    def __init__(
+        self,
+        links: BrokerLinkFactory,
+        clock: Clock,
+        epoch: ControllerEpoch,
+        enqueue: Callable[[StreamEvent], None],
+    ) -> None:
         self._links = links
         self._clock = clock
+        self._epoch = PresentEpoch(epoch, enqueue)
         self._enqueue = enqueue
         self._channels: dict[BrokerId, _Channel] = {}
+        self._late_copies: dict[BrokerId, LateCopies] = {}
+        """Of each broker's present life, also over another address."""
 
     def add(self, broker: Broker) -> None:
         """Opens the stream to a broker; nothing is sent before the first request."""
-        self._channels[broker.id] = _Channel(broker, self._links(broker), self._clock, self._enqueue)
+        known = self._late_copies.get(broker.id)
+        if known is None or known.broker_epoch != broker.epoch:
+            known = self._late_copies[broker.id] = LateCopies(broker.epoch)
+        self._channels[broker.id] = _Channel(
+            broker, self._links(broker), self._clock, self._epoch, known, self._enqueue
+        )
+
+    def raise_epoch(self, epoch: ControllerEpoch) -> None:
+        """The controller epoch is a later one: what waited for that goes on."""
+        self._epoch.raise_to(epoch)
 
     async def remove(self, broker: BrokerId) -> None:
         """Ends the stream to a broker that is gone, with everything that still waits in it."""
@@ -84,12 +106,22 @@ class BrokerChannels:
 
 
 class _Channel:
-    def __init__(self, broker: Broker, link: BrokerLink, clock: Clock, enqueue: Callable[[StreamEvent], None]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        link: BrokerLink,
+        clock: Clock,
+        epoch: PresentEpoch,
+        late_copies: LateCopies,
+        enqueue: Callable[[StreamEvent], None],
+    ) -> None:
         self.is_behind = False
         """Whether requests are dropped until the broker can be reached, and is told everything."""
         self._broker = broker
         self._link = link
         self._clock = clock
+        self._epoch = epoch
+        self._late_copies = late_copies
         self._enqueue = enqueue
         self._queue: deque[ControlRequest] = deque()
         self._waiting_bytes = 0
@@ -137,9 +169,10 @@ class _Channel:
             self._waiting_bytes -= _size_bytes(self._queue.popleft())
 
     async def _deliver(self, request: ControlRequest) -> None:
+        request = await self._in_order(request)
         while True:
             try:
-                response = await self._link.send(request)
+                response = await self._send(request)
             except LinkError as error:
                 if not self._is_failing:
                     self._is_failing = True
@@ -151,6 +184,28 @@ class _Channel:
                 if self.is_behind:
                     self._enqueue(BrokerBehind(self._broker.id, self._broker.epoch))
                 return
+
+    async def _in_order(self, request: ControlRequest) -> ControlRequest:
+        """The request under an epoch by which the broker will refuse what must not come after it."""
+        epoch = self._late_copies.epoch_for(request)
+        if epoch == request.controller_epoch:
+            return request
+        await self._epoch.at_least(epoch)
+        return replace(request, controller_epoch=epoch)
+
+    async def _send(self, request: ControlRequest) -> ControlResponse:
+        is_answered = False
+        self._late_copies.note_sent(request)
+        try:
+            response = await self._link.send(request)
+            is_answered = True
+        except NotConnected:
+            is_answered = True
+            raise
+        finally:
+            if not is_answered:
+                self._late_copies.note_unanswered(request)
+        return response
 
 
 def _size_bytes(request: ControlRequest) -> int:

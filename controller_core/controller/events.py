@@ -141,6 +141,13 @@ class StreamBroken:
     error: Exception
 
 
+@dataclass(frozen=True, slots=True)
+class EpochOutdated:
+    """A broker must be told something under a later controller epoch than this one."""
+
+    epoch: ControllerEpoch
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestReceived:
     """A broker or a client asks something that the controller answers. The request is of the newest version."""
@@ -174,6 +181,7 @@ Event: TypeAlias = (
     | BrokerAnswered
     | BrokerBehind
     | StreamBroken
+    | EpochOutdated
     | RequestReceived
     | AnswerOverdue
 )

@@ -12,6 +12,7 @@ from controller_core.controller import (
     config_changes,
     deletion,
     elections,
+    epoch_raise,
     features,
     isr,
     ledger,
@@ -30,6 +31,7 @@ from controller_core.controller.events import (
     BrokersChanged,
     ConfigsChanged,
     ControllerChanged,
+    EpochOutdated,
     Event,
     FeaturesChanged,
     IsrChangesNotified,
@@ -106,8 +108,10 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case BrokerBehind(broker, epoch):
             await brokers.on_broker_behind(term, broker, epoch)
         case StreamBroken(broker, epoch, error):
-            if epoch == term.identity.epoch:
+            if term.identity.has_had(epoch):
                 raise RequestNotSent(f"a control request for broker {broker} cannot be sent") from error
+        case EpochOutdated(epoch):
+            await epoch_raise.on_epoch_outdated(term, epoch)
         case AnswerOverdue():
             pass  # answers that wait are looked at after every event
         case RequestReceived():
@@ -122,7 +126,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
     """Reports the errors of an answer, and goes on with what waited for deleted replicas.
 
     What a former term of this process asked for is no business of this one, which asked again."""
-    if answered.request.controller_epoch != term.identity.epoch:
+    if not term.identity.has_had(answered.request.controller_epoch):
         return
     if answered.response.error_code is not ErrorCode.none:
         log.error(

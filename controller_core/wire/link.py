@@ -24,6 +24,10 @@ class BrokerUnreachable(LinkError):
     All control requests are idempotent on the broker by their epochs, so sending again is always safe."""
 
 
+class NotConnected(BrokerUnreachable):
+    """There was no connection: nothing of the request was sent."""
+
+
 class UnreadableAnswer(LinkError):
     """The answer is not what the protocol allows. The connection is closed; retriable on a new one."""
 

@@ -30,7 +30,13 @@ from controller_core.wire.frames import (
     read_correlation_id,
     read_frame,
 )
-from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, UnreadableAnswer
+from controller_core.wire.link import (
+    BrokerLink,
+    BrokerLinkFactory,
+    BrokerUnreachable,
+    NotConnected,
+    UnreadableAnswer,
+)
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
@@ -151,11 +157,11 @@ class TcpBrokerLink:
             async with asyncio.timeout(self._connect_timeout_ms / 1000):
                 return await open_connection(self._host, self._port)
         except TimeoutError as error:
-            raise BrokerUnreachable(
+            raise NotConnected(
                 f"no connection to {self._host}:{self._port} within {self._connect_timeout_ms} ms"
             ) from error
         except OSError as error:
-            raise BrokerUnreachable(f"no connection to {self._host}:{self._port}: {error}") from error
+            raise NotConnected(f"no connection to {self._host}:{self._port}: {error}") from error
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -228,7 +234,7 @@ class _NoWay:
     reason: str
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        raise BrokerUnreachable(self.reason)
+        raise NotConnected(self.reason)
 
     async def reach(self) -> None:
         raise BrokerUnreachable(self.reason)

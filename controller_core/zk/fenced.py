@@ -21,6 +21,7 @@ from controller_core.zk.session import (
     ConnectionLost,
     FailedOp,
     SessionExpired,
+    SetData,
     TransactionFailed,
     WriteOp,
     ZkError,
@@ -132,6 +133,18 @@ class FencedWriter:
             written=tuple(key for key in groups if key not in progress.failed) if progress.failed else tuple(groups),
             failed={key: progress.failed[key] for key in groups if key in progress.failed},
         )
+
+    async def raise_fence(self, epoch: bytes) -> None:
+        """Rewrites `/controller_epoch`, and fences every later write by that. No other write may be under way.
+
+        Raises `Fenced` also where the connection was lost and it is unknown whether this writer did it."""
+        self._require_session()
+        write = SetData(path=paths.CONTROLLER_EPOCH, data=epoch, version=self._fence.version)
+        try:
+            await self._session.transact([write])
+        except (TransactionFailed, ConnectionLost) as error:
+            raise Fenced(f"{paths.CONTROLLER_EPOCH} was not raised for certain: {error}") from error
+        self._fence = Check(path=paths.CONTROLLER_EPOCH, version=ZkVersion(self._fence.version + 1))
 
     async def _send(self, progress: _Progress[K]) -> None:
         """Sends all pending groups, pipelined. Raises `ConnectionLost` after it has noted which are unknown."""

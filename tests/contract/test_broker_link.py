@@ -391,6 +391,51 @@ async def test_a_replica_that_is_only_stopped_keeps_its_log(
     assert await lead(link, controller.leadership(6)) == ErrorCode.none
 
 
+@pytest.fixture
+async def former(subject: Subject) -> AsyncIterator[BrokerLink]:
+    """Another connection: a request that is read from it late is as one that a dead connection left."""
+    link = subject.connect(subject.broker)
+    yield link
+    await link.close()
+
+
+@pytest.mark.parametrize("is_raised", [True, False], ids=["epoch raised since", "same epoch"])
+@pytest.mark.parametrize("leader_epoch", [EPOCH_DURING_DELETE, NO_EPOCH, 5])
+async def test_a_late_deletion_deletes_the_replica_of_the_next_topic_unless_the_controller_epoch_rose(
+    subject: Subject,
+    link: BrokerLink,
+    former: BrokerLink,
+    controller: Controller,
+    leader_epoch: int,
+    is_raised: bool,
+) -> None:
+    assert await lead(link, controller.leadership(5)) == ErrorCode.none
+    late = controller.stop(leader_epoch)
+    assert await stop(link, late) == ErrorCode.none
+    if is_raised:
+        controller.epoch = ControllerEpoch(next(_controller_epochs))
+    controller.topic_id = TopicId(uuid4())
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    refused = ErrorCode.stale_controller_epoch if is_raised else ErrorCode.none
+    assert (await former.send(late)).error_code == refused
+    assert subject.has_log(controller.partition) is is_raised
+
+
+@pytest.mark.parametrize("is_raised", [True, False], ids=["epoch raised since", "same epoch"])
+async def test_a_late_leadership_brings_a_deleted_replica_back_unless_the_controller_epoch_rose(
+    subject: Subject, link: BrokerLink, former: BrokerLink, controller: Controller, is_raised: bool
+) -> None:
+    late = controller.leadership(5)
+    assert await lead(link, late) == ErrorCode.none
+    if is_raised:
+        controller.epoch = ControllerEpoch(next(_controller_epochs))
+    assert await stop(link, controller.stop()) == ErrorCode.none
+    assert not subject.has_log(controller.partition)
+    refused = ErrorCode.stale_controller_epoch if is_raised else ErrorCode.none
+    assert (await former.send(late)).error_code == refused
+    assert subject.has_log(controller.partition) is not is_raised
+
+
 async def test_a_late_stop_does_not_touch_a_replica_that_was_added_again(
     subject: Subject, link: BrokerLink, controller: Controller
 ) -> None:

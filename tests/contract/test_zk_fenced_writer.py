@@ -51,6 +51,21 @@ async def test_thousands_of_groups_are_written_and_each_failure_is_its_own(ensem
     assert [node.data for node in nodes if node] == [b"%d" % n for n in outcome.written]
 
 
+async def test_a_writer_that_raised_its_fence_goes_on_and_fences_whoever_has_the_former_one(ensemble: Ensemble) -> None:
+    session = await ensemble.session()
+    writer = await elect(session)
+    former = FencedWriter(session, EPOCH_VERSION, reconnect_timeout_ms=20_000)
+    await writer.raise_fence(b"2")
+    assert (await writer.write({"n": [Create(path="/n/n")]})).written == ("n",)
+    with pytest.raises(Fenced):
+        await former.write({"m": [Create(path="/n/m")]})
+    with pytest.raises(Fenced):
+        await former.raise_fence(b"3")
+    (node,) = await session.read_many([paths.CONTROLLER_EPOCH])
+    assert node is not None
+    assert node.data == b"2"
+
+
 async def test_groups_of_many_megabytes_are_divided_below_the_size_that_zookeeper_takes(ensemble: Ensemble) -> None:
     session = await ensemble.session()
     writer = await elect(session)

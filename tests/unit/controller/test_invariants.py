@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 from controller_core.controller import groups
 from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
+from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 from controller_core.zk import paths
 from tests.unit.controller.checks import (
     assert_configs_are_recorded,
@@ -174,6 +175,16 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule(number=brokers)
     def resume(self, number: int) -> None:
         self.cluster.broker(number).resume()
+
+    @rule(number=brokers, kind=st.sampled_from((LeaderAndIsrRequest, StopReplicaRequest)))
+    def delay_a_copy(self, number: int, kind: type[ControlRequest]) -> None:
+        """The connection of the next request of a kind dies, and a copy of it is on its way still."""
+        self.cluster.broker(number).delay_next(kind)
+
+    @rule(number=brokers, rest=st.booleans())
+    def read_delayed_copies(self, number: int, rest: bool) -> None:
+        self.cluster.broker(number).read_delayed()
+        self.do(rest=rest)
 
     @rule(number=brokers, name=topics, partition=st.integers(0, 3), rest=st.booleans())
     def lose_log_dir(self, number: int, name: str, partition: int, rest: bool) -> None:
