@@ -1,10 +1,11 @@
 """The state that a simulated ZooKeeper replicates: znodes, their versions and transaction ids.
 
-It knows nothing of connections or time: a transaction goes in, changes come out. Semantics are those of ZooKeeper 3.8's
-`DataTree` and `PrepRequestProcessor`: every transaction has one zxid, its operations see each other's effects, and the
-number of a sequential znode counts the children that were ever made under its parent.
+It knows nothing of connections, and of time what it is told: a transaction goes in, changes come out. Semantics are
+those of ZooKeeper 3.8's `DataTree` and `PrepRequestProcessor`: every transaction has one zxid, its operations see each
+other's effects, and the number of a sequential znode counts the children that were ever made under its parent.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -70,7 +71,9 @@ class ZnodeTree:
 
     def __init__(self) -> None:
         self.zxid = 0
-        self._entries: dict[str, _Entry] = {_ROOT: _Entry(_new_node(b"", 0, _PERSISTENT))}
+        self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        """The clock of the server, which may be another one, and wrong."""
+        self._entries: dict[str, _Entry] = {_ROOT: _Entry(_new_node(b"", 0, _PERSISTENT, 0))}
 
     def read(self, path: str) -> ZkNode | None:
         _require_path(path)
@@ -105,7 +108,9 @@ class ZnodeTree:
                 entry = self._expected(at, path, version)
                 before = entry.node
                 running.undo.append(lambda: setattr(entry, "node", before))
-                entry.node = before._replace(data=data, version=ZkVersion(before.version + 1), mzxid=self.zxid)
+                entry.node = before._replace(
+                    data=data, version=ZkVersion(before.version + 1), mzxid=self.zxid, mtime_ms=self.now_ms()
+                )
                 running.changes.append(Change(path=path, children=False, event=WatchEvent.DATA_CHANGED))
                 return path
             case Delete(path=path, version=version):
@@ -129,7 +134,7 @@ class ZnodeTree:
             raise TransactionFailed(at)
         owner = running.session_id if op.mode is CreateMode.EPHEMERAL else _PERSISTENT
         name = _name(path)
-        self._entries[path] = _Entry(_new_node(op.data, self.zxid, owner))
+        self._entries[path] = _Entry(_new_node(op.data, self.zxid, owner, self.now_ms()))
         parent.children.add(name)
         parent.children_ever_made += 1
         running.undo.append(lambda: self._uncreate(path, parent))
@@ -172,8 +177,8 @@ class ZnodeTree:
         return entry
 
 
-def _new_node(data: bytes, zxid: int, owner: SessionId) -> ZkNode:
-    return ZkNode(data=data, version=ZkVersion(0), czxid=zxid, mzxid=zxid, ephemeral_owner=owner)
+def _new_node(data: bytes, zxid: int, owner: SessionId, now_ms: int) -> ZkNode:
+    return ZkNode(data=data, version=ZkVersion(0), czxid=zxid, mzxid=zxid, ephemeral_owner=owner, mtime_ms=now_ms)
 
 
 def _parent(path: str) -> str:

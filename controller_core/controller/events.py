@@ -110,6 +110,11 @@ class JournalDue:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerDue:
+    """It is time to look whether the ledger of removed replicas has what nobody waits for any longer."""
+
+
+@dataclass(frozen=True, slots=True)
 class FeaturesChanged:
     """`/feature` was written, by us or somebody else, or deleted."""
 
@@ -177,6 +182,7 @@ Event: TypeAlias = (
     | ConfigsChanged
     | BalanceDue
     | JournalDue
+    | LedgerDue
     | FeaturesChanged
     | BrokerAnswered
     | BrokerBehind

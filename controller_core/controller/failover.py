@@ -25,7 +25,7 @@ from controller_core.controller import (
     startup,
     throttles,
 )
-from controller_core.controller.events import IsrChangesNotified, JournalDue
+from controller_core.controller.events import IsrChangesNotified, JournalDue, LedgerDue
 from controller_core.controller.partition_states import read_states
 from controller_core.controller.prepared_topic import Prepared
 from controller_core.controller.term import Term
@@ -65,6 +65,7 @@ async def on_controller_failover(term: Term) -> None:
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
     balance.start_balancing(term)
+    term.enqueue(LedgerDue())
     if term.history.is_kept:
         term.enqueue_later(JournalDue(), term.history.alive_interval_ms)
 

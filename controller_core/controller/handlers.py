@@ -16,6 +16,7 @@ from controller_core.controller import (
     features,
     isr,
     ledger,
+    ledger_retention,
     log_dirs,
     reassignment_completion,
     reassignment_requests,
@@ -36,6 +37,7 @@ from controller_core.controller.events import (
     FeaturesChanged,
     IsrChangesNotified,
     JournalDue,
+    LedgerDue,
     LogDirsFailed,
     PreferredElectionRequested,
     ReassignmentsCompletable,
@@ -101,6 +103,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await balance.on_balance_due(term)
         case JournalDue():
             term.enqueue_later(JournalDue(), await term.history.note_alive())
+        case LedgerDue():
+            await ledger_retention.on_ledger_due(term)
         case FeaturesChanged():
             await features.on_features_changed(term)
         case BrokerAnswered():

@@ -74,7 +74,7 @@ async def load(term: Term) -> None:
         else:
             term.state.removed_replicas[replica] = RemovedReplica(topic_id=topic_id)
     assigned = [replica for replica in term.state.removed_replicas if _is_assigned_again(term, replica)]
-    await _strike(term, assigned)
+    await strike(term, assigned)
 
 
 def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
@@ -138,7 +138,7 @@ def note(term: Term, change: LedgerChange) -> None:
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[TopicPartition, LeaderEpoch]) -> None:
     """A broker answered that it deleted replicas, by the leader epochs that it was told with."""
-    await _strike(
+    await strike(
         term,
         [
             replica
@@ -159,7 +159,7 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
 async def on_replicas_accepted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """A broker serves replicas of the present topics: there is no log of a former topic of that name any more."""
     replicas = [PartitionReplica(partition, broker) for partition in partitions]
-    await _strike(term, [r for r in replicas if r in term.state.removed_replicas and term.state.is_assigned(r)])
+    await strike(term, [r for r in replicas if r in term.state.removed_replicas and term.state.is_assigned(r)])
 
 
 def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
@@ -178,6 +178,15 @@ def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[Topi
     term.send_requests()
     for replica in replicas:
         term.batch.leader_and_isr(replica.topic_partition, (broker,), is_new=True)
+
+
+async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
+    """Strikes out entries: nothing is owed any more, or nobody waits for it any longer."""
+    if replicas:
+        await term.writer.write({replica: [Delete(path=paths.removed_replica(replica))] for replica in replicas})
+    for replica in replicas:
+        term.state.removed_replicas.pop(replica, None)
+        log.info("removed replica leaves the ledger", replica=str(replica))
 
 
 def _only_in_first(topic: TopicName, first: TopicAssignment, second: TopicAssignment) -> list[PartitionReplica]:
@@ -211,14 +220,6 @@ async def _ensure_parents(term: Term) -> None:
     for path, node in zip(parents, nodes, strict=True):
         if node is None:
             await term.writer.write({path: [Create(path=path)]})
-
-
-async def _strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
-    if replicas:
-        await term.writer.write({replica: [Delete(path=paths.removed_replica(replica))] for replica in replicas})
-    for replica in replicas:
-        term.state.removed_replicas.pop(replica, None)
-        log.info("removed replica leaves the ledger", replica=str(replica))
 
 
 def _is_assigned_again(term: Term, replica: PartitionReplica) -> bool:

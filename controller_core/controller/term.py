@@ -54,6 +54,11 @@ class Settings(Protocol):
         ...
 
     @property
+    def removed_replicas_retention_days(self) -> int:
+        """How long it is remembered what a broker has to delete that is not there; 0: for ever."""
+        ...
+
+    @property
     def num_partitions(self) -> int:
         """The partitions of a topic that is created without saying how many."""
         ...

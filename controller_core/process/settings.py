@@ -104,6 +104,11 @@ class ControllerProcessSettings(ProcessSettings):
     )
     leader_imbalance_check_interval_seconds: int = Field(default=300, ge=1, description="How often that is looked at.")
     delete_topic_enable: bool = Field(default=True, description="Whether topics may be deleted at all.")
+    removed_replicas_retention_days: int = Field(
+        default=90,
+        ge=0,
+        description="How long what a broker has to delete is remembered after it was there last; 0: for ever.",
+    )
     num_partitions: int = Field(default=1, ge=1, description="Partitions of topics created without saying how many.")
     default_replication_factor: int = Field(
         default=1, ge=1, description="Replicas of each partition of topics created without saying how many."

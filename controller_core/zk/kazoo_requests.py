@@ -24,8 +24,8 @@ _REPLY_HEADER: Final = struct.Struct("!iqi")
 _HEADER: Final = struct.Struct("!iBi")
 _HEADED: Final = struct.Struct("!iBii")
 """A header and the number that follows it: a length, a count or an error."""
-_STAT: Final = struct.Struct("!qq16xi8xq16x")
-"""What `ZkNode` holds of a stat: czxid, mzxid, version, ephemeral owner."""
+_STAT: Final = struct.Struct("!qq8xqi8xq16x")
+"""What `ZkNode` holds of a stat: czxid, mzxid, mtime, version, ephemeral owner."""
 _HEADED_BYTES: Final = _HEADED.size
 _STAT_BYTES: Final = _STAT.size
 _tuple: Final = tuple.__new__
@@ -207,7 +207,8 @@ def _read_node(buffer: bytes, offset: int) -> tuple[ZkNode, int]:
     (length,) = _INT.unpack_from(buffer, offset)
     start = offset + _INT.size
     end = start + max(length, 0)
-    return ZkNode(buffer[start:end], *_STAT.unpack_from(buffer, end)), end + _STAT.size
+    czxid, mzxid, mtime_ms, version, owner = _STAT.unpack_from(buffer, end)
+    return ZkNode(buffer[start:end], czxid, mzxid, version, owner, mtime_ms), end + _STAT.size
 
 
 def _read_children(buffer: bytes, offset: int) -> tuple[tuple[str, ...], int]:

@@ -37,6 +37,8 @@ class ZkNode(NamedTuple):
     version: ZkVersion
     ephemeral_owner: SessionId
     """The session that owns an ephemeral znode, 0 for a persistent one."""
+    mtime_ms: int = 0
+    """When it was written last, by the clock of the server that led ZooKeeper then; milliseconds since 1970."""
 
     def __repr__(self) -> str:
         return f"ZkNode({len(self.data)} bytes, version={self.version}, czxid={self.czxid}, mzxid={self.mzxid})"

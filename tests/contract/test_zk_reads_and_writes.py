@@ -1,6 +1,7 @@
 """What `ZkSession` promises about znodes: reads in order, atomic transactions, errors that say which operation failed."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -49,6 +50,24 @@ async def test_writing_raises_the_version_and_mzxid_and_keeps_czxid(session: ZkS
     assert after is not None
     assert (after.data, after.version, after.czxid) == (b"y", 1, before.czxid)
     assert after.mzxid > before.mzxid
+
+
+async def test_a_znode_has_the_time_of_its_last_write(session: ZkSession) -> None:
+    begun_ms = time.time() * 1000
+    await session.transact([Create(path="/a"), Create(path="/b")])
+    (created,) = await session.read_many(["/a"])
+    assert created is not None
+    assert begun_ms - 1 <= created.mtime_ms <= time.time() * 1000
+    written = created
+    while written.mtime_ms == created.mtime_ms:
+        await session.transact([SetData(path="/a", data=b"x")])
+        (read,) = await session.read_many(["/a"])
+        assert read is not None
+        written = read
+    assert created.mtime_ms < written.mtime_ms <= time.time() * 1000
+    (other,) = await session.read_many(["/b"])
+    assert other is not None
+    assert other.mtime_ms == created.mtime_ms
 
 
 async def test_a_recreated_znode_starts_at_version_0_with_a_later_czxid(session: ZkSession) -> None:

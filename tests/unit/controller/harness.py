@@ -108,6 +108,7 @@ class Cluster:
     def __init__(self, *, empty_zookeeper: bool = False) -> None:
         self.zk = ObservedZooKeeper()
         self.clock = VirtualClock()
+        self.zk.tree.now_ms = self.clock.now_ms
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
         self.processes: list[Process] = []
         self.settings = ProcessSettings()
