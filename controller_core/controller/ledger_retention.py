@@ -68,7 +68,7 @@ def _report(term: Term, over: list[PartitionReplica]) -> None:
         by_broker[replica.broker].append(replica)
     for broker, replicas in by_broker.items():
         log.error(
-            "broker was not there for long, what it has to delete is forgotten; should it come back, empty its disks first",
+            "what an absent broker has to delete is forgotten: empty its disks before it comes back",
             broker=broker,
             days=term.settings.removed_replicas_retention_days,
             replicas=counted(len(replicas), "replica"),

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kio.static.protocol import RequestPayload, ResponsePayload
+from prometheus_client import CollectorRegistry
 
 from controller_core.admin import api_versions, as_broker, describe_cluster, metadata, own_configs
 from controller_core.admin.api_versions import VersionRange
@@ -17,6 +18,7 @@ from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.term import Term
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import SERVED_PROTOCOL
+from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.wire.broker_addresses import BrokerAddresses
 from controller_core.wire.gate import AddressGate
 from controller_core.wire.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
@@ -32,7 +34,8 @@ _NO_TERM: Final = "this process is not the controller"
 
 class ListenerAssembly:
     """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue;
-    `is_relay`: whether what is not answered here is passed on to brokers."""
+    `is_relay`: whether what is not answered here is passed on to brokers; `unserved`: where requests of versions that are
+    not served are reported."""
 
     def __init__(
         self,
@@ -42,12 +45,14 @@ class ListenerAssembly:
         answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
         *,
         is_relay: bool = True,
+        unserved: UnservedRequests | None = None,
     ) -> None:
         self._zk = zk
         self._served = tuple(served)
         self._term = term
         self._answer = answer
         self._is_relay = is_relay
+        self._unserved = unserved or UnservedRequests(CollectorRegistry())
         self._cluster_id: str | None = None
         self._turns = itertools.count()
 
@@ -73,7 +78,9 @@ class ListenerAssembly:
     def apis(self, listener: str) -> list[Api]:
         """All that is answered here to those who come by a listener."""
         in_turn: list[Api] = [
-            OwnedApi(api.versions, self._answer, api.refuse) for api in self._served if api not in OWN_CONFIG_APIS
+            OwnedApi(api.versions, self._answer, api.refuse, self._unserved.report)
+            for api in self._served
+            if api not in OWN_CONFIG_APIS
         ]
         local: tuple[Versions[Any], ...] = (
             metadata.VERSIONS,

@@ -24,6 +24,7 @@ from controller_core.process.journal_http import journal_routes
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import until_signalled
+from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.wire.admission import connections_within, raise_descriptor_limit
 from controller_core.wire.listener import Listener, ListenerLimits
 from controller_core.wire.tcp_link import tcp_link_factory
@@ -100,6 +101,7 @@ def _assemble(
         lambda: controller.term,
         lambda request: controller.answer(request),
         is_relay=settings.relay,
+        unserved=UnservedRequests(registry),
     )
     listeners = settings.listeners
     listener = Listener(

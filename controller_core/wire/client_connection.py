@@ -38,6 +38,7 @@ from controller_core.wire.owned_api import (
     Api,
     BrokerQuestion,
     NoAnswerNow,
+    VersionNotServed,
 )
 from controller_core.wire.relay import PRODUCE, Answer, UpstreamError
 from controller_core.wire.request_limits import limits_of
@@ -88,6 +89,8 @@ class ClientConnection:
         """Answers requests until the client leaves or something is wrong; the connection is closed on return."""
         try:
             await self._answer_all()
+        except VersionNotServed as error:
+            self._log.debug("connection closed: version not served", error=str(error))
         except (FrameError, Undecodable) as error:
             self._log.warning("connection closed: bad request", kind=type(error).__name__, error=str(error))
         except _RefusedApiError as error:

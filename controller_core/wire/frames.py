@@ -33,6 +33,8 @@ CORRELATION_ID_BYTES: Final = 4
 
 _LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">hhi")
+_CLIENT_ID_LENGTH = struct.Struct(">h")
+_CLIENT_ID_AT = _HEAD.size
 
 Request = TypeVar("Request", bound=RequestPayload)
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -166,6 +168,16 @@ def read_correlation_id(content: bytes) -> int:
         raise NotKafka(f"a response of {len(content)} bytes has no room for a header")
     correlation_id: int = _LENGTH.unpack_from(content)[0]
     return correlation_id
+
+
+def read_client_id(content: bytes) -> str | None:
+    """The client id of a request; brokers send their own id. None where there is none, or it cannot be read."""
+    try:
+        (length,) = _CLIENT_ID_LENGTH.unpack_from(content, _CLIENT_ID_AT)
+        start = _CLIENT_ID_AT + _CLIENT_ID_LENGTH.size
+        return content[start : start + length].decode() if length > 0 else None
+    except (struct.error, UnicodeDecodeError):
+        return None
 
 
 def decode_request(request_type: type[Request], content: bytes, *, most_items: int = MOST_ITEMS) -> Request:

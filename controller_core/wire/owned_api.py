@@ -42,6 +42,10 @@ class AnswerFailedError(Exception):
     """What answers an API raised. The cause is what it raised."""
 
 
+class VersionNotServed(Undecodable):
+    """A request of a version that is not served. Whoever sends it does so again and again, and is reported elsewhere."""
+
+
 class NoAnswerNow(Exception):
     """There is no answer at present: whoever asks should ask another node. The connection ends."""
 
@@ -98,6 +102,8 @@ class OwnedApi(Generic[Request]):
     versions: Versions[Request]
     answer: Callable[[Request], Awaitable[ResponsePayload]]
     refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
+    report_unserved: Callable[[Versions[Any], RequestHead, bytes], None] = lambda versions, head, content: None
+    """Is given each request of a version that is not served, before its connection is closed."""
 
     @property
     def key(self) -> int:
@@ -105,6 +111,8 @@ class OwnedApi(Generic[Request]):
 
     async def respond(self, head: RequestHead, content: bytes) -> bytes:
         """See `Api.respond`."""
+        if head.api_version not in self.versions:
+            self.report_unserved(self.versions, head, content)
         lane = _lane(self.key)
         request = await _worked(lane, content, self._lifted, head, content)
         if self.refuse is not None and _entries(request) > limits_of(self.key).max_entries:
@@ -260,7 +268,7 @@ async def _never(_: RequestPayload) -> ResponsePayload:
 
 def _decoded(versions: Versions[Any], head: RequestHead, content: bytes) -> RequestPayload:
     if head.api_version not in versions:
-        raise Undecodable(
+        raise VersionNotServed(
             f"version {head.api_version} of API {head.api_key} is not served, only {versions.min} to {versions.max}: "
             "brokers must run with inter.broker.protocol.version=3.9"
         )

@@ -114,7 +114,11 @@ def test_the_commands_of_the_operations_were_found() -> None:
 def test_every_metric_that_is_named_exists_and_every_metric_is_named() -> None:
     literals = {
         name
-        for module in ("controller_core/controller/metrics.py", "operator/controller_operator/metrics.py")
+        for module in (
+            "controller_core/controller/metrics.py",
+            "controller_core/process/unserved_requests.py",
+            "operator/controller_operator/metrics.py",
+        )
         for name in re.findall(r'"(kontroller_[a-z_]+)"', (ROOT / module).read_text())
     }
     assert set(re.findall(r"\bkontroller_[a-z_]+", OPERATIONS)) == literals

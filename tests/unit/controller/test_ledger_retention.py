@@ -12,9 +12,7 @@ from tests.unit.controller.harness import Cluster, tp
 from tests.unit.controller.process import ProcessSettings
 
 ORDERS = tp("orders")
-FORGOTTEN = (
-    "broker was not there for long, what it has to delete is forgotten; should it come back, empty its disks first"
-)
+FORGOTTEN = "what an absent broker has to delete is forgotten: empty its disks before it comes back"
 
 
 @pytest.fixture

@@ -520,7 +520,6 @@ BAD = {
     "negative length": (b"\xff\xff\xff\xff", "NotKafka"),
     "no room for a header": (with_length(b"\0\x12"), "NotKafka"),
     "unknown API": (with_length(b"\x7f\xff\0\0\0\0\0\0\0\0"), "NotKafka"),
-    "unsupported version": (with_length(b"\0\x07\0\x01\0\0\0\0\xff\xff\0\0\0\x01"), "Undecodable"),
     "broken body": (with_length(shutdown()[4:-3]), "Undecodable"),
 }
 
@@ -532,6 +531,15 @@ async def test_bad_bytes_close_their_connection_with_one_line_and_no_other(case:
         bad.send(data)
         assert await bad.receive() is None
         assert warnings(logged) == [("connection closed: bad request", kind)]
+        good.send(shutdown())
+        assert error_code(await good.answer()) == ErrorCode.none
+
+
+async def test_a_version_that_is_not_served_closes_its_connection_without_a_line_each_time(logged: list[Any]) -> None:
+    async with listening() as listener, connected(listener) as good, connected(listener) as bad:
+        bad.send(with_length(b"\0\x07\0\x01\0\0\0\0\xff\xff\0\0\0\x01"))
+        assert await bad.receive() is None
+        assert warnings(logged) == []
         good.send(shutdown())
         assert error_code(await good.answer()) == ErrorCode.none
 

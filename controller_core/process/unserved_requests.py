@@ -1,0 +1,47 @@
+"""Requests of versions that are not served: who sends them is named now and then, with what to change, and all are counted.
+
+A broker with an old `inter.broker.protocol.version` asks in an old version, and asks again at once when its connection is
+closed: one line for each request would fill the log, and none would leave its ISRs as they are without a word.
+"""
+
+from typing import Any, Final
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter
+
+from controller_core.wire.complaints import Complaints
+from controller_core.wire.frames import RequestHead, read_client_id
+from controller_core.wire.versions import Versions
+
+INTERVAL_S: Final = 600.0
+"""A sender is named so often, for each API."""
+
+log = structlog.get_logger()
+
+
+class UnservedRequests:
+    """Takes reports of them."""
+
+    def __init__(self, registry: CollectorRegistry, *, interval_s: float = INTERVAL_S) -> None:
+        self._complaints = Complaints(log, interval_s=interval_s)
+        self._count = Counter(
+            "kontroller_unserved_requests_total",
+            "Requests that were refused because their version is not served",
+            ["api"],
+            registry=registry,
+        )
+
+    def report(self, versions: Versions[Any], head: RequestHead, content: bytes) -> None:
+        """A request came. Brokers send their id as client id."""
+        api = versions.newest.__name__.removesuffix("Request")
+        sender = read_client_id(content)
+        self._count.labels(api).inc()
+        self._complaints.warn(
+            (sender, api),
+            "request refused: its version is not served; if a broker sends it, run it with Kafka 3.9 and its default of "
+            "inter.broker.protocol.version: until then ISRs of what it leads do not change",
+            client_id=sender,
+            api=api,
+            version=head.api_version,
+            served=f"{versions.min} to {versions.max}",
+        )
