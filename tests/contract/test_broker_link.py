@@ -29,7 +29,7 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.frames import decode_response, encode_request, read_frame
-from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable
+from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected
 from controller_core.wire.messages import (
     ErrorCode,
     LeaderAndIsrLiveLeader,
@@ -468,7 +468,7 @@ async def test_requests_sent_at_once_are_applied_in_the_order_of_the_calls(
 async def test_a_broker_that_is_away_is_unreachable_each_time(subject: Subject, controller: Controller) -> None:
     link = subject.connect(subject.unreachable)
     for _ in range(2):
-        with pytest.raises(BrokerUnreachable):
+        with pytest.raises(NotConnected):
             await link.send(controller.metadata())
         with pytest.raises(BrokerUnreachable):
             await link.reach()

@@ -15,7 +15,7 @@ from controller_core.wire.frames import (
     read_request_head,
     with_length,
 )
-from controller_core.wire.link import BrokerUnreachable, UnreadableAnswer
+from controller_core.wire.link import BrokerUnreachable, NotConnected, UnreadableAnswer
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
 from controller_core.wire.tcp_link import TcpBrokerLink, tcp_link_factory
 
@@ -127,8 +127,9 @@ async def test_a_connection_that_closes_instead_of_answering_is_unreachable(serv
 
     server.script = close_after_a_part
     async with linked(server) as link:
-        with pytest.raises(BrokerUnreachable):
+        with pytest.raises(BrokerUnreachable) as raised:
             await link.send(REQUEST)
+        assert not isinstance(raised.value, NotConnected), "the request may have been read"
         server.script = right
         assert await link.send(REQUEST) == ANSWER
 
@@ -136,8 +137,9 @@ async def test_a_connection_that_closes_instead_of_answering_is_unreachable(serv
 async def test_a_broker_that_does_not_answer_in_time_is_unreachable(server: Server) -> None:
     server.script = lambda content: b""
     async with linked(server, request_timeout_ms=1) as link:
-        with pytest.raises(BrokerUnreachable, match="did not answer within 1 ms"):
+        with pytest.raises(BrokerUnreachable, match="did not answer within 1 ms") as raised:
             await link.send(REQUEST)
+        assert not isinstance(raised.value, NotConnected), "the request may be read yet"
 
 
 async def test_a_late_answer_is_not_taken_for_that_of_the_next_request(server: Server) -> None:
@@ -216,7 +218,7 @@ async def test_a_broker_that_cannot_be_spoken_to_is_unreachable_and_says_what_to
     endpoints: list[Endpoint], complaint: str
 ) -> None:
     link = tcp_link_factory("CONTROL", "1000")(broker(*endpoints))
-    with pytest.raises(BrokerUnreachable, match=complaint):
+    with pytest.raises(NotConnected, match=complaint):
         await link.send(REQUEST)
     with pytest.raises(BrokerUnreachable, match=complaint):
         await link.reach()
