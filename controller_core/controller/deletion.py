@@ -4,9 +4,9 @@ A topic is marked in `/admin/delete_topics`. A replica on a broker that is down 
 znodes stay until then: a topic created again under the same name must not meet the log of the old one (KAFKA-10548).
 
 Deletion wins over a reassignment, as in effect with Kafka: one that is stuck on a dead broker, or throttled, would hold it
-up for ever. Where a marked topic's partitions are being reassigned, that ends at once: its request and its throttles are
-removed, the topic's znode stays as it is, and the replicas of both OAR and RAR are deleted. So whenever this controller
-dies, the next one finds in mark and znode what is still to be done.
+up for ever. Where a marked topic's partitions are being reassigned, that ends at once: all replicas of OAR and RAR are
+assigned and none is added or removed any more, its request and its throttles go, and then all of them are deleted. So
+whoever is the controller after this one, Kafka's too, finds in the topic's znode what is still to be deleted.
 """
 
 from collections import defaultdict
@@ -15,13 +15,14 @@ from itertools import chain
 
 import structlog
 
-from controller_core.controller import deleted_topics, partition_machine, replica_machine
+from controller_core.controller import deleted_topics, partition_machine, replica_machine, topic_znodes
 from controller_core.controller.cluster_state import TopicDeletion
 from controller_core.controller.events import ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.groups import in_groups
 from controller_core.controller.reassignment_znode import supplant_requests
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
 from controller_core.model.wording import listed
 from controller_core.zk import paths
@@ -62,15 +63,19 @@ async def load_deletions(term: Term) -> None:
 
 
 async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
-    """Whatever step they have reached: what they leave assigned is all that the topics' znodes name."""
+    """Whatever step they have reached: what they leave assigned is all that the topics' znodes name.
+
+    In memory the assignments show where they came from still, for those who ask to take them back."""
     running = term.state.reassignments
     ended = [partition for name in topics for partition in term.state.partitions_of(name) if partition in running]
     if not ended:
         return
+    log.warning("reassignments end, as their topics are deleted", partitions=listed(sorted(ended)))
     for partition in ended:
         term.state.set_assignment(partition, running.pop(partition).full)
     term.state.completable.difference_update(ended)
-    log.warning("reassignments end, as their topics are deleted", partitions=listed(sorted(ended)))
+    full = {partition: ReplicaAssignment(replicas=term.state.assignment(partition).replicas) for partition in ended}
+    await topic_znodes.write_assignments(term, full)
     await supplant_requests(term, ended)
     term.enqueue(ReassignmentsEnded())
 
