@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from controller_core.model.ids import BrokerId, TopicName
+from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName
 from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Delete, SetData, WriteOp
@@ -106,6 +106,17 @@ async def test_the_epoch_rises_once_for_a_lost_answer_and_everybody_takes_it(ser
     await read_late(served, 1)
     assert not [line for line in served.logs if line["log_level"] == "error"]
     assert_sound(served)
+
+
+async def test_what_was_sent_before_the_epoch_rose_is_of_the_same_term_and_no_former_one(served: Cluster) -> None:
+    before = served.active.term.identity.epoch
+    served.broker(1).delay_next(StopReplicaRequest)
+    await delete(served)
+    served.create_topic("orders", [1, 2])
+    await served.settle()
+    identity = served.active.term.identity
+    has_had = [identity.has_had(ControllerEpoch(before + change)) for change in (-1, 0, 1, 2)]
+    assert has_had == [False, True, True, False]
 
 
 async def test_what_is_on_its_way_to_other_brokers_while_the_epoch_rises_is_answered_and_counts(
