@@ -54,6 +54,7 @@ class _Entry:
 @dataclass(slots=True)
 class _Transaction:
     session_id: SessionId
+    now_ms: int
     changes: list[Change] = field(default_factory=list)
     undo: list[Callable[[], None]] = field(default_factory=list)
 
@@ -91,7 +92,7 @@ class ZnodeTree:
     def apply(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[tuple[str, ...], list[Change]]:
         """Applies all operations or none; the paths acted on and the changes. Raises `TransactionFailed`."""
         self.zxid += 1
-        running = _Transaction(session_id)
+        running = _Transaction(session_id, self.now_ms())
         try:
             paths = tuple(self._apply(FailedOp(index=index, op=op), running) for index, op in enumerate(ops))
         except TransactionFailed:
@@ -109,7 +110,7 @@ class ZnodeTree:
                 before = entry.node
                 running.undo.append(lambda: setattr(entry, "node", before))
                 entry.node = before._replace(
-                    data=data, version=ZkVersion(before.version + 1), mzxid=self.zxid, mtime_ms=self.now_ms()
+                    data=data, version=ZkVersion(before.version + 1), mzxid=self.zxid, mtime_ms=running.now_ms
                 )
                 running.changes.append(Change(path=path, children=False, event=WatchEvent.DATA_CHANGED))
                 return path
@@ -134,7 +135,7 @@ class ZnodeTree:
             raise TransactionFailed(at)
         owner = running.session_id if op.mode is CreateMode.EPHEMERAL else _PERSISTENT
         name = _name(path)
-        self._entries[path] = _Entry(_new_node(op.data, self.zxid, owner, self.now_ms()))
+        self._entries[path] = _Entry(_new_node(op.data, self.zxid, owner, running.now_ms))
         parent.children.add(name)
         parent.children_ever_made += 1
         running.undo.append(lambda: self._uncreate(path, parent))
