@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller_core.controller.ledger_retention import DAY_MS
+from controller_core.controller import ledger_retention
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Delete
 from tests.unit.controller.checks import assert_sound
@@ -13,6 +13,15 @@ from tests.unit.controller.process import ProcessSettings
 
 ORDERS = tp("orders")
 FORGOTTEN = "what an absent broker has to delete is forgotten: empty its disks before it comes back"
+
+
+DAY_MS = 60_000
+
+
+@pytest.fixture(autouse=True)
+def short_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a real one much else happens that takes its time to simulate."""
+    monkeypatch.setattr(ledger_retention, "DAY_MS", DAY_MS)
 
 
 @pytest.fixture
@@ -101,7 +110,7 @@ async def test_nothing_is_forgotten_where_it_is_to_be_remembered_for_ever(owed: 
     owed.settings = ProcessSettings(removed_replicas_retention_days=0)
     await owed.active.kill()
     await owed.serve()
-    await days_pass(owed, 1000)
+    await days_pass(owed, 100)
     assert entries(owed) == ["3,orders,0", "4,orders,0"]
 
 
