@@ -1,6 +1,7 @@
 """Who leads, by each of the selectors of the specification."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,8 @@ class TestInitialLeader:
         assert selection.receivers == (2, 3)
 
     def test_without_a_live_replica_there_is_no_leader(self) -> None:
-        assert isinstance(selectors.initial_leader(ids(1, 2), set(ids(3))), NoLeader)
+        nobody = selectors.initial_leader(ids(1, 2), set(ids(3)))
+        assert nobody == NoLeader(reason="none of the assigned replicas [1, 2] is live")
 
 
 class TestOfflinePartitionLeader:
@@ -181,3 +183,14 @@ def test_an_isr_never_becomes_empty_and_never_gains_a_member(
     assert shrunk.isr
     assert set(shrunk.isr) <= set(isr)
     assert shrunk.leader == NO_LEADER or shrunk.leader in shrunk.isr
+
+
+def test_a_raised_leadership_is_the_same_but_for_its_epoch() -> None:
+    recovering = replace(led_by(2, 2, 3), leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    assert selectors.raised(recovering) == replace(recovering, leader_epoch=LeaderEpoch(EPOCH + 1))
+
+
+def test_where_nothing_is_assigned_nobody_is_preferred_and_it_says_so() -> None:
+    assert selectors.preferred_replica_leader((), led_by(1, 1), set(ids(1))) == NoLeader(
+        reason="no replica is assigned"
+    )

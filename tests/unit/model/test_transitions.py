@@ -78,4 +78,6 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
 
 def test_what_is_not_known_does_not_exist() -> None:
     assert sort_partitions([PARTITION], PartitionStatus.NEW, {})[0] == [PARTITION]
-    assert sort_replicas([REPLICA], ReplicaStatus.ONLINE, {})[0] == []
+    assert sort_replicas([REPLICA], ReplicaStatus.NEW, {})[0] == [REPLICA]
+    (refused,) = sort_replicas([REPLICA], ReplicaStatus.ONLINE, {})[1]
+    assert refused.current is ReplicaStatus.NON_EXISTENT
