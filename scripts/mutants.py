@@ -47,8 +47,11 @@ def statuses(folder: Path) -> dict[str, str]:
 
 def run(folder: Path, names: list[str], processes: int) -> None:
     """Has mutmut try the mutants; it says itself how far it is."""
-    # Of the working tree nothing is imported, and the examples of property tests are the same for every mutant.
-    environment = {**os.environ, "CI": "1", "PYTHONPATH": os.pathsep.join(["mutants", "mutants/operator"])}
+    # The mutants are found before the working tree, which is installed; Python would not look into a folder that was not
+    # there when it started. The examples of property tests are the same for every mutant.
+    mutants = folder / "mutants"
+    mutants.mkdir(exist_ok=True)
+    environment = {**os.environ, "CI": "1", "PYTHONPATH": f"{mutants}{os.pathsep}{mutants / 'operator'}"}
     command = [*_MUTMUT, "run", "--max-children", str(processes), *names]
     subprocess.run(command, cwd=folder, env=environment, check=True)  # noqa: S603
 

@@ -26,8 +26,10 @@ _PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
 
 
 def distributions(lock: Path) -> Iterator[Component]:
-    """What a lock file names."""
+    """What a lock file names, but for pip, which installs the others and stays outside of the image."""
     for name, version in _PIN.findall(lock.read_text()):
+        if name == "pip":
+            continue
         purl = PackageURL("pypi", name=name, version=version)
         yield Component(type=ComponentType.LIBRARY, name=name, version=version, purl=purl, bom_ref=str(purl))
 

@@ -6,4 +6,7 @@ set -eu
 mvn -q -B --strict-checksums -f "$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$2"
 cd "$2"
 sha256sum --check --quiet --strict "$1/jars.sha256"
-[ "$(find . -name '*.jar' | wc -l)" = "$(wc -l <"$1/jars.sha256")" ]
+if [ "$(find . -name '*.jar' | wc -l)" != "$(wc -l <"$1/jars.sha256")" ]; then
+    echo "$1/pom.xml brings jars that jars.sha256 beside it does not name" >&2
+    exit 1
+fi
