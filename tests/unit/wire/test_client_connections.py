@@ -1,6 +1,7 @@
 """The controller's own port, over real sockets: what is answered here, what is relayed, and what ends a connection."""
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -553,6 +554,26 @@ async def test_a_frame_that_is_cut_is_logged_and_harms_nothing(logged: list[Any]
         assert warnings(logged) == [("connection closed: bad request", "FrameCut")]
         good.send(shutdown())
         assert error_code(await good.answer()) == ErrorCode.none
+
+
+@pytest.mark.parametrize("api_key", [4, 5, 6, 27, 52, 58, 62, 64, 70, 73, 87])
+async def test_what_only_controllers_or_brokers_send_and_what_is_krafts_is_never_relayed(
+    broker: ScriptedBroker, logged: list[Any], api_key: int
+) -> None:
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(METADATA)
+        await peer.answer()
+        peer.send(with_length(struct.pack(">hhih", api_key, 0, 2, -1)))
+        assert await peer.receive() is None
+        assert len(broker.received) == 1
+        assert warnings(logged) == [("connection closed: refused request", "")]
+
+
+async def test_what_kafka_3_9_does_not_know_is_no_request(broker: ScriptedBroker, logged: list[Any]) -> None:
+    async with listening(broker) as listener, connected(listener) as peer:
+        peer.send(with_length(struct.pack(">hhih", 88, 0, 2, -1)))
+        assert await peer.receive() is None
+        assert (broker.received, warnings(logged)) == ([], [("connection closed: bad request", "NotKafka")])
 
 
 UPDATE_METADATA: bytes = encode_request(
