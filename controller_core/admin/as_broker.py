@@ -14,7 +14,7 @@ from kio.schema.alter_replica_log_dirs.v2.response import (
     AlterReplicaLogDirTopicResult,
 )
 from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
-from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
+from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse, DescribeLogDirsResult
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest
 from kio.schema.describe_producers.v0.response import DescribeProducersResponse, PartitionResponse, TopicResponse
 from kio.schema.errors import ErrorCode
@@ -27,9 +27,16 @@ from kio.static.protocol import ResponsePayload
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.wire.versions import Versions
 
+NO_LOG_DIR: Final = "none"
+
 
 def no_log_dirs(_: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none, results=())
+    """One directory with nothing in it: Java's admin client takes an answer without any for a lack of rights."""
+    return DescribeLogDirsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        results=(DescribeLogDirsResult(error_code=ErrorCode.none, log_dir=NO_LOG_DIR, topics=()),),
+    )
 
 
 def no_groups(_: ListGroupsRequest) -> ListGroupsResponse:

@@ -25,7 +25,7 @@ from controller_core.wire.versions import Versions, empty
 from tests.unit.controller.checks import simulated_cluster
 
 GROUPS, LOG_DIRS, TRANSACTIONS = 16, 35, 66
-EMPTY = {GROUPS: "groups", LOG_DIRS: "results", TRANSACTIONS: "transaction_states"}
+EMPTY = {GROUPS: "groups", TRANSACTIONS: "transaction_states"}
 
 
 @pytest.fixture
@@ -52,12 +52,17 @@ def versions_of(key: int) -> Versions[Any]:
     ("key", "version"),
     [(key, version) for key in EMPTY for version in range(versions_of(key).min, versions_of(key).max + 1)],
 )
-async def test_it_has_no_groups_no_log_directories_and_no_transactions(
-    assembly: ListenerAssembly, key: int, version: int
-) -> None:
+async def test_it_has_no_groups_and_no_transactions(assembly: ListenerAssembly, key: int, version: int) -> None:
     answered = await answer(assembly, empty(load_request_schema(key, version)))
     assert getattr(answered, EMPTY[key]) == ()
     assert getattr(answered, "error_code", ErrorCode.none) is ErrorCode.none
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+async def test_it_has_one_log_directory_with_nothing_in_it(assembly: ListenerAssembly, version: int) -> None:
+    """None at all means to Java's admin client that it may not see them (KafkaAdminClient.describeLogDirs)."""
+    (directory,) = (await answer(assembly, empty(load_request_schema(LOG_DIRS, version)))).results
+    assert (directory.error_code, directory.topics) == (ErrorCode.none, ())
 
 
 async def test_it_has_no_directory_that_a_replica_could_be_moved_to(assembly: ListenerAssembly) -> None:
