@@ -368,6 +368,24 @@ def test_what_was_prepared_is_told_only_while_it_would_be_written_the_same(chang
     assert (now.prepared(TOPICS[0]) == prepared) is (changed == "nothing")
 
 
+@pytest.mark.parametrize("former_id", [None, TopicId(UUID(int=9))])
+def test_what_a_former_topic_had_is_forgotten_after_what_the_present_one_has_and_under_its_id(
+    former_id: TopicId | None,
+) -> None:
+    state = state_of(TOPICS[0])
+    (kept,) = state.all_partitions()
+    forgotten = TopicPartition(TOPICS[0], PartitionId(7))
+    batch, sent = RequestBatch(state, IDENTITY), Sent([])
+    batch.forget_metadata([forgotten], former_id)
+    batch.update_metadata([kept])
+    batch.flush(sent)
+    for _, request in sent.requests:
+        assert isinstance(request, UpdateMetadataRequest)
+        (topic,) = request.topic_states
+        assert topic.topic_id == state.topics[TOPICS[0]].topic_id
+        assert [partition.partition_index for partition in topic.partition_states] == [kept.partition, 7]
+
+
 def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_requests, "REQUEST_BYTES", 50)
     state = state_of(*TOPICS[:2], *(TopicName(f"topic-{number}") for number in range(5)))
