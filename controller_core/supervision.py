@@ -65,6 +65,19 @@ def supervised(
     return asyncio.create_task(keep_doing(), name=name)
 
 
+async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
+    """Does all of it until one part of it ends or fails, and raises what that part raised."""
+    tasks = [asyncio.create_task(part) for part in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _notice(error: Exception, name: str, on_error: OnError | None, **further: object) -> None:
     log.error("background work failed unexpectedly", work=name, reason=repr(error), exc_info=error, **further)
     if on_error is not None:

@@ -9,9 +9,7 @@ and when it rather does not, is decided in `role`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -19,7 +17,6 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.controller import collection, failover, handlers, topic_configs
 from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.channels import BrokerChannels
-from controller_core.controller.clock import Clock
 from controller_core.controller.cluster_state import ClusterState
 from controller_core.controller.collection import collection_paused
 from controller_core.controller.event_queue import EventQueue, Queued
@@ -34,23 +31,20 @@ from controller_core.controller.history import History
 from controller_core.controller.interludes import Interludes
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.patient_session import PatientSession
-from controller_core.controller.presence import Presence
-from controller_core.controller.reach import Reach
 from controller_core.controller.readiness import Readiness
 from controller_core.controller.request_batch import RequestBatch
 from controller_core.controller.requests import Requests
 from controller_core.controller.role import Role, Won
+from controller_core.controller.seams import ControllerSettings, Seams
 from controller_core.controller.served_api import AnyServedApi
 from controller_core.controller.standby import Standby
 from controller_core.controller.state_change_log import StateChangeLog
-from controller_core.controller.term import Settings, Term
+from controller_core.controller.term import Term
 from controller_core.controller.unserved_listeners import UnservedListeners
 from controller_core.controller.watched_reads import WatchedReads
-from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
-from controller_core.supervision import supervised
-from controller_core.wire.link import BrokerLinkFactory
+from controller_core.supervision import until_one_ends
 from controller_core.zk import paths
 from controller_core.zk.fenced import Fenced, FencedWriter
 from controller_core.zk.session import (
@@ -60,7 +54,6 @@ from controller_core.zk.session import (
     SessionExpired,
     SessionState,
     ZkError,
-    ZkSession,
 )
 
 log = structlog.get_logger()
@@ -71,49 +64,6 @@ GIVE_BACK_TIMEOUT_MS = 500
 
 class ZooKeeperGone(Exception):
     """ZooKeeper could not be reached for longer than the configured time. Fatal: the process should end."""
-
-
-class ControllerSettings(Settings, Protocol):
-    """What the controller needs to know of its process's settings."""
-
-    @property
-    def zookeeper_timeout_ms(self) -> int:
-        """How long ZooKeeper may be out of reach before the process gives up."""
-        ...
-
-    @property
-    def brokers_timeout_ms(self) -> int:
-        """How long all registered brokers may be out of reach before the role is given back."""
-        ...
-
-    @property
-    def hot_standby(self) -> bool:
-        """Whether the state of the cluster is read, and kept current, while another controller leads."""
-        ...
-
-    @property
-    def journal_snapshot_interval_seconds(self) -> int:
-        """How often the journal gets the whole state."""
-        ...
-
-    @property
-    def journal_alive_interval_seconds(self) -> int:
-        """After how long without a record the journal is told that the controller is alive."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seams:
-    """The world as a controller reaches it."""
-
-    zk: ZkSession
-    links: BrokerLinkFactory
-    clock: Clock
-    close_connections: Callable[[], Awaitable[None]]
-    """Closes the connections of brokers that take this process for the controller, so that they look for another."""
-    journal: Journal = field(default_factory=NoJournal)
-    whereabouts: str = "this machine"
-    """Where this process runs, in words for people."""
 
 
 class Controller:
@@ -138,35 +88,11 @@ class Controller:
         self._requests = Requests(apis, seams.clock, self._queue.put)
         self._interludes = Interludes(self._queue, self._requests, metrics)
         self._standby = Standby(seams.zk, seams.clock, is_enabled=settings.hot_standby)
-        self._presence = Presence(
-            own_id,
-            self._zk,
-            seams.clock,
-            whereabouts=seams.whereabouts,
-            is_hot=lambda: self._standby.is_hot,
-            on_claimed=lambda: self._queue.put(RoleDue()),
-        )
-        self._reach = Reach(
-            own_id,
-            self._zk,
-            seams.links,
-            seams.clock,
-            timeout_ms=settings.brokers_timeout_ms,
-            on_look=lambda: self._role.on_look_at_brokers(),
-        )
-        self._role = Role(
-            own_id,
-            self._zk,
-            seams.clock,
-            self._queue.put,
-            standby=self._standby,
-            reach=self._reach,
-            presence=self._presence,
-        )
+        self._role = Role(own_id, self._zk, seams, settings, self._queue.put, self._standby)
         self._term: Term | None = None
         self._suspended = asyncio.Event()
         metrics.observe(lambda: self._term, lambda: len(self._queue))
-        metrics.observe_role(lambda: self._role.hindrance, lambda: len(self._reach.reached))
+        metrics.observe_role(lambda: self._role.hindrance, lambda: len(self._role.reach.reached))
         if settings.hot_standby:
             metrics.observe_standby(lambda: self._standby.is_hot)
 
@@ -177,26 +103,16 @@ class Controller:
 
     def readiness(self) -> Readiness:
         """Whether this process has the role, or would do well with it."""
-        reason = self._role.why_not_ready()
-        details: dict[str, object] = {
-            "reachable_brokers": sorted(self._reach.reached),
-            "unreachable_brokers": self._reach.failures,
-        }
         if self._term is not None:
-            return Readiness(is_ready=reason is None, role="controller", reason=reason, details=details)
-        return Readiness(
-            is_ready=reason is None,
-            role="standby",
-            reason=reason,
-            details={**details, "hot": self._standby.is_hot},
-        )
+            return self._role.readiness("controller")
+        return self._role.readiness("standby", hot=self._standby.is_hot)
 
     async def run(self) -> None:
         """Stands for the role and handles events until cancelled. Raises `ZooKeeperGone`, `AccessRefused` and `IdInUse`."""
         remove_listener = self._seams.zk.add_listener(self._on_session_state)
         self._queue.put(RoleDue())
         try:
-            await _until_one_ends(self._guard_connection(), self._be_one_of_the_controllers())
+            await until_one_ends(self._guard_connection(), self._be_one_of_the_controllers())
         finally:
             remove_listener()
             await self._resign("the process is stopping", hand_over=True)
@@ -205,14 +121,7 @@ class Controller:
 
     async def _be_one_of_the_controllers(self) -> None:
         await self._claim_id()
-        clock = self._seams.clock
-        looking = supervised(
-            self._reach.keep_looking, name="reach", sleep_ms=clock.sleep_ms, monotonic_ms=clock.monotonic_ms
-        )
-        try:
-            await _until_one_ends(self._handle_events(), self._presence.keep())
-        finally:
-            looking.cancel()
+        await until_one_ends(self._handle_events(), self._role.keep())
 
     async def answer(self, request: RequestPayload) -> ResponsePayload:
         """Answers a request that only the controller answers, in its turn among the other events.
@@ -291,7 +200,7 @@ class Controller:
             node = await self._role.look()
             if self._term is not None:
                 is_ours = self._role.is_ours(node)
-                if is_ours and not self._reach.is_lost:
+                if is_ours and not self._role.reach.is_lost:
                     return
                 self._term.history.begin_event(queued.event, queued.since_ms)
                 if is_ours:
@@ -381,7 +290,7 @@ class Controller:
     async def _claim_id(self) -> None:
         while True:
             try:
-                return await self._presence.claim(on_wait=self._standby.begin)
+                return await self._role.claim_id()
             except (ConnectionLost, SessionExpired):
                 await self._wait_for_zookeeper()
 
@@ -396,7 +305,7 @@ class Controller:
                 self._queue.put(SessionEnded())
             case SessionState.CONNECTED:
                 self._queue.put(RoleDue())
-                self._presence.wake()
+                self._role.on_connected()
 
     async def _guard_connection(self) -> None:
         while True:
@@ -413,16 +322,3 @@ class Controller:
             f"ZooKeeper was out of reach for {self._settings.zookeeper_timeout_ms} ms: check its servers and the network, "
             "or allow more time with --zookeeper-timeout-ms"
         )
-
-
-async def _until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
-    """Does all of it until one part of it ends or fails, and raises what that part raised."""
-    tasks = [asyncio.create_task(part) for part in work]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

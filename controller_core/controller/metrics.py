@@ -11,8 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from controller_core.controller.events import RequestReceived
+from controller_core.controller.hindrance import Hindrance
 from controller_core.controller.partition_counts import partition_counts
-from controller_core.controller.role import Hindrance
 from controller_core.controller.term import Term
 from controller_core.controller.unusable_znodes import UnusableZnodes
 

@@ -12,22 +12,23 @@ Who may take it from whom is decided in `office`. A process that could take it l
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 import structlog
 
 from controller_core.controller import office
-from controller_core.controller.clock import Clock
 from controller_core.controller.events import ControllerChanged, Event, RoleDue
 from controller_core.controller.failed_terms import FailedTerms
+from controller_core.controller.hindrance import Hindrance
 from controller_core.controller.office import Holder, Office
 from controller_core.controller.presence import Presence
 from controller_core.controller.reach import Reach
+from controller_core.controller.readiness import Readiness
+from controller_core.controller.seams import ControllerSettings, Seams
 from controller_core.controller.standby import Standby
 from controller_core.controller.watched_reads import WatchedReads
 from controller_core.model.ids import BrokerId
-from controller_core.supervision import noticed
+from controller_core.supervision import noticed, supervised
 from controller_core.zk import paths
 from controller_core.zk.session import ZkNode, ZkSession
 
@@ -35,28 +36,6 @@ log = structlog.get_logger()
 
 YIELD_MS: Final = 3000
 """How long a process that is cold leaves the role to one that is hot."""
-
-
-class Hindrance(Enum):
-    """Why a process leaves alone a role that it could take; the values are those of the metric."""
-
-    KRAFT_MIGRATION = "kraft_migration"
-    FAILED_TERMS = "failed_terms"
-    BROKERS_OUT_OF_REACH = "brokers_out_of_reach"
-    HOT_STANDBY = "hot_standby"
-
-    @property
-    def explanation(self) -> str:
-        """What it means, and what to do about it."""
-        return _EXPLANATIONS[self]
-
-
-_EXPLANATIONS: Final = {
-    Hindrance.KRAFT_MIGRATION: "a KRaft controller migrates this cluster: stop this process, or end the migration",
-    Hindrance.FAILED_TERMS: "the last terms ended in errors that nobody expected: the log has them, report them",
-    Hindrance.BROKERS_OUT_OF_REACH: "most of the registered brokers do not answer: see to the network and the listener",
-    Hindrance.HOT_STANDBY: "another process stands by with the state read, and would take over faster",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,26 +53,59 @@ class Role:
         self,
         own_id: BrokerId,
         zk: ZkSession,
-        clock: Clock,
+        seams: Seams,
+        settings: ControllerSettings,
         enqueue: Callable[[Event], None],
-        *,
         standby: Standby,
-        reach: Reach,
-        presence: Presence,
     ) -> None:
         self._id = own_id
         self._zk = zk
-        self._clock = clock
+        self._clock = seams.clock
         self._enqueue = enqueue
         self._standby = standby
-        self._reach = reach
-        self._presence = presence
+        self.reach = Reach(
+            own_id,
+            zk,
+            seams.links,
+            seams.clock,
+            timeout_ms=settings.brokers_timeout_ms,
+            on_look=self._on_look_at_brokers,
+        )
+        self._presence = Presence(
+            own_id,
+            zk,
+            seams.clock,
+            whereabouts=seams.whereabouts,
+            is_hot=lambda: standby.is_hot,
+            on_claimed=lambda: enqueue(RoleDue()),
+        )
         self._watched: WatchedReads[Event] = WatchedReads(zk, enqueue)
         self._failed_terms = FailedTerms()
         self._began_ms: float | None = None
         self._yielding_since_ms: float | None = None
         self._alarm: asyncio.Task[None] | None = None
         self.hindrance: Hindrance | None = None
+
+    async def claim_id(self) -> None:
+        """Makes the id this process's own, before it stands for anything. Raises `IdInUse`."""
+        await self._presence.claim(on_wait=self._standby.begin)
+
+    async def keep(self) -> None:
+        """Keeps in touch with the brokers and with the other processes, until cancelled. Raises `IdInUse`."""
+        looking = supervised(
+            self.reach.keep_looking,
+            name="reach",
+            sleep_ms=self._clock.sleep_ms,
+            monotonic_ms=self._clock.monotonic_ms,
+        )
+        try:
+            await self._presence.keep()
+        finally:
+            looking.cancel()
+
+    def on_connected(self) -> None:
+        """There is a connection to ZooKeeper again, and perhaps another session."""
+        self._presence.wake()
 
     async def look(self) -> ZkNode | None:
         """`/controller`, watched."""
@@ -129,19 +141,14 @@ class Role:
             self._failed_terms.note_end(began_ms=self._began_ms, ended_ms=self._clock.monotonic_ms(), failed=failed)
         self._began_ms = None
 
-    def on_look_at_brokers(self) -> None:
-        """Who could be reached may be others than before."""
-        waits_for_brokers = self.hindrance is Hindrance.BROKERS_OUT_OF_REACH
-        if (waits_for_brokers and self._reach.had_majority) or (self._began_ms is not None and self._reach.is_lost):
-            self._enqueue(RoleDue())
-
-    def why_not_ready(self) -> str | None:
-        """Why this process has not the role and would not do well with it; None where it would, hot or cold."""
-        if self.hindrance is not None and self.hindrance is not Hindrance.HOT_STANDBY:
-            return self.hindrance.explanation
-        if not self._reach.is_known:
-            return "the brokers have not been asked yet"
-        return None if self._reach.had_majority else Hindrance.BROKERS_OUT_OF_REACH.explanation
+    def readiness(self, role: str, **details: object) -> Readiness:
+        """Whether this process has the role, or would do well with it."""
+        reason = self._why_not_ready()
+        reach: dict[str, object] = {
+            "reachable_brokers": sorted(self.reach.reached),
+            "unreachable_brokers": self.reach.failures,
+        }
+        return Readiness(is_ready=reason is None, role=role, reason=reason, details=reach | details)
 
     def close(self) -> None:
         """Looks no more."""
@@ -164,7 +171,7 @@ class Role:
         if wait_ms := self._failed_terms.wait_ms(now_ms, held_by_kafka=holder is Holder.KAFKA_BROKER):
             self._look_again_in(wait_ms)
             return Hindrance.FAILED_TERMS
-        if not await self._reach.has_majority():
+        if not await self.reach.has_majority():
             return Hindrance.BROKERS_OUT_OF_REACH
         if not self._standby.is_hot and await self._presence.has_hot_other():
             self._yielding_since_ms = now_ms if self._yielding_since_ms is None else self._yielding_since_ms
@@ -195,3 +202,17 @@ class Role:
 
         self.close()
         self._alarm = noticed(sound(), name="role-alarm")
+
+    def _on_look_at_brokers(self) -> None:
+        """Who could be reached may be others than before."""
+        waits_for_brokers = self.hindrance is Hindrance.BROKERS_OUT_OF_REACH
+        if (waits_for_brokers and self.reach.had_majority) or (self._began_ms is not None and self.reach.is_lost):
+            self._enqueue(RoleDue())
+
+    def _why_not_ready(self) -> str | None:
+        """Why this process has not the role and would not do well with it; None where it would, hot or cold."""
+        if self.hindrance is not None and self.hindrance is not Hindrance.HOT_STANDBY:
+            return self.hindrance.explanation
+        if not self.reach.is_known:
+            return "the brokers have not been asked yet"
+        return None if self.reach.had_majority else Hindrance.BROKERS_OUT_OF_REACH.explanation

@@ -11,9 +11,10 @@ from prometheus_client import CollectorRegistry
 from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
 from controller_core.controller.broker_apis import BROKER_APIS
 from controller_core.controller.clock import SystemClock
-from controller_core.controller.controller import Controller, Seams
+from controller_core.controller.controller import Controller
 from controller_core.controller.metrics import ControllerMetrics
 from controller_core.controller.office import registered_brokers
+from controller_core.controller.seams import Seams
 from controller_core.controller.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter

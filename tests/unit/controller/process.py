@@ -9,8 +9,9 @@ from kio.static.protocol import RequestPayload
 from prometheus_client import CollectorRegistry
 
 from controller_core.controller.clock import Clock
-from controller_core.controller.controller import Controller, Seams
+from controller_core.controller.controller import Controller
 from controller_core.controller.metrics import ControllerMetrics
+from controller_core.controller.seams import Seams
 from controller_core.controller.term import Term
 from controller_core.journal.batches import Journal, NoJournal
 from controller_core.model.ids import BrokerId

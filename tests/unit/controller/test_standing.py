@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from controller_core.controller.hindrance import Hindrance
 from controller_core.controller.presence import IdInUse
-from controller_core.controller.role import Hindrance
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, WriteOp, ZkError
