@@ -17,6 +17,7 @@ from controller_core.controller import topics
 from controller_core.controller.config_writes import MAX_ZNODE_BYTES
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import TopicZnode, read_topics
 from controller_core.model import topic_names
@@ -83,7 +84,10 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
             return Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
         return outcome_of(lambda: _checked(term, topic, znodes.get(TopicName(topic.name)), budget))
 
-    return {at: outcome(topic) for at, topic in asked.items()}
+    def partitions(entry: tuple[int, CreatePartitionsTopic]) -> int:
+        return 1 + max(entry[1].count, 0)
+
+    return {at: outcome(topic) async for at, topic in sliced(asked.items(), partitions)}
 
 
 def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:

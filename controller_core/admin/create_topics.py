@@ -115,7 +115,10 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, New
             normalized[topic_names.normalized(new.name)] = new.name
         return new
 
-    return {at: outcome(topic) async for at, topic in sliced(enumerate(asked))}
+    def partitions(entry: tuple[int, CreatableTopic]) -> int:
+        return 1 + max(entry[1].num_partitions, len(entry[1].assignments))
+
+    return {at: outcome(topic) async for at, topic in sliced(enumerate(asked), partitions)}
 
 
 def _checked(

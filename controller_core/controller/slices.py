@@ -6,7 +6,7 @@ alive.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -15,9 +15,12 @@ SLICE: Final = 500
 """So many items are looked at before the event loop has its turn: some milliseconds."""
 
 
-async def sliced(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items one by one."""
-    for number, item in enumerate(items, 1):
+async def sliced(items: Iterable[T], weight: Callable[[T], int] = lambda _: 1) -> AsyncIterator[T]:
+    """The items one by one. `weight`: as how many an item counts, where some are far more work than others."""
+    looked_at = 0
+    for item in items:
         yield item
-        if number % SLICE == 0:
+        looked_at += weight(item)
+        if looked_at >= SLICE:
+            looked_at = 0
             await asyncio.sleep(0)
