@@ -28,6 +28,9 @@ def run(
         str | None, typer.Option(help="The clients' listener, where one --listen serves several.")
     ] = None,
     zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
+    zookeeper_jute_maxbuffer_bytes: Annotated[
+        int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
+    ] = None,
     zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
     hot_standby: Annotated[
         bool | None, typer.Option(help="Whether one that stands by reads the cluster's state beforehand.")

@@ -18,6 +18,9 @@ def run(
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics.")] = None,
     zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
+    zookeeper_jute_maxbuffer_bytes: Annotated[
+        int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
+    ] = None,
     log_format: Annotated[str, typer.Option(help="json or console.", envvar="KONTROLLER_LOG_FORMAT")] = "json",
 ) -> None:
     """Turns the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) into what a controller acts on.
@@ -41,6 +44,7 @@ def run(
         "metrics_host": metrics_host,
         "metrics_port": metrics_port,
         "zookeeper_session_timeout_ms": zookeeper_session_timeout_ms,
+        "zookeeper_jute_maxbuffer_bytes": zookeeper_jute_maxbuffer_bytes,
     }
     try:
         settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})

@@ -18,6 +18,9 @@ def record(
         int | None, typer.Option(help="How much time passes at least between two looks at what has changed.")
     ] = None,
     zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
+    zookeeper_jute_maxbuffer_bytes: Annotated[
+        int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
+    ] = None,
     zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
     metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics, /healthz and /journal.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics, /healthz and /journal.")] = None,

@@ -13,6 +13,7 @@ then the armed watches fire.
 from collections.abc import Sequence
 from typing import Final
 
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.session import Delete, SessionId, WriteOp
 from simulation.zookeeper_session import ConnectionLoss, SimulatedSession
 from simulation.zookeeper_tree import Change, ZnodeTree
@@ -23,14 +24,16 @@ _FIRST_SESSION: Final = 0x1000
 class SimulatedZooKeeper:
     """One ensemble. Its faults are methods; each takes the session, as the client sees it, that is to suffer it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> None:
         self.tree = ZnodeTree()
+        self.jute_maxbuffer_bytes = jute_maxbuffer_bytes
+        """A request that is larger costs its sender the connection."""
         self._sessions: list[SimulatedSession] = []
         self._last_session_id = _FIRST_SESSION
 
-    def session(self) -> SimulatedSession:
-        """A new client, connected."""
-        session = SimulatedSession(self)
+    def session(self, *, max_request_bytes: int | None = None) -> SimulatedSession:
+        """A new client, connected; it takes the server's limit for another one where it is told so."""
+        session = SimulatedSession(self, max_request_bytes or self.jute_maxbuffer_bytes)
         self._sessions.append(session)
         return session
 

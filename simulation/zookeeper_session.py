@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from controller_core.zk.request_size import too_large, transaction_bytes
 from controller_core.zk.session import (
-    Check,
     ConnectionLost,
-    Delete,
     NoWatcher,
     SessionExpired,
     SessionId,
@@ -27,7 +26,6 @@ from controller_core.zk.session import (
 from simulation.zookeeper_tree import Change, ZnodeTree
 
 _T = TypeVar("_T")
-_JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
 
 
 class Server(Protocol):
@@ -35,6 +33,9 @@ class Server(Protocol):
 
     @property
     def tree(self) -> ZnodeTree: ...
+
+    @property
+    def jute_maxbuffer_bytes(self) -> int: ...
 
     def new_session_id(self) -> SessionId: ...
 
@@ -63,8 +64,9 @@ class _Request:
 class SimulatedSession:
     """The client's end of the simulation: a `ZkSession`."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, max_request_bytes: int) -> None:
         self._server = server
+        self._max_request_bytes = max_request_bytes
         self._session_id = server.new_session_id()
         self._state = SessionState.CONNECTED
         self._is_closed = False
@@ -85,6 +87,13 @@ class SimulatedSession:
     @property
     def session_id(self) -> SessionId:
         return self._session_id
+
+    @property
+    def max_request_bytes(self) -> int:
+        return self._max_request_bytes
+
+    def request_bytes(self, ops: Sequence[WriteOp]) -> int:
+        return transaction_bytes(ops)
 
     @property
     def armed_watches(self) -> int:
@@ -230,10 +239,15 @@ class SimulatedSession:
             raise SessionExpired("the session was closed")
 
     def _submit_transaction(self, ops: Sequence[WriteOp]) -> "asyncio.Future[tuple[str, ...]]":
+        size_bytes = self.request_bytes(ops)
+        if size_bytes > self._max_request_bytes:
+            refused: asyncio.Future[tuple[str, ...]] = asyncio.get_running_loop().create_future()
+            refused.set_exception(too_large(ops, size_bytes, self._max_request_bytes))
+            return refused
         return self._submit(lambda: self._transact(ops), is_write=True)
 
     def _transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        if sum(_size_bytes(op) for op in ops) > _JUTE_MAXBUFFER_BYTES:
+        if transaction_bytes(ops) > self._server.jute_maxbuffer_bytes:
             self._server.drop_connection(self)
             raise ConnectionLost("the server closed the connection: the request is larger than jute.maxbuffer")
         return self._server.transact(ops, self._session_id)
@@ -307,7 +321,3 @@ def _apply(request: _Request) -> Callable[[], None]:
 
 def _tell_nobody(_path: str | None) -> None:
     """In the place of a watch that its client has forgotten, and the server not yet."""
-
-
-def _size_bytes(op: WriteOp) -> int:
-    return len(op.path) + (0 if isinstance(op, Delete | Check) else len(op.data))

@@ -21,6 +21,7 @@ from kio.static.primitive import i32
 from controller_core.controller import reassignment, reassignment_completion, topics
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.reassignment_requests import is_done, not_live, why_it_would_lose_messages
+from controller_core.controller.reassignment_room import without_room
 from controller_core.controller.reassignment_znode import supplant_requests
 from controller_core.controller.served_api import ServedApi
 from controller_core.controller.slices import sliced
@@ -35,6 +36,10 @@ Refusal = tuple[ErrorCode, str]
 BEGUN: Final = (ErrorCode.none, None)
 NOTHING_RUNS: Final = (ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
 NO_PARTITION: Final = (ErrorCode.unknown_topic_or_partition, "Partition does not exist.")
+NOT_WRITTEN: Final = (
+    ErrorCode.invalid_replica_assignment,
+    "Refused, because the znode of its topic cannot be written: the controller's log says why.",
+)
 
 
 async def on_alter_reassignments(
@@ -54,10 +59,15 @@ async def on_alter_reassignments(
             refused[partition] = why_not
         else:
             accepted[partition] = target
-    await supplant_requests(term, accepted)
     changed = {partition: target for partition, target in accepted.items() if not _is_so(term, partition, target)}
-    begun = await reassignment.begin(term, changed)
-    refused |= dict.fromkeys(changed.keys() - begun, NO_PARTITION)
+    refused |= {
+        partition: (ErrorCode.invalid_replica_assignment, f"Refused, because {reason}.")
+        for partition, reason in (await without_room(term, changed)).items()
+    }
+    await supplant_requests(term, accepted.keys() - refused.keys())
+    beginning = {partition: target for partition, target in changed.items() if partition not in refused}
+    begun = await reassignment.begin(term, beginning)
+    refused |= {p: NOT_WRITTEN if term.state.has(p) else NO_PARTITION for p in beginning.keys() - begun}
     by_topic: defaultdict[TopicName, list[ReassignablePartitionResponse]] = defaultdict(list)
     async for partition in sliced(asked):
         by_topic[partition.topic].append(_result(partition, *refused.get(partition, BEGUN)))

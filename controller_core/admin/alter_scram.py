@@ -18,7 +18,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused
-from controller_core.controller.config_writes import MAX_ZNODE_BYTES, ensure_paths, notify, sanitized, write_config
+from controller_core.controller.config_writes import ensure_paths, notify, sanitized, write_config
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import ServedApi
 from controller_core.controller.term import Term
@@ -50,7 +50,9 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
             try:
                 write = _write(user, by_user[user], node, has_clients=bool(clients))
                 writes[user] = [write, notify(f"users/{sanitized(user)}")]
+                _require_room(term, writes[user])
             except Refused as error:
+                writes.pop(user, None)
                 refused[user] = error
         remaining = list((await term.writer.write(writes)).failed)  # someone else wrote those in between
     return _response([(user, refused.get(user)) for user in by_user])
@@ -124,11 +126,16 @@ def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has
             message = "Attempt to delete a user credential that does not exist"
             raise Refused(ErrorCode.resource_not_found, message)
     config = _altered(present, alterations)
-    if len(codecs.encode_config(config)) > MAX_ZNODE_BYTES:
-        raise Refused(ErrorCode.unacceptable_credential, "The credential does not fit into a znode: use a shorter salt")
     if node is not None and not config and not has_clients:
         return Delete(path=path, version=node.version)
     return write_config(path, config, node)
+
+
+def _require_room(term: Term, write: list[WriteOp]) -> None:
+    why_too_large = term.writer.why_too_large(write)
+    if why_too_large is not None:
+        message = f"The credential does not fit into a znode, use a shorter salt: {why_too_large}"
+        raise Refused(ErrorCode.unacceptable_credential, message)
 
 
 def _altered(present: Mapping[str, str], alterations: list[Alteration]) -> dict[str, str]:

@@ -14,7 +14,6 @@ from controller_core.admin.create_topics import MAX_PARTITIONS_PER_REQUEST, Budg
 from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
 from controller_core.controller import topics
-from controller_core.controller.config_writes import MAX_ZNODE_BYTES
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.slices import sliced
@@ -26,7 +25,7 @@ from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.placement import NotEnoughBrokers, place_partitions
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import BadVersion, SetData
+from controller_core.zk.session import BadVersion, SetData, WriteOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +35,11 @@ class Growth:
     name: TopicName
     znode: TopicZnode
     assignment: TopicAssignment
+
+    @property
+    def write(self) -> WriteOp:
+        data = codecs.encode_topic(self.assignment)
+        return SetData(path=paths.topic(self.name), data=data, version=self.znode.version)
 
     @property
     def added(self) -> list[TopicPartition]:
@@ -119,10 +123,12 @@ def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None,
     factor = len(present[PartitionId(0)].replicas) if PartitionId(0) in present else 1
     replicas = _placed(term, name, new, factor) if topic.assignments is None else _given(term, topic, new, factor)
     partitions = {**present, **{number: ReplicaAssignment(replicas=replicas[number]) for number in new}}
-    assignment = replace(znode.content, partitions=partitions)
-    if len(codecs.encode_topic(assignment)) > MAX_ZNODE_BYTES:
-        raise Refused(ErrorCode.invalid_partitions, f"{topic.count} partitions are more than fit into one znode.")
-    return Growth(name=name, znode=znode, assignment=assignment)
+    growth = Growth(name=name, znode=znode, assignment=replace(znode.content, partitions=partitions))
+    why_too_large = term.writer.why_too_large([growth.write])
+    if why_too_large is not None:
+        message = f"{topic.count} partitions are too many for one znode: {why_too_large}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    return growth
 
 
 def _placed(
@@ -171,20 +177,7 @@ async def _write(
     settled = dict(outcomes)
     remaining = _growing(outcomes)
     while remaining:
-        failed = (
-            await term.writer.write(
-                {
-                    at: [
-                        SetData(
-                            path=paths.topic(growth.name),
-                            data=codecs.encode_topic(growth.assignment),
-                            version=growth.znode.version,
-                        )
-                    ]
-                    for at, growth in remaining.items()
-                }
-            )
-        ).failed
+        failed = (await term.writer.write({at: [growth.write] for at, growth in remaining.items()})).failed
         await topics.on_topics_modified(term, [growth.name for at, growth in remaining.items() if at not in failed])
         again = {at: request.topics[at] for at, error in failed.items() if isinstance(error, BadVersion)}
         gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted meanwhile.")

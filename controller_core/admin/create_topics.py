@@ -19,7 +19,7 @@ from kio.static.primitive import i8, i16, i32
 from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import Refused, outcome_of
 from controller_core.controller import topics
-from controller_core.controller.config_writes import MAX_ZNODE_BYTES, ensure_paths, write_config
+from controller_core.controller.config_writes import ensure_paths, write_config
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.slices import sliced
@@ -31,7 +31,7 @@ from controller_core.model.placement import place_partitions
 from controller_core.model.topic_configs import complaints, effective, is_true
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import Create, NodeExists
+from controller_core.zk.session import Create, NodeExists, TooLarge, WriteOp, ZkNode
 
 NOT_GIVEN: Final = -1
 """A count or factor that the request leaves to the cluster's defaults, or to the assignment."""
@@ -150,10 +150,24 @@ def _checked(
         topic_id=term.clock.new_topic_id(),
         partitions={PartitionId(number): ReplicaAssignment(replicas=replicas[number]) for number in sorted(replicas)},
     )
-    if len(codecs.encode_topic(assignment)) + len(codecs.encode_config(config)) > MAX_ZNODE_BYTES:
-        message = f"{len(replicas)} partitions and the configuration are more than fit into one write to ZooKeeper."
-        raise Refused(ErrorCode.invalid_partitions, message)
-    return NewTopic(name=name, assignment=assignment, config=config)
+    new = NewTopic(name=name, assignment=assignment, config=config)
+    why_too_large = term.writer.why_too_large(_writes(new, None))
+    if why_too_large is not None:
+        raise _refused_as_too_large(new, why_too_large)
+    return new
+
+
+def _writes(new: NewTopic, left_behind: ZkNode | None) -> list[WriteOp]:
+    """The transaction that creates a topic, over a configuration that a former one may have left behind."""
+    return [
+        write_config(paths.topic_config(new.name), new.config, left_behind),
+        Create(path=paths.topic(new.name), data=codecs.encode_topic(new.assignment)),
+    ]
+
+
+def _refused_as_too_large(new: NewTopic, why: str) -> Refused:
+    message = f"{len(new.assignment.partitions)} partitions and the configuration are too many for one znode: {why}."
+    return Refused(ErrorCode.invalid_partitions, message)
 
 
 def _checked_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
@@ -238,19 +252,15 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
         left_behind = await term.zk.read_many([paths.topic_config(new.name) for new in remaining.values()])
         failed = (
             await term.writer.write(
-                {
-                    at: [
-                        write_config(paths.topic_config(new.name), new.config, config),
-                        Create(path=paths.topic(new.name), data=codecs.encode_topic(new.assignment)),
-                    ]
-                    for (at, new), config in zip(remaining.items(), left_behind, strict=True)
-                }
+                {at: _writes(new, config) for (at, new), config in zip(remaining.items(), left_behind, strict=True)}
             )
         ).failed
         for at, error in failed.items():
             name = remaining[at].name
             if isinstance(error, NodeExists) and error.failed.op.path == paths.topic(name):
                 late[at] = Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+            elif isinstance(error, TooLarge):
+                late[at] = _refused_as_too_large(remaining[at], str(error))
         remaining = {at: remaining[at] for at in failed if at not in late}
     created = [new.name for at, new in wanted.items() if at not in late]
     if created:

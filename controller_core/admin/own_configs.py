@@ -112,6 +112,8 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
         if wanted == present.config:
             return
         ops = [write_config(path, wanted, present.node), notify(f"brokers/{term.identity.id}")]
+        if why_too_large := term.writer.why_too_large(ops):
+            raise Refused(ErrorCode.invalid_config, f"The configuration does not fit into a znode: {why_too_large}")
         is_written = not (await term.writer.write({path: ops})).failed
 
 

@@ -9,6 +9,7 @@ import structlog
 
 from controller_core.controller import partition_machine
 from controller_core.controller.events import BalanceDue
+from controller_core.controller.liveness import Liveness
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.term import Term
 from controller_core.model.leader_balance import Leadership, partitions_to_rebalance
@@ -26,11 +27,12 @@ def start_balancing(term: Term) -> None:
 
 async def on_balance_due(term: Term) -> None:
     """Elects preferred replicas where brokers miss too many of their leaderships, and arms the timer again."""
+    live = Liveness(term.state, term.state.live)
     leaderships = {
         partition: Leadership(
             preferred=preferred,
             leader=state.leader_and_isr.leader,
-            can_lead=preferred in term.state.live_replicas(partition) and preferred in state.leader_and_isr.isr,
+            can_lead=preferred in live(partition) and preferred in state.leader_and_isr.isr,
         )
         for partition, state in term.state.states.items()
         if term.state.has(partition)

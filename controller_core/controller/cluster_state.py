@@ -26,8 +26,9 @@ from controller_core.model.ids import (
     TopicName,
     TopicPartition,
 )
-from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
+from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.transitions import PartitionStatus
+from controller_core.zk.session import ZkVersion
 
 _NONE: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType({})
 
@@ -108,6 +109,10 @@ class ClusterState:
         self.reassignments: dict[TopicPartition, RunningReassignment] = {}
         self.completable: set[TopicPartition] = set()
         """Reassignments for which nothing is awaited any more."""
+        self.completable_since_ms: float | None = None
+        """Since when some of them wait for others to be completed with."""
+        self.rewritten: dict[TopicName, tuple[ZkVersion, TopicAssignment]] = {}
+        """What was last written to topics' znodes while partitions are reassigned, and the version that this made."""
         self.deletions: dict[TopicName, TopicDeletion] = {}
         self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = collection(Kind.OFFLINE_REPLICAS, noted_by)
         """The replicas of live brokers that are in failed log directories; without brokers that have none."""
@@ -220,8 +225,10 @@ class ClusterState:
             self.partition_status.pop(topic_partition, None)
             self.reassignments.pop(topic_partition, None)
         for broker, failed in list(self.failed_replicas.items()):
-            self.set_failed_replicas(broker, failed.difference(forgotten))
+            if not failed.isdisjoint(forgotten):
+                self.set_failed_replicas(broker, failed.difference(forgotten))
         self.deletions.pop(name, None)
+        self.rewritten.pop(name, None)
         self.topic_configs.pop(name, None)
         topic = self.topics.pop(name)
         if topic.topic_id is not None and self._names.get(topic.topic_id) == name:

@@ -1,15 +1,11 @@
 """Configuration in ZooKeeper: the entity's znode, and the notification that makes brokers read it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 from urllib.parse import quote
 
 from controller_core.controller.term import Term
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, NodeExists, SetData, WriteOp, ZkNode
-
-MAX_ZNODE_BYTES: Final = 600_000
-"""What a znode may take of a transaction: ZooKeeper refuses requests above its jute.maxbuffer, 1 MiB unless configured."""
 
 
 def write_config(path: str, config: Mapping[str, str], present: ZkNode | None) -> WriteOp:

@@ -48,7 +48,10 @@ async def note(term: Term, topics: Mapping[TopicName, int]) -> None:
     if root is None:
         await term.writer.write({paths.KONTROLLER: [Create(path=paths.KONTROLLER)]})
     op = Create(path=paths.DELETED_TOPICS, data=data) if node is None else SetData(path=paths.DELETED_TOPICS, data=data)
-    await term.writer.write({paths.DELETED_TOPICS: [op]})
+    if refused := (await term.writer.write({paths.DELETED_TOPICS: [op]})).failed:
+        why = refused[paths.DELETED_TOPICS]
+        term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics not written", why)
+        return
     term.state.unusable.clear(paths.DELETED_TOPICS)
 
 

@@ -26,7 +26,7 @@ from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
 from controller_core.model.wording import listed
 from controller_core.zk import paths
-from controller_core.zk.session import Delete, NoNode, WriteOp
+from controller_core.zk.session import Delete, NoNode, TooLarge, WriteOp
 
 log = structlog.get_logger()
 
@@ -204,5 +204,9 @@ async def _delete_existing(term: Term, doomed: list[str]) -> None:
         failed = (await term.writer.write({doomed[-1]: [Delete(path=path) for path in remaining]})).failed
         if not failed:
             return
-        if not isinstance(failed[doomed[-1]], NoNode):
+        if isinstance(failed[doomed[-1]], TooLarge) and len(remaining) > 1:
+            half = len(remaining) // 2
+            await _delete_existing(term, remaining[:half])
+            remaining = remaining[half:]
+        elif not isinstance(failed[doomed[-1]], NoNode):
             raise failed[doomed[-1]]

@@ -13,6 +13,7 @@ topic's good log beside it: the broker accepts that one, and the entry is struck
 by itself, because a znode may have lost it.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -26,6 +27,7 @@ from controller_core.model.ids import (
     NO_EPOCH,
     BrokerId,
     LeaderEpoch,
+    PartitionId,
     PartitionReplica,
     TopicId,
     TopicName,
@@ -39,7 +41,7 @@ from controller_core.zk.session import Create, Delete, WriteOp
 log = structlog.get_logger()
 
 CHANGES_PER_WRITE: Final = 500
-"""How many replicas come and go with one write of a topic's znode, so that it fits a transaction with their entries."""
+"""How many entries come and go with one write of a topic's znode, so that they fit a transaction together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,15 @@ class LedgerChange:
 
     entered: Mapping[PartitionReplica, TopicId | None] = field(default_factory=dict)
     struck: Set[PartitionReplica] = frozenset()
+
+    @property
+    def size(self) -> int:
+        return len(self.entered) + len(self.struck)
+
+    @property
+    def is_of_one_partition(self) -> bool:
+        """Whether there is nothing to divide."""
+        return len({replica.topic_partition for replica in (*self.entered, *self.struck)}) <= 1
 
     @property
     def operations(self) -> list[WriteOp]:
@@ -86,17 +97,26 @@ def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
                 term.batch.delete_stray(replica.topic_partition, replica.broker)
 
 
-def bounded(before: TopicAssignment, after: TopicAssignment) -> TopicAssignment:
-    """As much of a rewrite as fits one transaction with its changes of the ledger; the rest stays as it was."""
-    partitions, changes = dict(after.partitions), 0
-    for number, assignment in after.partitions.items():
-        known = before.partitions.get(number)
-        if known is None or known is assignment:
-            continue
-        if changes >= CHANGES_PER_WRITE:
-            partitions[number] = known
-        changes += len(set(assignment.replicas).symmetric_difference(known.replicas))
-    return after if partitions == after.partitions else replace(after, partitions=partitions)
+def bounded(
+    before: TopicAssignment, after: TopicAssignment, change: LedgerChange, at_most: int
+) -> tuple[TopicAssignment, LedgerChange]:
+    """As much of a rewrite as has at most so many changes of the ledger, one partition at least; the rest stays."""
+    if change.size <= at_most:
+        return after, change
+    held: set[PartitionId] = set()
+    taken = 0
+    for partition, changes in Counter(r.topic_partition for r in (*change.entered, *change.struck)).items():
+        if taken and taken + changes > at_most:
+            held.add(partition.partition)
+        else:
+            taken += changes
+    content = replace(
+        after, partitions={n: before.partitions[n] if n in held else a for n, a in after.partitions.items()}
+    )
+    return content, LedgerChange(
+        entered={r: topic_id for r, topic_id in change.entered.items() if r.topic_partition.partition not in held},
+        struck={r for r in change.struck if r.topic_partition.partition not in held},
+    )
 
 
 async def changes_with(

@@ -11,7 +11,9 @@ Who asks for a reassignment is no matter here: see `controller_core.controller.r
 `controller_core.admin.alter_reassignments`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
 
 from controller_core.controller import (
     partition_machine,
@@ -22,15 +24,19 @@ from controller_core.controller import (
     topic_znodes,
 )
 from controller_core.controller.cluster_state import RunningReassignment
-from controller_core.controller.groups import in_groups
+from controller_core.controller.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, in_groups
 from controller_core.controller.partition_machine import Election
 from controller_core.controller.partition_states import reread, states_of, write_states
 from controller_core.controller.reassignment_znode import Targets
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.leader_selectors import raised
 from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
+
+BEGUN_TOGETHER: Final = GROUPS_AT_ONCE * MOST_IN_A_GROUP
+"""So many partitions at least are begun at one time, where there are more: what follows is done in groups of them."""
 
 
 async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
@@ -38,12 +44,21 @@ async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
 
     Returns the partitions that were begun: without those of topics that have vanished."""
     begun: set[TopicPartition] = set()
-
-    async def begin_group(partitions: Sequence[TopicPartition]) -> None:
+    for partitions in _whole_topics(sorted(targets)):
         begun.update(await _begin(term, {partition: targets[partition] for partition in partitions}))
-
-    await in_groups(term, sorted(targets), begin_group)
     return begun
+
+
+def _whole_topics(partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPartition]]:
+    """The partitions, which are in order, in parts none of which ends within a topic: its znode is rewritten once."""
+    part: list[TopicPartition] = []
+    for _, of_topic in groupby(partitions, key=lambda partition: partition.topic):
+        part += of_topic
+        if len(part) >= BEGUN_TOGETHER:
+            yield part
+            part = []
+    if part:
+        yield part
 
 
 async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
@@ -51,13 +66,14 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
     term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas
     before = {partition: full_assignment(term, partition) for partition in targets}
-    full = {partition: begin_reassignment(before[partition], target) for partition, target in targets.items()}
+    full = {partition: begin_reassignment(before[partition], targets[partition]) async for partition in sliced(targets)}
     written = await topic_znodes.write_assignments(term, full)
-    await throttles.note_begun(term, written)
-    for partition, assignment in written.items():
+    async for partition in sliced(written):
+        assignment = written[partition]
         term.changes.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
+    await throttles.note_begun(term, written)
     term.batch.update_metadata(written)
     await reassignment_drop.drop(
         term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written}

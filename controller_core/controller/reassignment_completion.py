@@ -2,22 +2,63 @@
 
 Until then a new controller finds in the topic's znode what is to be deleted. Nobody is waited for who is down, who cannot
 delete, or when another target is asked for: the ledger remembers what may still have its log.
+
+Each completion rewrites the topic's znode and the one with the requests as a whole, however few partitions are complete.
+Where that is much work for few, they wait a moment for others.
 """
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from controller_core.controller import topic_znodes
-from controller_core.controller.cluster_state import RunningReassignment
+from controller_core.controller.cluster_state import ClusterState, RunningReassignment
 from controller_core.controller.events import ReassignmentsCompletable, ReassignmentsEnded
 from controller_core.controller.reassignment_znode import Targets, remove_requests
 from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.reassignment import complete_reassignment
 
+LONGEST_WAIT_MS: Final = 100
+"""So long a complete reassignment waits at most for others to be completed with."""
+WORTH_IT: Final = 50
+"""It waits while completing takes looking at more than so many partitions for each that is complete."""
+
 
 async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Steps 10 to 12 for the partitions whose old replicas are gone."""
-    done = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion == set()]
+    """Steps 10 to 12 for the partitions whose old replicas are gone, now or together with others in a moment."""
+    state = term.state
+    state.completable.update(partition for partition in partitions if _is_complete(state.reassignments.get(partition)))
+    if not state.completable:
+        return
+    now_ms = term.clock.monotonic_ms()
+    if _is_worth_it(state):
+        await _finish_all(term)
+    elif state.completable_since_ms is None:
+        state.completable_since_ms = now_ms
+        term.enqueue_later(ReassignmentsCompletable(), LONGEST_WAIT_MS)
+    elif now_ms - state.completable_since_ms >= LONGEST_WAIT_MS:
+        await _finish_all(term)
+
+
+def _is_complete(run: RunningReassignment | None) -> bool:
+    return run is not None and run.awaiting_deletion == set()
+
+
+def _is_worth_it(state: ClusterState) -> bool:
+    """Whether nothing else is under way, or many are complete for what their completion takes."""
+    running, complete = len(state.reassignments), len(state.completable)
+    topics = {partition.topic for partition in state.completable} & state.topics.keys()
+    effort = running + sum(len(state.topics[topic].partitions) for topic in topics)
+    return running <= complete or effort <= WORTH_IT * complete
+
+
+async def _finish_all(term: Term) -> None:
+    completable, term.state.completable, term.state.completable_since_ms = term.state.completable, set(), None
+    await _finish(term, sorted(completable))
+
+
+async def _finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    done = [partition for partition in partitions if _is_complete(term.state.reassignments.get(partition))]
     if not done:
         return
     # 10. update assigned replica list to RAR in ZK
@@ -37,6 +78,8 @@ async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     # 12. resend the update metadata request to every broker
     term.batch.update_metadata(written)
     term.enqueue(ReassignmentsEnded())
+    if not term.state.reassignments:
+        term.state.rewritten.clear()
 
 
 async def finish_early(term: Term, targets: Targets) -> None:
@@ -49,7 +92,7 @@ async def finish_early(term: Term, targets: Targets) -> None:
     ]
     for partition in ending:
         term.state.reassignments[partition].awaiting_deletion = set()
-    await finish(term, ending)
+    await _finish(term, ending)
 
 
 def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
@@ -80,9 +123,8 @@ def _note_completable(term: Term, partition: TopicPartition, run: RunningReassig
 
 
 async def on_completable(term: Term) -> None:
-    """Finishes what nothing is awaited for any more."""
-    completable, term.state.completable = term.state.completable, set()
-    await finish(term, sorted(completable))
+    """Finishes what nothing is awaited for any more, where it need not wait for others."""
+    await finish(term, ())
 
 
 async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:

@@ -1,13 +1,18 @@
 """Which reassignments can be done: those of `/admin/reassign_partitions`, and what no request may ask for."""
 
+from collections import defaultdict
+from collections.abc import Mapping
+
 import structlog
 
 from controller_core.controller import reassignment, reassignment_completion
+from controller_core.controller.reassignment_room import without_room
 from controller_core.controller.reassignment_znode import Targets, read_requests, remove_requests
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import read_topics
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.reassignment import begin_reassignment
+from controller_core.model.wording import listed
 
 log = structlog.get_logger()
 
@@ -23,16 +28,27 @@ async def on_reassignments_requested(term: Term) -> None:
         for partition, target in known.items()
         if is_done(term, partition, target) or not _can_be_done(term, partition, target)
     }
-    await remove_requests(term, idle)
-    running = {partition: run.target for partition, run in term.state.reassignments.items()}
-    await reassignment.begin(
-        term,
-        {
-            partition: target
-            for partition, target in known.items()
-            if partition not in idle and running.get(partition) != target
-        },
-    )
+    running = term.state.reassignments
+    wanted = {
+        partition: target
+        for partition, target in known.items()
+        if partition not in idle and not ((run := running.get(partition)) and run.target == target)
+    }
+    refused = await without_room(term, wanted)
+    _report(refused)
+    await remove_requests(term, idle | {partition: wanted[partition] for partition in refused})
+    beginning = {partition: target for partition, target in wanted.items() if partition not in refused}
+    begun = await reassignment.begin(term, beginning)
+    await remove_requests(term, {p: target for p, target in beginning.items() if p not in begun})
+
+
+def _report(refused: Mapping[TopicPartition, str]) -> None:
+    """One line for each topic: the partitions of one are refused together, and there may be thousands."""
+    by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
+    for partition in refused:
+        by_topic[partition.topic].append(partition)
+    for partitions in by_topic.values():
+        log.error("reassignments refused", partitions=listed(list(map(str, partitions))), reason=refused[partitions[0]])
 
 
 def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:

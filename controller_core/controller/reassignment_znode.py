@@ -13,7 +13,7 @@ from controller_core.controller.term import Term
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import BadVersion, Delete, SetData, WriteOp, ZkNode
+from controller_core.zk.session import BadVersion, Delete, SetData, TooLarge, WriteOp, ZkNode
 
 log = structlog.get_logger()
 
@@ -45,8 +45,10 @@ async def remove_requests(term: Term, served: Targets) -> None:
         if remaining:
             data = codecs.encode_reassignment(remaining)
             op = SetData(path=paths.REASSIGN_PARTITIONS, data=data, version=node.version)
-        failed = (await term.writer.write({paths.REASSIGN_PARTITIONS: [op]})).failed
-        if not any(isinstance(error, BadVersion) for error in failed.values()):
+        refused = (await term.writer.write({paths.REASSIGN_PARTITIONS: [op]})).failed.get(paths.REASSIGN_PARTITIONS)
+        if isinstance(refused, TooLarge):
+            log.error("served reassignments stay in their znode until there are fewer", error=str(refused))
+        if not isinstance(refused, BadVersion):
             return
 
 

@@ -68,13 +68,7 @@ class StateChangeLog:
         )
 
     def not_elected(self, partition: TopicPartition, reason: str) -> None:
-        log.warning(
-            "no leader elected",
-            partition=str(partition),
-            reason=reason,
-            controller_epoch=self.controller_epoch,
-            cause=self.cause,
-        )
+        self._gathered["no leader elected", None, reason, None].append(partition)
 
     @contextmanager
     def interlude(self, cause: str) -> Iterator[None]:
@@ -107,7 +101,7 @@ class StateChangeLog:
     def _lines(self) -> Iterator[None]:
         gathered, self._gathered = self._gathered, defaultdict(list)
         for alike, partitions in gathered.items():
-            write = log.warning if alike[0] == "leadership" and alike[3] else log.info
+            write = log.warning if alike[0] == "no leader elected" or alike[3] is True else log.info
             for start in range(0, len(partitions), MOST_IN_A_LINE):
                 named = list(map(str, partitions[start : start + MOST_IN_A_LINE]))
                 fields = dict(_described(*alike))
@@ -126,6 +120,8 @@ def _described(kind: str, before: Any, after: Any, more: Any) -> Iterator[tuple[
         case "assignment":
             yield from (("before", list(before.replicas) if before else None), ("after", list(after.replicas)))
             yield from (("adding", list(after.adding)), ("removing", list(after.removing)))
+        case "no leader elected":
+            yield "reason", after
         case _:
             yield from (("before", before.value), ("after", after.value))
             if more is not None:

@@ -15,11 +15,12 @@ from controller_core.model.ids import TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk import throttles as zk_throttles
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import WriteOp
+from controller_core.zk.session import TooLarge, WriteOp
 from controller_core.zk.throttles import ThrottlesBusy, Write
 
 log = structlog.get_logger()
 
+LEFT: Final = "throttle is left to its owner"
 NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
 
 
@@ -31,7 +32,9 @@ async def note_begun(term: Term, partitions: Collection[TopicPartition]) -> None
                 term.zk, set(partitions), write=_fenced(term), report=term.state.unusable.report_unwatched
             )
     except MalformedZnode as error:
-        term.state.unusable.report_unwatched(error.path, "throttle is left to its owner", error)
+        term.state.unusable.report_unwatched(error.path, LEFT, error)
+    except TooLarge as error:
+        log.error(LEFT, error=str(error))
 
 
 async def sweep(term: Term) -> None:
@@ -48,7 +51,7 @@ async def sweep(term: Term) -> None:
         await zk_throttles.settle(term.zk, write=_fenced(term), report=term.state.unusable.report_unwatched)
     except MalformedZnode as error:
         term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
-    except ThrottlesBusy as error:
+    except (ThrottlesBusy, TooLarge) as error:
         log.error(NOT_REMOVED, error=str(error))
 
 
@@ -63,6 +66,9 @@ async def _requested(term: Term) -> Collection[TopicPartition]:
 
 def _fenced(term: Term) -> Write:
     async def write(operations: Sequence[WriteOp]) -> bool:
-        return not (await term.writer.write({"throttles": operations})).failed
+        refused = (await term.writer.write({"throttles": operations})).failed.get("throttles")
+        if isinstance(refused, TooLarge):
+            raise refused  # it will not be smaller the next time
+        return refused is None
 
     return write

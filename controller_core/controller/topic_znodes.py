@@ -13,13 +13,24 @@ from typing import Final
 from controller_core.controller import ledger
 from controller_core.controller.cluster_state import Topic
 from controller_core.controller.events import TopicModified
+from controller_core.controller.ledger import LedgerChange
 from controller_core.controller.term import Term
 from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import BadVersion, NodeExists, NoNode, SetData, ZkNode, ZkVersion
+from controller_core.zk.session import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    SetData,
+    TooLarge,
+    TransactionFailed,
+    ZkNode,
+    ZkVersion,
+)
 
+TOO_LARGE: Final = "a topic's znode is too large to be written, and left as it is"
 SHOWN: Final = 5
 """How many of a topic's unusable entries a message tells of."""
 
@@ -97,60 +108,93 @@ async def rewrite_topics(
     """Rewrites the znodes of topics, each from what it holds now; a topic that someone else wrote in between is redone.
 
     `deleted` are the replicas among the dropped ones that the ledger need not remember.
-    Returns the contents that the znodes have afterwards; topics that are gone are left out."""
+    Returns the contents that the znodes have afterwards; topics that are gone are left out, and so are those whose znodes
+    would be larger than ZooKeeper takes, with an error in the log: they stay as they are."""
     contents: dict[TopicName, TopicAssignment] = {}
-    remaining = list(topics)
+    remaining = dict.fromkeys(topics, ledger.CHANGES_PER_WRITE)
     while remaining:
         znodes = await read_topics(term, remaining)
         wanted = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
-        rewritten = {name: ledger.bounded(znodes[name].content, content) for name, content in wanted.items()}
-        changed = {
-            name: (znodes[name].content, content)
-            for name, content in rewritten.items()
-            if content is not znodes[name].content
+        contents.update({name: content for name, content in wanted.items() if content is znodes[name].content})
+        changed = {n: (znodes[n].content, content) for n, content in wanted.items() if content is not znodes[n].content}
+        steps = await _steps(term, changed, deleted, remaining)
+        failed = await _write(term, znodes, steps)
+        contents.update({name: step.content for name, step in steps.items() if name not in failed})
+        remaining = {
+            name: at_most
+            for name, step in steps.items()
+            if (name in failed or step.content is not wanted[name])
+            and (at_most := _changes_at_once(term, name, step, failed.get(name), remaining[name]))
         }
-        failed = await _write(term, znodes, changed, deleted) if changed else set()
-        contents.update({name: content for name, content in rewritten.items() if name not in failed})
-        remaining = [name for name in znodes if name in failed or rewritten[name] is not wanted[name]]
     return contents
 
 
-async def _write(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What is written of a topic's rewrite at one time."""
+
+    content: TopicAssignment
+    change: LedgerChange
+
+
+async def _steps(
     term: Term,
-    znodes: Mapping[TopicName, TopicZnode],
     changed: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
     deleted: Set[PartitionReplica],
-) -> set[TopicName]:
-    """Writes the new contents, and the ledger with them; returns the topics that must be looked at again."""
+    changes_at_once: Mapping[TopicName, int],
+) -> dict[TopicName, _Step]:
+    if not changed:
+        return {}
     changes = await ledger.changes_with(term, changed, deleted)
+    steps = {}
+    for name, (before, after) in changed.items():
+        content, change = ledger.bounded(before, after, changes[name], changes_at_once[name])
+        steps[name] = _Step(content=content, change=change)
+    return steps
+
+
+async def _write(
+    term: Term, znodes: Mapping[TopicName, TopicZnode], steps: Mapping[TopicName, _Step]
+) -> dict[TopicName, TransactionFailed]:
+    """Writes the new contents, and the ledger with them; returns what was not written."""
     outcome = await term.writer.write(
         {
             name: [
-                SetData(path=paths.topic(name), data=codecs.encode_topic(content), version=znodes[name].version),
-                *changes[name].operations,
+                SetData(path=paths.topic(name), data=codecs.encode_topic(step.content), version=znodes[name].version),
+                *step.change.operations,
             ]
-            for name, (_, content) in changed.items()
+            for name, step in steps.items()
         }
     )
     for name in outcome.written:
-        ledger.note(term, changes[name])
-        _note_written(term, name, znodes[name], changed[name][1])
+        ledger.note(term, steps[name].change)
+        _note_written(term, name, znodes[name], steps[name].content)
     for error in outcome.failed.values():
-        if not isinstance(error, BadVersion | NodeExists | NoNode):
+        if not isinstance(error, BadVersion | NodeExists | NoNode | TooLarge):
             raise error
-    return set(outcome.failed)
+    return outcome.failed
+
+
+def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int) -> int:
+    """How many changes of the ledger to write next with a topic: fewer where they made it too large, and none, with an
+    error in the log, where it is too large without most of them."""
+    if not isinstance(failed, TooLarge):
+        return before
+    if step.change.is_of_one_partition:
+        term.state.unusable.report(paths.topic(name), TOO_LARGE, failed, topic=name)
+        return 0
+    return max(1, step.change.size // 4)
 
 
 def _note_written(term: Term, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
     """Of a write of our own nothing is to be learned, unless it kept what somebody else had written before."""
     known = term.state.topics.get(name)
-    if (
-        known is not None
-        and known.czxid == before.czxid
-        and known.topic_id == content.topic_id
-        and known.partitions.keys() == content.partitions.keys()
-    ):
-        known.written = before.version + 1
+    if known is None or known.czxid != before.czxid:
+        return
+    version = ZkVersion(before.version + 1)
+    term.state.rewritten[name] = version, content
+    if known.topic_id == content.topic_id and known.partitions.keys() == content.partitions.keys():
+        known.written = version
 
 
 async def write_assignments(
@@ -191,7 +235,8 @@ def known_id(term: Term, topic: TopicName) -> TopicId | None:
 def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
     path = paths.topic(name)
     try:
-        content = term.standby.known.content(name, node) or codecs.decode_topic(name, node.data)
+        known = _rewritten(term, name, node) or term.standby.known.content(name, node)
+        content = known or codecs.decode_topic(name, node.data)
     except MalformedZnode as error:
         term.state.unusable.report(path, "unreadable topic znode, the topic is left alone", error, topic=name)
         return None
@@ -201,3 +246,11 @@ def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
             path, "partitions of a topic are left out", reasons, topic=name, partitions=len(content.unusable)
         )
     return TopicZnode(content=content, version=node.version, czxid=node.czxid)
+
+
+def _rewritten(term: Term, name: TopicName, node: ZkNode) -> TopicAssignment | None:
+    """The content that we wrote, where the znode still has it: a topic of thousands of partitions is rewritten again and
+    again while they are reassigned, and need not be decoded each time."""
+    known = term.state.topics.get(name)
+    version, content = term.state.rewritten.get(name, (None, None))
+    return content if known is not None and (known.czxid, version) == (node.czxid, node.version) else None

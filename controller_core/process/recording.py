@@ -103,6 +103,7 @@ async def _connect(settings: RecorderProcessSettings) -> KazooSession:
             settings.zookeeper,
             session_timeout_ms=settings.zookeeper_session_timeout_ms,
             connect_timeout_ms=settings.zookeeper_timeout_ms,
+            jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
             makes_chroot=False,
         )
     except ValueError as error:

@@ -86,6 +86,7 @@ async def _connect(settings: ControllerProcessSettings) -> KazooSession:
             settings.zookeeper,
             session_timeout_ms=settings.zookeeper_session_timeout_ms,
             connect_timeout_ms=settings.zookeeper_timeout_ms,
+            jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
         )
     except ValueError as error:
         raise InvalidSettings(f"--zookeeper: {error}") from error

@@ -15,6 +15,7 @@ from controller_core.controller.broker_requests import SECURITY_PROTOCOL_IDS
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 _NAME: Final = "[A-Za-z0-9_.-]+"
 _LISTENER: Final = re.compile(rf"(?P<listener>{_NAME})://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s,]+):(?P<port>\d{{1,5}})")
@@ -36,6 +37,12 @@ class ProcessSettings(BaseSettings):
     zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
     zookeeper_timeout_ms: int = Field(
         default=60_000, ge=1000, description="How long ZooKeeper may be out of reach before the process exits."
+    )
+    zookeeper_jute_maxbuffer_bytes: int = Field(
+        default=DEFAULT_JUTE_MAXBUFFER_BYTES,
+        ge=1 << 18,
+        le=(1 << 31) - 1,
+        description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
     )
     metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
     metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")

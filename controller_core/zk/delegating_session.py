@@ -15,6 +15,13 @@ class DelegatingSession:
     def session_id(self) -> SessionId:
         return self._session.session_id
 
+    @property
+    def max_request_bytes(self) -> int:
+        return self._session.max_request_bytes
+
+    def request_bytes(self, ops: Sequence[WriteOp]) -> int:
+        return self._session.request_bytes(ops)
+
     async def wait_connected(self, timeout_ms: int) -> bool:
         return await self._session.wait_connected(timeout_ms)
 

@@ -6,7 +6,8 @@ many groups of operations into a transaction as fit, because thousands of partit
 
 Packing must not let one group's failure reach another. ZooKeeper names only the first operation that failed, so after a
 failure the writer reads all paths of that transaction once, drops every group that could not succeed either, and sends
-the rest again. After a lost connection it reads back as well, and sends only what was not applied.
+the rest again. After a lost connection it reads back as well, and sends only what was not applied. A group that is larger
+than ZooKeeper takes is not sent, and fails alone as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from controller_core.zk.session import (
     FailedOp,
     SessionExpired,
     SetData,
+    TooLarge,
     TransactionFailed,
     WriteOp,
     ZkError,
@@ -94,7 +96,11 @@ class FencedWriter:
         self._session = session
         self._session_id = session.session_id
         self._fence = Check(path=paths.CONTROLLER_EPOCH, version=epoch_version)
-        self._limits = TransactionLimits(max_ops=ops_per_transaction, max_bytes=bytes_per_transaction)
+        self._limits = TransactionLimits(
+            max_ops=ops_per_transaction,
+            max_bytes=min(bytes_per_transaction, session.max_request_bytes),
+            size_bytes=session.request_bytes,
+        )
         self._reconnect_timeout_ms = reconnect_timeout_ms
         self._sent = 0
 
@@ -103,6 +109,17 @@ class FencedWriter:
         """How often anything was sent to be written, with whatever success: what is equal twice was untouched between."""
         return self._sent
 
+    def room_bytes(self, ops: Sequence[WriteOp]) -> int:
+        """How many more bytes ZooKeeper takes in one write with the operations; negative where they are too many."""
+        return self._session.max_request_bytes - self._session.request_bytes([self._fence, *ops])
+
+    def why_too_large(self, ops: Sequence[WriteOp]) -> str | None:
+        """Why operations cannot be written together, in words; None where they can."""
+        room_bytes, max_bytes = self.room_bytes(ops), self._session.max_request_bytes
+        if room_bytes >= 0:
+            return None
+        return f"it is a write of {max_bytes - room_bytes} bytes, and ZooKeeper takes {max_bytes} (its jute.maxbuffer)"
+
     async def write(self, groups: Mapping[K, Sequence[WriteOp]]) -> WriteOutcome[K]:
         """Applies each group as a whole or not at all; the failure of one is no other's.
 
@@ -110,8 +127,8 @@ class FencedWriter:
         not defined. A sequential `Create` may be applied twice around a lost connection.
 
         Raises `Fenced`, `SessionExpired`, `AccessRefused`, and `ConnectionLost` when the connection did not return in
-        time or was lost again and again; some groups may have been written then. Raises `ValueError` for a group that
-        is larger than a transaction, before anything is written.
+        time or was lost again and again; some groups may have been written then. A group that is larger than ZooKeeper
+        takes fails as `TooLarge`.
         """
         progress = _Progress(dict(groups))
         fruitless_reconnects = 0
@@ -126,7 +143,8 @@ class FencedWriter:
                 if fruitless_reconnects > _FRUITLESS_RECONNECTS:
                     raise ConnectionLost(
                         f"ZooKeeper closed the connection {fruitless_reconnects} times in a row during a write; if the "
-                        f"network is well, its jute.maxbuffer must be above {self._limits.max_bytes} bytes"
+                        f"network is well, its jute.maxbuffer is below {self._session.max_request_bytes} bytes: say with "
+                        "--zookeeper-jute-maxbuffer-bytes what it is"
                     ) from error
                 await self._reconnect()
         return WriteOutcome(
@@ -158,6 +176,9 @@ class FencedWriter:
                 case tuple():
                     for key in batch:
                         del progress.pending[key]
+                case TooLarge():
+                    for key in batch:
+                        progress.fail(key, result)
                 case TransactionFailed():
                     self._raise_if_fenced(result)
                     progress.refuse(batch, result)

@@ -92,8 +92,7 @@ class MultiRead:
                 # As `_read_node`, without a call, that of `ZkNode` included: there may be hundreds of thousands.
                 start = offset + _HEADED_BYTES
                 end = start + number if number > 0 else start
-                czxid, mzxid, mtime_ms, version, owner = stat(buffer, end)
-                values.append(_tuple(ZkNode, (buffer[start:end], czxid, mzxid, version, owner, mtime_ms)))
+                values.append(_tuple(ZkNode, (buffer[start:end], *stat(buffer, end))))
                 offset = end + _STAT_BYTES
             else:
                 value, offset = _READERS[kind](buffer, offset + _HEADER.size)
@@ -171,12 +170,12 @@ class RemoveWatches:
         return None
 
 
-def request_sized(paths: Sequence[str]) -> Iterator[slice]:
+def request_sized(paths: Sequence[str], max_bytes: int = MAX_REQUEST_BYTES) -> Iterator[slice]:
     """Divides the paths into runs that fit one request."""
     start, size = 0, 0
     for index, path in enumerate(paths):
         path_bytes = _HEADED.size + len(path if path.isascii() else path.encode()) + len(_NO_WATCH)
-        if index - start == MAX_PATHS or (index > start and size + path_bytes > MAX_REQUEST_BYTES):
+        if index - start == MAX_PATHS or (index > start and size + path_bytes > max_bytes):
             yield slice(start, index)
             start, size = index, 0
         size += path_bytes

@@ -7,7 +7,7 @@ for that time is not used, because a write that waits there would be applied lon
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -21,6 +21,7 @@ from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEve
 from controller_core.zk.kazoo_bridge import BridgedClient, Mailbox, Request
 from controller_core.zk.kazoo_errors import refused, translated
 from controller_core.zk.kazoo_requests import (
+    MAX_REQUEST_BYTES,
     AddTreeWatch,
     GetChildren,
     GetNode,
@@ -33,6 +34,7 @@ from controller_core.zk.kazoo_requests import (
     request_sized,
 )
 from controller_core.zk.kazoo_transaction import FailedAt, Transaction
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES, too_large, transaction_bytes
 from controller_core.zk.session import (
     AccessRefused,
     ConnectionLost,
@@ -74,10 +76,11 @@ _STATE_ARRIVES_S: Final = 0.001
 class KazooSession:
     """Made by `connect`; belongs to the event loop on which it was made."""
 
-    def __init__(self, client: BridgedClient, mailbox: Mailbox) -> None:
+    def __init__(self, client: BridgedClient, mailbox: Mailbox, jute_maxbuffer_bytes: int) -> None:
         self._client = client
         self._mailbox = mailbox
         self._chroot: str = client.chroot
+        self._max_request_bytes = jute_maxbuffer_bytes
         self._session_id = SessionId(0)
         self._connected = asyncio.Event()
         self._is_closed = False
@@ -87,9 +90,17 @@ class KazooSession:
 
     @classmethod
     async def connect(
-        cls, connect: str, *, session_timeout_ms: int, connect_timeout_ms: int, makes_chroot: bool = True
+        cls,
+        connect: str,
+        *,
+        session_timeout_ms: int,
+        connect_timeout_ms: int,
+        makes_chroot: bool = True,
+        jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES,
     ) -> Self:
         """Connects to `host:port,host:port/chroot`, and creates the chroot where it is missing, as Kafka does.
+
+        `jute_maxbuffer_bytes` is the limit that the servers have for requests; answers of any size are read.
 
         Raises `ZooKeeperUnreachable` when there was no connection within the time, and `ValueError` for an address that
         is none.
@@ -99,7 +110,7 @@ class KazooSession:
             client = BridgedClient(connect, session_timeout_ms=session_timeout_ms, mailbox=mailbox)
         except ValueError as error:
             raise ValueError(f"{connect!r} is no ZooKeeper address: write host:port,host:port/chroot") from error
-        session = cls(client, mailbox)
+        session = cls(client, mailbox, jute_maxbuffer_bytes)
         client.start_async()
         try:
             await session._open(connect, connect_timeout_ms, makes_chroot=makes_chroot)
@@ -111,6 +122,13 @@ class KazooSession:
     @property
     def session_id(self) -> SessionId:
         return self._session_id
+
+    @property
+    def max_request_bytes(self) -> int:
+        return self._max_request_bytes
+
+    def request_bytes(self, ops: Sequence[WriteOp]) -> int:
+        return transaction_bytes(ops, self._chroot)
 
     async def wait_connected(self, timeout_ms: int) -> bool:
         self._refuse_if_ended()
@@ -142,7 +160,7 @@ class KazooSession:
         So a watch may fire for a change that the read has only just seen, but it never misses one."""
         seen, nodes = await asyncio.gather(self._answers([SeenZxid()]), self.read_many(paths))
         (zxid,) = _values(seen)
-        requests = [self._set_watches(zxid, paths[part], nodes[part], watch) for part in request_sized(paths)]
+        requests = [self._set_watches(zxid, paths[part], nodes[part], watch) for part in self._request_sized(paths)]
         _values(await self._answers(requests))
         return nodes
 
@@ -173,8 +191,14 @@ class KazooSession:
         return result
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
-        answers = await self._answers([Transaction(ops, self._chroot) for ops in transactions])
-        return [_outcome(ops, answer) for ops, answer in zip(transactions, answers, strict=True)]
+        refused = {
+            at: too_large(ops, size_bytes, self._max_request_bytes)
+            for at, ops in enumerate(transactions)
+            if (size_bytes := self.request_bytes(ops)) > self._max_request_bytes
+        }
+        sent = [ops for at, ops in enumerate(transactions) if at not in refused]
+        answers = iter(await self._answers([Transaction(ops, self._chroot) for ops in sent]))
+        return [refused.get(at) or _outcome(ops, next(answers)) for at, ops in enumerate(transactions)]
 
     def add_listener(self, listener: SessionListener) -> Callable[[], None]:
         self._listeners = (*self._listeners, listener)
@@ -257,11 +281,15 @@ class KazooSession:
     async def _read_all(self, read: type[GetNode] | type[GetChildren], paths: Sequence[str]) -> list[Any]:
         paths = absolute_all(paths, self._chroot)
         if self._has_multi_read:
-            answers = await self._answers([MultiRead(read, paths[part]) for part in request_sized(paths)])
+            answers = await self._answers([MultiRead(read, paths[part]) for part in self._request_sized(paths)])
             self._has_multi_read = not any(isinstance(answer, UnimplementedError) for answer in answers)
         if not self._has_multi_read:
             return _values(await self._answers([read(path) for path in paths]))
         return _values(list(chain.from_iterable(_values(answers))))
+
+    def _request_sized(self, paths: Sequence[str]) -> Iterator[slice]:
+        """Paths without the chroot or with it: what fits half of a request without it fits a request."""
+        return request_sized(paths, min(MAX_REQUEST_BYTES, self._max_request_bytes // 2))
 
     async def _answers(self, requests: Sequence[Request]) -> list[Any]:
         """The answer to each request, or the exception that kazoo has for it."""

@@ -149,6 +149,17 @@ class NotEmpty(TransactionFailed):
     """A `Delete` of a znode that has children."""
 
 
+class TooLarge(TransactionFailed):
+    """A transaction that is larger than the server takes; it was not sent. The message has both sizes."""
+
+    def __init__(self, failed: FailedOp, *, size_bytes: int, max_bytes: int) -> None:
+        super().__init__(failed)
+        self.args = (
+            f"a write of {failed.op.path} takes {size_bytes} bytes, and ZooKeeper takes {max_bytes} (its jute.maxbuffer, "
+            "as zookeeper-jute-maxbuffer-bytes says it)",
+        )
+
+
 class WatchEvent(Enum):
     """Why a watch fired. The state itself is never in the event: read it."""
 
@@ -191,6 +202,15 @@ class ZkSession(Protocol):
         """The id of the present session; what `ZkNode.ephemeral_owner` shows for our ephemeral znodes."""
         ...
 
+    @property
+    def max_request_bytes(self) -> int:
+        """The server's `jute.maxbuffer`: a transaction that is larger is `TooLarge`, and not sent."""
+        ...
+
+    def request_bytes(self, ops: Sequence[WriteOp]) -> int:
+        """What the operations take of that, as one transaction."""
+        ...
+
     async def wait_connected(self, timeout_ms: int) -> bool:
         """Waits until there is a connection; False when there was none within the time."""
         ...
@@ -227,9 +247,8 @@ class ZkSession(Protocol):
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         """Applies all operations or none. Returns for each the path it acted on (a sequential `Create`: the one made).
 
-        The caller keeps a transaction below ZooKeeper's `jute.maxbuffer` (1 MiB unless configured).
-        Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`; on `ConnectionLost` it is unknown whether it was
-        applied.
+        Raises `NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`, `TooLarge`; on `ConnectionLost` it is unknown whether it
+        was applied.
         """
         ...
 

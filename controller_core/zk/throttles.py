@@ -26,6 +26,7 @@ from controller_core.zk.session import (
     NodeExists,
     NoNode,
     SetData,
+    TooLarge,
     WriteOp,
     ZkNode,
     ZkSession,
@@ -34,7 +35,7 @@ from controller_core.zk.session import (
 log = structlog.get_logger()
 
 CONFIGS_PER_WRITE: Final = 50
-"""How many configurations one transaction writes, far below what ZooKeeper takes."""
+"""How many configurations one transaction writes, fewer where they are large."""
 ATTEMPTS: Final = 100
 """How often in a row somebody else may come in between."""
 
@@ -70,7 +71,8 @@ async def set_throttle(
     """Limits what the moves take, from now on or with another limit than before; to be called before they are asked for.
 
     An owner stands for one reassignment: the controller ends its throttle when moves of it have begun and all have ended.
-    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `ThrottlesBusy` and what `ZkSession` raises."""
+    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `ThrottlesBusy` and what `ZkSession` raises,
+    `TooLarge` among it."""
     if bytes_per_second <= 0:
         raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
     write = write or writing_to(zk)
@@ -163,18 +165,21 @@ async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set
 async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = logged) -> None:
     """Brings the configurations to what the owners want, in as many transactions as it takes.
 
-    An unreadable configuration is left alone, and reported. Raises `MalformedZnode` where what was set cannot
-    be read, and `ThrottlesBusy`."""
+    An unreadable configuration is left alone, and reported. Raises `MalformedZnode` where what was set cannot be read,
+    `TooLarge` where one configuration, or what is ours of all of them, does not fit, and `ThrottlesBusy`."""
     write = write or writing_to(zk)
-    fruitless = 0
+    fruitless, configs_at_once = 0, CONFIGS_PER_WRITE
     while fruitless < ATTEMPTS:
         found = await _read(zk, report)
-        if found is None:
-            return
-        operations = _operations(found, report)
+        operations = _operations(found, configs_at_once, report) if found is not None else []
         if not operations:
             return
-        fruitless = 0 if await write(operations) else fruitless + 1
+        try:
+            fruitless = 0 if await write(operations) else fruitless + 1
+        except TooLarge:
+            if configs_at_once == 1:
+                raise
+            configs_at_once = max(1, configs_at_once // 4)
     raise ThrottlesBusy("the configurations that a throttle needs are written by somebody else again and again")
 
 
@@ -227,15 +232,15 @@ async def _read(zk: ZkSession, report: Report) -> _Found | None:
     return _Found(node=node, claims=claims, entities=entities)
 
 
-def _operations(found: _Found, report: Report) -> list[WriteOp]:
+def _operations(found: _Found, configs_at_once: int, report: Report) -> list[WriteOp]:
     """The next transaction; empty where everything is as it should be."""
     claims: dict[EntityPath, Mapping[str, Claim]] = dict(found.claims)
     writes: list[WriteOp] = []
     changed = 0
     for entity in found.entities:
-        operations, claimed = _changes(entity, report)
-        if changed == CONFIGS_PER_WRITE:
+        if changed == configs_at_once:
             break
+        operations, claimed = _changes(entity, report)
         if operations or claimed != entity.claims:
             changed += 1
             writes += operations

@@ -20,6 +20,7 @@ from controller_core.zk.session import (
     Create,
     CreateMode,
     SetData,
+    TooLarge,
     TransactionFailed,
     WriteOp,
     ZkSession,
@@ -99,6 +100,8 @@ async def execute(action: Action, session: ZkSession) -> Outcome:
         return Outcome.LOOK_AGAIN
     try:
         await session.transact(ops)
+    except TooLarge:
+        raise
     except (TransactionFailed, ConnectionLost):
         return Outcome.LOOK_AGAIN
     return Outcome.DONE

@@ -61,6 +61,7 @@ def zookeeper_connector(settings: OperatorSettings) -> Connect:
                 address,
                 session_timeout_ms=settings.zookeeper_session_timeout_ms,
                 connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
+                jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
             )
         except ValueError as error:
             raise NotCurrent(str(error)) from error

@@ -3,6 +3,8 @@
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
+
 
 class OperatorSettings(BaseSettings):
     """All that can be set about the operator. How to reach the API server comes from the pod's service account, or from
@@ -20,6 +22,12 @@ class OperatorSettings(BaseSettings):
     )
     zookeeper_connect_timeout_ms: int = Field(
         default=10_000, ge=1000, description="How long one attempt to connect to ZooKeeper may take."
+    )
+    zookeeper_jute_maxbuffer_bytes: int = Field(
+        default=DEFAULT_JUTE_MAXBUFFER_BYTES,
+        ge=1 << 18,
+        le=(1 << 31) - 1,
+        description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
     )
     workers: int = Field(default=8, ge=1, description="How many objects are worked on at the same time.")
     resync_interval_s: float = Field(

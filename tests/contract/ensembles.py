@@ -9,6 +9,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 
 from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
 from devcluster.zookeeper import ZooKeeper
 from simulation.zookeeper import SimulatedZooKeeper
@@ -22,8 +23,8 @@ _SESSION_TIMEOUT_MS = 6_000
 class Ensemble(Protocol):
     """A ZooKeeper of either kind, and the faults that both kinds can suffer."""
 
-    async def session(self) -> ZkSession:
-        """A new connected session; it is closed after the test."""
+    async def session(self, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> ZkSession:
+        """A new connected session, which believes that the server has this limit; it is closed after the test."""
         ...
 
     async def expire(self, session: ZkSession) -> None:
@@ -44,8 +45,8 @@ class SimulatedEnsemble:
         self._server = SimulatedZooKeeper()
         self._sessions: list[SimulatedSession] = []
 
-    async def session(self) -> ZkSession:
-        session = self._server.session()
+    async def session(self, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> ZkSession:
+        session = self._server.session(max_request_bytes=jute_maxbuffer_bytes)
         self._sessions.append(session)
         return session
 
@@ -68,9 +69,12 @@ class RealEnsemble:
         self._connect = server.connect + chroot
         self._cleanup = cleanup
 
-    async def session(self) -> ZkSession:
+    async def session(self, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> ZkSession:
         session = await KazooSession.connect(
-            self._connect, session_timeout_ms=_SESSION_TIMEOUT_MS, connect_timeout_ms=10_000
+            self._connect,
+            session_timeout_ms=_SESSION_TIMEOUT_MS,
+            connect_timeout_ms=10_000,
+            jute_maxbuffer_bytes=jute_maxbuffer_bytes,
         )
         self._cleanup.push_async_callback(session.close)
         return session

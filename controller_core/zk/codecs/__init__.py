@@ -49,6 +49,8 @@ from controller_core.zk.codecs.topics import (
     decode_whole_topic,
     encode_partition_state,
     encode_topic,
+    partition_bytes,
+    topic_bytes,
 )
 
 __all__ = [
@@ -98,4 +100,6 @@ __all__ = [
     "encode_throttle",
     "encode_topic",
     "is_kraft_controller",
+    "partition_bytes",
+    "topic_bytes",
 ]

@@ -57,6 +57,8 @@ _RECOVERING: Final = f',"leader_recovery_state":{int(LeaderRecoveryState.RECOVER
 _ORIGINS: Final = "kontroller_origin_replicas"
 _PARTITION_FIELDS: Final = ("partitions", "adding_replicas", "removing_replicas", _ORIGINS)
 _SHOWN: Final = 5
+_MOST_STATE_BYTES: Final = 65_536
+"""An ISR of thousands of brokers takes less."""
 _RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
 _SHARED: Final = 1 << 14
 """How many different values are kept to be shared: enough for the orders of three replicas on 25 brokers."""
@@ -159,8 +161,30 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
     return orjson.dumps(json)
 
 
+def topic_bytes(partitions: Mapping[PartitionId, ReplicaAssignment]) -> int:
+    """What `encode_topic` makes of the partitions, or some bytes more."""
+    return _BESIDE_PARTITIONS_BYTES + sum(
+        partition_bytes(number, partition) for number, partition in partitions.items()
+    )
+
+
+def partition_bytes(number: PartitionId, partition: ReplicaAssignment) -> int:
+    """What a partition takes in its topic's znode, or some bytes more."""
+    key_bytes = len(f'"{number}":[],')
+    lists = (partition.replicas, partition.adding, partition.removing, partition.origin_order)
+    return sum(key_bytes + _integers_bytes(brokers) for at, brokers in enumerate(lists) if brokers or at == 0)
+
+
+@lru_cache(maxsize=_SHARED)
+def _integers_bytes(numbers: tuple[int, ...]) -> int:
+    return max(0, sum(len(str(number)) + 1 for number in numbers) - 1)
+
+
 def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> PartitionState:
-    """Raises `MalformedZnode`."""
+    """Raises `MalformedZnode`, also where it is so large that it could not be written again."""
+    if len(node.data) > _MOST_STATE_BYTES:
+        path, size_bytes = paths.partition_state(topic_partition), len(node.data)
+        raise MalformedZnode(path, f"it has {size_bytes} bytes, and a state has at most {_MOST_STATE_BYTES}")
     try:
         return _shared_state(node.data, node.version)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -292,3 +316,8 @@ def _replicas(path: str, name: str, value: Any) -> tuple[BrokerId, ...]:
 
 def _only_filled(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[str, object]:
     return {str(number): brokers for number, brokers in replicas.items() if brokers}
+
+
+_BESIDE_PARTITIONS_BYTES: Final = len(
+    encode_topic(TopicAssignment(topic_id=TopicId(UUID(int=0)), partitions={}))
+) + len(f'"{_ORIGINS}":{{}},')

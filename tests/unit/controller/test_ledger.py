@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from controller_core.controller import ledger
+from controller_core.controller.ledger import LedgerChange
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.wire.messages import ControlRequest, ErrorCode, StopReplicaRequest
@@ -315,24 +316,27 @@ async def test_a_broker_hears_that_it_must_delete_before_it_is_given_the_replica
     assert_clean(served)
 
 
-@pytest.mark.parametrize("count", [1, 100, 1000])
-def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count: int) -> None:
+@pytest.mark.parametrize(("count", "at_most"), [(1, 500), (100, 500), (1000, 500), (10, 1)])
+def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count: int, at_most: int) -> None:
     def moved(*replicas: int) -> TopicAssignment:
         assignment = ReplicaAssignment(replicas=ids(replicas))
         return TopicAssignment(topic_id=None, partitions={PartitionId(number): assignment for number in range(count)})
 
-    content, after, rounds = moved(1, 2, 3), moved(3, 4, 5), 0
+    def change(before: TopicAssignment, after: TopicAssignment) -> LedgerChange:
+        moving = [n for n in range(count) if before.partitions[PartitionId(n)] != after.partitions[PartitionId(n)]]
+        dropped = [PartitionReplica(tp("many", number), BrokerId(broker)) for number in moving for broker in (1, 2)]
+        added = [PartitionReplica(tp("many", number), BrokerId(broker)) for number in moving for broker in (4, 5)]
+        return LedgerChange(entered=dict.fromkeys(dropped), struck=set(added))
+
+    content, after, written = moved(1, 2, 3), moved(3, 4, 5), []
     while content != after:
-        content, before = ledger.bounded(content, after), content
-        changed = [
-            number
-            for number in range(count)
-            if content.partitions[PartitionId(number)] != before.partitions[PartitionId(number)]
-        ]
-        assert 0 < 4 * len(changed) <= ledger.CHANGES_PER_WRITE
-        rounds += 1
-    assert rounds == -(-4 * count // ledger.CHANGES_PER_WRITE)
-    assert ledger.bounded(content, after) is after
+        before = content
+        content, step = ledger.bounded(before, after, change(before, after), at_most)
+        assert step == change(before, content)
+        written.append(step.size)
+    assert sum(written) == 4 * count
+    assert max(written) == max(4, min(at_most, 4 * count))
+    assert ledger.bounded(content, after, LedgerChange(), at_most)[0] is after
 
 
 async def test_more_replicas_than_fit_one_write_are_dropped_together(served: Cluster) -> None:

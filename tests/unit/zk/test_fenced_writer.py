@@ -1,6 +1,7 @@
 """FencedWriter over the simulated ZooKeeper: fencing, isolation of failures, and lost connections at every write."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -19,6 +20,7 @@ from controller_core.zk.session import (
     NotEmpty,
     SessionExpired,
     SetData,
+    TooLarge,
     WriteOp,
     ZkError,
     ZkNode,
@@ -252,18 +254,43 @@ async def test_a_session_that_expired_ends_the_write(
     assert await data_of(session, ["n0"]) == [(b"old", 0)]
 
 
-async def test_a_group_larger_than_a_transaction_is_refused_before_anything_is_written(
+async def test_a_group_larger_than_the_limits_of_a_batch_is_a_transaction_of_its_own(
     session: SimulatedSession, writer: FencedWriter
 ) -> None:
-    await make(session, "n0")
-    too_many: list[WriteOp] = [SetData(path="/n0", data=b"") for _ in range(5)]
-    with pytest.raises(ValueError, match="split the group"):
-        await writer.write({**write_each(["n0"]), "large": too_many})
-    assert await data_of(session, ["n0"]) == [(b"old", 0)]
+    await make(session, *NAMES)
+    together: list[WriteOp] = [SetData(path=f"/{name}", data=b"new", version=V0) for name in NAMES[2:]]
+    outcome = await writer.write({**write_each(NAMES[:2]), "large": together})
+    assert outcome.written == ("n0", "n1", "large")
+    assert await data_of(session, NAMES) == [(b"new", 1)] * len(NAMES)
 
 
-async def test_a_request_that_zookeeper_cannot_take_ends_in_a_lost_connection(session: SimulatedSession) -> None:
+def of_size(writer: FencedWriter, room_bytes: int) -> list[WriteOp]:
+    """A write that leaves so many bytes of what ZooKeeper takes."""
+    empty = SetData(path="/n0", data=b"", version=V0)
+    return [replace(empty, data=b"x" * (writer.room_bytes([empty]) - room_bytes))]
+
+
+async def test_a_single_write_may_reach_the_limit_and_only_a_larger_one_fails(
+    session: SimulatedSession, writer: FencedWriter
+) -> None:
+    await make(session, "n0", "n1")
+    assert writer.why_too_large(of_size(writer, 0)) is None
+    assert (await writer.write({"n0": of_size(writer, 0)})).failed == {}
+    outcome = await writer.write({"n0": of_size(writer, -1), **write_each(["n1"])})
+    assert outcome.written == ("n1",)
+    assert isinstance(outcome.failed["n0"], TooLarge)
+    assert "1048576 bytes, and ZooKeeper takes 1048575" in str(outcome.failed["n0"])
+    why = writer.why_too_large(of_size(writer, -1))
+    assert why is not None
+    assert "1048576 bytes, and ZooKeeper takes 1048575" in why
+
+
+async def test_a_request_that_zookeeper_cannot_take_ends_in_a_lost_connection(zookeeper: SimulatedZooKeeper) -> None:
+    """The limit is larger than that of the servers: nothing is known of it but that the connection goes."""
+    zookeeper.jute_maxbuffer_bytes = 1 << 18
+    session = zookeeper.session(max_request_bytes=1 << 20)
+    await session.transact([Create(path=paths.CONTROLLER_EPOCH, data=b"0")])
     await make(session, "n0")
-    writer = FencedWriter(session, EPOCH_VERSION, bytes_per_transaction=4 << 20, reconnect_timeout_ms=1000)
-    with pytest.raises(ConnectionLost, match=r"jute\.maxbuffer"):
-        await writer.write({"n0": [SetData(path="/n0", data=b"x" * (2 << 20))]})
+    writer = FencedWriter(session, V0, reconnect_timeout_ms=1000)
+    with pytest.raises(ConnectionLost, match=r"--zookeeper-jute-maxbuffer-bytes"):
+        await writer.write({"n0": [SetData(path="/n0", data=b"x" * (1 << 19))]})

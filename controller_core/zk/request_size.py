@@ -1,0 +1,53 @@
+"""How many bytes a transaction is on its way to ZooKeeper, to the byte.
+
+A server closes the connection of who sends a request of more than its `jute.maxbuffer` (0xfffff bytes unless configured):
+the length that stands in front of a request is compared with it, and counts all that follows, the header of the request and
+those of the operations included. What a server adds before it writes the transaction to its log has a limit of its own
+(`zookeeper.jute.maxbuffer.extrasize`, since 3.5.7 as large as the first one by default), so that whatever passes the first
+check is logged. A server does not limit its answers.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller_core.zk.session import Check, Create, Delete, FailedOp, SetData, TooLarge, WriteOp
+
+DEFAULT_JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
+"""ZooKeeper's own default, one byte less than 1 MiB."""
+
+_REQUEST_HEADER: Final = 8
+_OPERATION_HEADER: Final = 9
+"""Before every operation, and once more behind the last."""
+_LENGTH: Final = 4
+_VERSION: Final = 4
+_OPEN_ACL: Final = 27
+_FLAGS: Final = 4
+_FRAME: Final = _REQUEST_HEADER + _OPERATION_HEADER
+
+_BESIDE_PATH_AND_DATA: Final[dict[type[WriteOp], int]] = {
+    Create: _OPERATION_HEADER + _LENGTH + _LENGTH + _OPEN_ACL + _FLAGS,
+    SetData: _OPERATION_HEADER + _LENGTH + _LENGTH + _VERSION,
+    Delete: _OPERATION_HEADER + _LENGTH + _VERSION,
+    Check: _OPERATION_HEADER + _LENGTH + _VERSION,
+}
+
+
+def transaction_bytes(ops: Sequence[WriteOp], chroot: str = "") -> int:
+    """What a server compares with its `jute.maxbuffer` when the operations arrive as one transaction."""
+    size = _FRAME + len(ops) * utf8_bytes(chroot)
+    for op in ops:
+        size += _BESIDE_PATH_AND_DATA[type(op)] + utf8_bytes(op.path)
+        if isinstance(op, Create | SetData):
+            size += len(op.data)
+    return size
+
+
+def too_large(ops: Sequence[WriteOp], size_bytes: int, max_bytes: int) -> TooLarge:
+    """The error of a transaction that is larger than the server takes, with the largest of its operations."""
+    index = max(range(len(ops)), key=lambda at: transaction_bytes(ops[at : at + 1]))
+    return TooLarge(FailedOp(index=index, op=ops[index]), size_bytes=size_bytes, max_bytes=max_bytes)
+
+
+def utf8_bytes(text: str) -> int:
+    """The length of a text in UTF-8, which nearly always is that of the text."""
+    return len(text) if text.isascii() else len(text.encode())
