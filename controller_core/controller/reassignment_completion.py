@@ -20,6 +20,8 @@ from controller_core.model.reassignment import complete_reassignment
 
 LONGEST_WAIT_MS: Final = 100
 """So long a complete reassignment waits at most for others to be completed with."""
+EARLY_MS: Final = 1
+"""By how much less than asked for a timer may wait."""
 WORTH_IT: Final = 50
 """It waits while completing takes looking at more than so many partitions for each that is complete."""
 
@@ -36,7 +38,7 @@ async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     elif state.completable_since_ms is None:
         state.completable_since_ms = now_ms
         term.enqueue_later(ReassignmentsCompletable(), LONGEST_WAIT_MS)
-    elif now_ms - state.completable_since_ms >= LONGEST_WAIT_MS:
+    elif now_ms - state.completable_since_ms >= LONGEST_WAIT_MS - EARLY_MS:
         await _finish_all(term)
 
 

@@ -64,3 +64,11 @@
 }}
 {{- include "kontroller.properties" (merge $own .Values.zookeeper.config $defaults) | trim }}
 {{- end }}
+
+{{- /* For the JVMs of servers and brokers, where it is another than ZooKeeper's own: brokers refuse answers that are larger. */ -}}
+{{- define "kontroller.juteMaxbufferOfJava" -}}
+{{- if ne (int64 .Values.zookeeper.juteMaxbufferBytes) 1048575 }}
+- name: KAFKA_OPTS
+  value: -Djute.maxbuffer={{ int64 .Values.zookeeper.juteMaxbufferBytes }}
+{{- end }}
+{{- end }}

@@ -10,6 +10,7 @@ import pytest
 from controller_core.process.settings import ControllerProcessSettings
 from devcluster.kubernetes import KubernetesApi
 from tests.real.chart.charts import (
+    COMPONENTS,
     CONTROLLER_ON,
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
@@ -102,6 +103,22 @@ def test_who_may_ask_what_is_as_the_values_say(api: KubernetesApi, monkeypatch: 
     given = "controller.access.adminCidrs={10.0.0.0/8,fd00::/8},controller.access.brokerCidrs={192.0.2.0/24}"
     assert access("--set", given) == (["10.0.0.0/8", "fd00::/8"], ["192.0.2.0/24"], True)
     assert access("--set", "controller.access.relay=false") == ([], [], False)
+
+
+def test_all_who_speak_to_zookeeper_keep_to_its_limit_for_requests(api: KubernetesApi) -> None:
+    def limits(*values: str) -> dict[str, str | None]:
+        return {
+            component: next(
+                (each["value"] for each in environment if "JUTE" in each["name"] or "KAFKA_OPTS" in each["name"]), None
+            )
+            for component in COMPONENTS
+            for environment in (container(api, component, *values)["env"],)
+        }
+
+    assert limits() == {"operator": "1048575", "controller": "1048575", "zookeeper": None, "kafka": None}
+    larger, option = "4194304", "-Djute.maxbuffer=4194304"
+    given = limits("--set", f"zookeeper.juteMaxbufferBytes={larger}")
+    assert given == {"operator": larger, "controller": larger, "zookeeper": option, "kafka": option}
 
 
 @pytest.mark.parametrize(

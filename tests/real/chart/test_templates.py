@@ -87,6 +87,7 @@ def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) ->
         ("kafka.config.a={1,2}", "/kafka/config/a"),
         ("kafka.persistence.size=big", "/kafka/persistence/size"),
         ("controller.journal.retentionHours=0", "/controller/journal/retentionHours"),
+        ("zookeeper.juteMaxbufferBytes=1000", "/zookeeper/juteMaxbufferBytes"),
         ("controller.access.adminCidrs={pods}", "/controller/access/adminCidrs"),
         ("controller.enabled=true", "controller.enabled needs a ZooKeeper"),
         ("kafka.enabled=true", "kafka.enabled needs a ZooKeeper"),
