@@ -87,7 +87,9 @@ class Controller:
         self._queue = EventQueue(seams.clock)
         self._requests = Requests(apis, seams.clock, self._queue.put)
         self._interludes = Interludes(self._queue, self._requests, metrics)
-        self._standby = Standby(seams.zk, seams.clock, is_enabled=settings.hot_standby)
+        self._standby = Standby(
+            seams.zk, seams.clock, is_enabled=settings.hot_standby, on_heat=lambda: self._role.on_heat()
+        )
         self._role = Role(own_id, self._zk, seams, settings, self._queue.put, self._standby)
         self._term: Term | None = None
         self._suspended = asyncio.Event()

@@ -43,9 +43,6 @@ log = structlog.get_logger()
 ANSWER_MS: Final = 1000
 """How long a living process may take to answer: its event loop is never held up for so long."""
 POLL_MS: Final = 100
-LOOK_MS: Final = 1000
-"""How soon the others learn that this process is hot, or no longer."""
-
 
 _NOBODY: Final = SessionId(0)
 """Owns a znode that is not ephemeral: no process made it as its sign of life, so it says nothing of one."""
@@ -87,7 +84,7 @@ class Presence:
         return self._claimed_in == self._zk.session_id
 
     def wake(self) -> None:
-        """The session may be another one: there is something to look at."""
+        """The session may be another one, or the process have become hot: there is something to look at."""
         self._woken.set()
 
     async def claim(self, on_wait: Callable[[], None] = lambda: None) -> None:
@@ -110,9 +107,7 @@ class Presence:
             self._woken.clear()
             with suppress(ConnectionLost, SessionExpired):  # the new connection, or the new session, wakes us
                 await self._look()
-            await self._pause()
-            while not self._woken.is_set() and self._told == self._present():
-                await self._pause()
+            await self._woken.wait()
 
     async def has_hot_other(self) -> bool:
         """Whether another process stands by that would take the role over faster."""
@@ -188,15 +183,6 @@ class Presence:
             with suppress(TransactionFailed):  # it was taken away: the watch tells
                 await self._zk.transact([SetData(path=self._path, data=codecs.encode_process(present))])
             self._told = present
-
-    async def _pause(self) -> None:
-        """Until there is something to look at, or for a while."""
-        waiting = [asyncio.create_task(self._woken.wait()), asyncio.create_task(self._clock.sleep_ms(LOOK_MS))]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
 
 
 def _refusal(own_id: BrokerId, path: str, node: ZkNode) -> str:

@@ -107,6 +107,10 @@ class Role:
         """There is a connection to ZooKeeper again, and perhaps another session."""
         self._presence.wake()
 
+    def on_heat(self) -> None:
+        """This process stands by hot now, or no longer: the others shall know."""
+        self._presence.wake()
+
     async def look(self) -> ZkNode | None:
         """`/controller`, watched."""
         return await self._watched.node(paths.CONTROLLER, ControllerChanged())

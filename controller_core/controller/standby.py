@@ -17,7 +17,7 @@ again (`supervision`).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,12 +74,17 @@ class Known:
 
 
 class Standby:
-    """Keeps the state of the cluster while this process is not the controller; `take` hands it to a term that begins."""
+    """Keeps the state of the cluster while this process is not the controller; `take` hands it to a term that begins.
 
-    def __init__(self, zk: ZkSession, clock: Clock, *, is_enabled: bool) -> None:
+    `on_heat` is called whenever the process has become hot, or cold."""
+
+    def __init__(
+        self, zk: ZkSession, clock: Clock, *, is_enabled: bool, on_heat: Callable[[], None] = lambda: None
+    ) -> None:
         self._zk = zk
         self._clock = clock
         self._is_enabled = is_enabled
+        self._on_heat = on_heat
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._known = Known()
@@ -129,7 +134,7 @@ class Standby:
         if self._task is not None:
             self._task.cancel()
             self._task, self._ending = None, self._task
-            self._is_read = False
+            self._note_heat(is_hot=False)
 
     async def _run(self, former: asyncio.Task[None] | None) -> None:
         if former is not None:
@@ -154,7 +159,7 @@ class Standby:
             self._changed_topics.update(map(TopicName, names))
             await self._read()
             await self._prepare()
-            self._is_read = not self._is_lost
+            self._note_heat(is_hot=not self._is_lost)
             log.info("standing by with the state read", partitions=len(self._known.state.states))
             while not self._is_lost:
                 await self._woken.wait()
@@ -233,9 +238,14 @@ class Standby:
                 with suppress(MalformedZnode):
                     self._known.state.states[partition] = codecs.decode_partition_state(partition, node)
 
+    def _note_heat(self, *, is_hot: bool) -> None:
+        if is_hot is not self._is_read:
+            self._is_read = is_hot
+            self._on_heat()
+
     def _forget(self) -> None:
         self._known = Known()
-        self._is_read = False
+        self._note_heat(is_hot=False)
         self._changed_topics.clear()
         self._changed_states.clear()
         self._unprepared.clear()
