@@ -92,7 +92,8 @@ class MultiRead:
                 # As `_read_node`, without a call, that of `ZkNode` included: there may be hundreds of thousands.
                 start = offset + _HEADED_BYTES
                 end = start + number if number > 0 else start
-                values.append(_tuple(ZkNode, (buffer[start:end], *stat(buffer, end))))
+                czxid, mzxid, mtime_ms, version, owner = stat(buffer, end)
+                values.append(_tuple(ZkNode, (buffer[start:end], czxid, mzxid, version, owner, mtime_ms)))
                 offset = end + _STAT_BYTES
             else:
                 value, offset = _READERS[kind](buffer, offset + _HEADER.size)
