@@ -10,6 +10,7 @@ import pytest
 
 from controller_core.controller.hindrance import Hindrance
 from controller_core.controller.presence import IdInUse
+from controller_core.controller.role import YIELD_MS
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, WriteOp, ZkError
@@ -324,5 +325,5 @@ async def test_a_hot_standby_that_does_not_take_the_role_is_waited_for_only_for_
     process = cluster.start_controller()
     await cluster.settle(passing_ms=2500)
     assert (process.terms, hindrances(process)) == (0, {Hindrance.HOT_STANDBY})
-    await cluster.settle(passing_ms=1000)
+    await cluster.settle(passing_ms=YIELD_MS)
     assert (process.is_active, hindrances(process)) == (True, set())
