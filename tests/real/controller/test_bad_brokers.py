@@ -12,7 +12,7 @@ import pytest
 from tests.real.controller.clusters import OurCluster
 
 BAD_BROKER = 50
-LEADER_AND_ISR, STOP_REPLICA = 4, 5
+LEADER_AND_ISR, STOP_REPLICA, API_VERSIONS = 4, 5, 18
 STALE_BROKER_EPOCH = 77
 
 Answer = Callable[[int, int], bytes | None]
@@ -48,7 +48,8 @@ def bad_broker(cluster: OurCluster, answer: Answer) -> Iterator[threading.Event]
             while len(head := self.rfile.read(12)) == 12:
                 length, api_key, _, correlation_id = struct.unpack(">ihhi", head)
                 self.rfile.read(length - 8)
-                asked.set()
+                if api_key != API_VERSIONS:  # which only asks whether it is there
+                    asked.set()
                 content = answer(api_key, correlation_id)
                 if content is None:
                     return
