@@ -20,6 +20,7 @@ from controller_core.controller.events import (
     ControllerChanged,
     Event,
     RequestReceived,
+    RoleDue,
     SessionEnded,
 )
 from controller_core.controller.pen import Pen
@@ -186,7 +187,7 @@ class History:
 def cause_of(event: Event) -> str:
     """What the journal calls an event: `topics_changed`; for a request, the request: `alter_partition`."""
     match event:
-        case ControllerChanged() | SessionEnded():
+        case ControllerChanged() | SessionEnded() | RoleDue():
             return "controller_failover"
         case RequestReceived(request=request):
             return cause_of_type(type(request))

@@ -17,10 +17,8 @@ PROJECT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_operator")
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
-    "controller_core/controller/controller.py",
     "controller_core/controller/groups.py",
     "controller_core/controller/partition_states.py",
-    "controller_core/controller/presence.py",
     "controller_core/controller/reach.py",
     "controller_core/process/signals.py",
     "controller_core/wire/client_connection.py",

@@ -125,7 +125,7 @@ async def test_what_is_not_said_is_the_clusters_default(served: Cluster) -> None
         (topic("a", 1, 1, config={"retention.ms": "soon"}), ErrorCode.invalid_config),
         (topic("a", 1, 1, config={"remote.storage.enable": "true"}), ErrorCode.invalid_config),
         (
-            topic("a", 1, 1, config={"leader.replication.throttled.replicas": "0:1," * 200_000 + "0:1"}),
+            topic("a", 1, 1, config={"leader.replication.throttled.replicas": "0:1," * 262_144 + "0:1"}),
             ErrorCode.invalid_partitions,
         ),
     ],

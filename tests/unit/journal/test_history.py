@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -176,6 +177,7 @@ async def test_what_brokers_did_is_the_cause(act: Callable[[Cluster], object], c
 async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
     async with simulated_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
+        cluster.settings = replace(cluster.settings, brokers_timeout_ms=3_600_000)  # nothing else wakes the controller
         cluster.start_brokers(1)
         await cluster.serve()
         assert lines(journal, Kind.CONTROLLER_ALIVE) == []
