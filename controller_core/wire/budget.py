@@ -1,8 +1,8 @@
 """How many bytes of requests are in memory at once, over all connections.
 
 A request takes its share before it is read and gives it back when it is answered. Where too little is left, its reading
-waits, in the order of arrival: the bytes stay with the sender, as TCP has it. What brokers send has a budget of its own, so
-that clients never hold it up.
+waits, in the order of arrival: the bytes stay with the sender, as TCP has it. What only brokers may send has a budget of
+its own, and so has what only administrators may: strangers, who may take their time to send, hold up neither.
 """
 
 import asyncio

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.model.access import Address, parse_address
+from controller_core.model.access import Address, Need, need_of, parse_address
 from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS
 from controller_core.wire.budget import ByteBudget
 from controller_core.wire.decoding import TooManyItems, Undecodable
@@ -42,7 +42,7 @@ from controller_core.wire.owned_api import (
 )
 from controller_core.wire.relay import PRODUCE, Answer, UpstreamError
 from controller_core.wire.request_limits import limits_of
-from controller_core.wire.upstream import RelayTargets, Upstream
+from controller_core.wire.upstream import RelayTargets, Upstream, begun
 
 T = TypeVar("T")
 
@@ -65,15 +65,15 @@ class ClientConnection:
         relay_targets: RelayTargets | None,
         limits: ListenerLimits,
         gate: Gate,
-        budget: ByteBudget,
+        budgets: Mapping[Need, ByteBudget],
     ) -> None:
-        """`relay_targets`: None where nothing is passed on."""
+        """`relay_targets`: None where nothing is passed on; `budgets`: by who must be asking."""
         self._reader = reader
         self._writer = writer
         self._apis = apis
         self._limits = limits
         self._gate = gate
-        self._budget = budget
+        self._budgets = budgets
         self._address = peer_address(writer)
         self._passes_on = relay_targets is not None
         self._upstream = Upstream(
@@ -155,7 +155,8 @@ class ClientConnection:
             raise FrameTooLarge(
                 f"a request of API {head.api_key} has {start.length} bytes, the limit is {limit}: split it"
             )
-        async with self._share(start) as content:
+        budget = self._budgets[Need.NOBODY if refusal is not None else need_of(head.api_key)]
+        async with self._share(start, budget) as content:
             if api is None:
                 return await self._attended(self._upstream.exchange(head, content))
             if refusal is None:
@@ -181,13 +182,13 @@ class ClientConnection:
         return limits.max_frame_bytes if head.api_key == PRODUCE else limits.max_passed_on_bytes
 
     @asynccontextmanager
-    async def _share(self, start: RequestStart) -> AsyncIterator[bytearray]:
+    async def _share(self, start: RequestStart, budget: ByteBudget) -> AsyncIterator[bytearray]:
         """The content of a request, which has its share of the memory until the end of the block."""
         timeout_s = self._limits.frame_timeout_s(start.length)
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(timeout_s):
-                    await stack.enter_async_context(self._budget.share(start.length))
+                    await stack.enter_async_context(budget.share(start.length))
                     content = await read_rest(self._reader, start)
             except TimeoutError as error:
                 raise FrameCut(f"{start.length} bytes were not there after {timeout_s:.0f} s") from error
@@ -207,7 +208,7 @@ class ClientConnection:
         finally:
             task.cancel()
 
-    async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes:
+    async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes | Answer:
         try:
             answer = await api.respond(head, content)
         except TooManyItems as error:
@@ -215,7 +216,9 @@ class ClientConnection:
         if not isinstance(answer, BrokerQuestion):
             return answer
         try:
-            return answer.answered(await self._upstream.ask(head, content))
+            if answer.answered is None:
+                return await self._upstream.ask(head, content, begun)
+            return answer.answered(await self._upstream.ask(head, content, Answer.content))
         except (UpstreamError, Undecodable) as error:
             self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
             return answer.otherwise()

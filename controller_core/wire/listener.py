@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.model.access import Need
 from controller_core.wire.admission import Admission
 from controller_core.wire.budget import ByteBudget
 from controller_core.wire.client_connection import ClientConnection, peer_address
@@ -58,7 +59,13 @@ class Listener:
         self._admission = Admission(
             most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
         )
-        self._budgets = {True: ByteBudget(self._limits.brokers_bytes), False: ByteBudget(self._limits.strangers_bytes)}
+        administrators = ByteBudget(self._limits.administrators_bytes)
+        self._budgets = {
+            Need.BROKER: ByteBudget(self._limits.brokers_bytes),
+            Need.ADMINISTRATOR: administrators,
+            Need.KEEPER_OF_CREDENTIALS: administrators,
+            Need.NOBODY: ByteBudget(self._limits.strangers_bytes),
+        }
         self._complaints = Complaints(log)
         self._servers: list[asyncio.Server] = []
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -125,7 +132,7 @@ class Listener:
             relay_targets=relay_targets,
             limits=self._limits,
             gate=self._gate,
-            budget=self._budgets[is_broker],
+            budgets=self._budgets,
         )
         task = asyncio.create_task(connection.serve())
         task.add_done_callback(lambda _: self._admission.leave(str(address)))

@@ -22,9 +22,11 @@ class ListenerLimits:
     max_refused_request_bytes: int = 64 * 1024
     """For a request that is refused whatever it says. It is read for the answer alone."""
     brokers_bytes: int = 64 * _MB
-    """For the requests of all registered brokers together that are in memory at once."""
-    strangers_bytes: int = 128 * _MB
-    """For those of all others."""
+    """For the requests that only brokers may send, of all of them together, that are in memory at once."""
+    administrators_bytes: int = 32 * _MB
+    """For those that only administrators may send."""
+    strangers_bytes: int = 96 * _MB
+    """For all others: those that anybody may send, and those that are refused."""
     first_request_timeout_ms: int = 60_000
     """For the first request of a connection to arrive: who has connected has something to ask."""
     idle_timeout_ms: int = 600_000

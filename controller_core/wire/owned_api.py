@@ -21,7 +21,6 @@ from controller_core.wire.frames import (
     Unencodable,
     decode_response,
     encode_response,
-    with_length,
 )
 from controller_core.wire.request_limits import limits_of
 from controller_core.wire.versions import Versions, empty
@@ -64,8 +63,10 @@ class AskBroker:
 class BrokerQuestion:
     """An `AskBroker` in bytes."""
 
-    answered: Callable[[bytes], bytes]
-    """The response frame, from the content of the broker's response. Raises `Undecodable`, `AnswerFailedError`."""
+    answered: Callable[[bytes], bytes] | None
+    """The response frame, from the content of the broker's response; None: that one, as it comes.
+
+    Raises `Undecodable`, `AnswerFailedError`."""
     otherwise: Callable[[], bytes]
     """The response frame where no broker answers. Raises `NoAnswerNow`."""
 
@@ -132,7 +133,7 @@ class OwnedApi(Generic[Request]):
                 field.name == "error_code" for field in fields(self.versions.response_type(self.versions.max))
             )
             return self._refusal(head, empty(self.versions.newest), error_code) if has_error else None
-        lane = _lane(self.key)
+        lane = Lane.CLIENTS  # who is refused is hardly a broker
         request = await _worked(lane, content, self._lifted, head, content)
         return await _worked(lane, content, self._refusal, head, request, error_code)
 
@@ -198,8 +199,7 @@ class LocalApi(Generic[Request]):
 
     def _question(self, head: RequestHead, ask: AskBroker) -> BrokerQuestion:
         def answered(content: bytes) -> bytes:
-            if ask.amended is None:
-                return with_length(content)
+            assert ask.amended is not None, "asked only where it is there"
             response = decode_response(self.versions.response_type(head.api_version), content)
             try:
                 return _encoded(self.versions, head, ask.amended(response))
@@ -214,7 +214,7 @@ class LocalApi(Generic[Request]):
             except Exception as error:
                 raise _failed(self.versions, error) from error
 
-        return BrokerQuestion(answered=answered, otherwise=otherwise)
+        return BrokerQuestion(answered=None if ask.amended is None else answered, otherwise=otherwise)
 
 
 def by_key(apis: Iterable[Api]) -> Mapping[int, Api]:

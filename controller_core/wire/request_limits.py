@@ -28,7 +28,7 @@ _SMALL: Final = RequestLimits(max_bytes=64 * 1024, max_items=1_000, max_entries=
 """For requests about one thing."""
 
 LIMITS: Final[Mapping[int, RequestLimits]] = {
-    3: RequestLimits(max_bytes=_MB, max_items=20_000, max_entries=20_000),  # Metadata; more is a broker's business
+    3: RequestLimits(max_items=20_000, max_entries=20_000),  # Metadata; more is a broker's business
     7: _SMALL,  # ControlledShutdown
     16: _SMALL,  # ListGroups
     18: _SMALL,  # ApiVersions

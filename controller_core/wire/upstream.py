@@ -9,12 +9,14 @@ put to the next broker instead.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from controller_core.wire.frames import RequestHead
 from controller_core.wire.relay import Address, Answer, Content, Relay, UpstreamError, open_relay
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,11 @@ class RelayTarget:
 
 RelayTargets: TypeAlias = Callable[[], Sequence[RelayTarget]]
 """The live brokers, those first that should be asked first. Asked before every request that is passed on."""
+
+
+async def begun(answer: Answer) -> Answer:
+    """Takes an answer that has only begun: it is passed on as it comes."""
+    return answer
 
 
 class Upstream:
@@ -48,8 +55,8 @@ class Upstream:
         Raises `UpstreamError`, and `Undecodable` for a Produce request that is cut."""
         return await (await self._connected()).exchange(head, content)
 
-    async def ask(self, head: RequestHead, content: bytes) -> bytes:
-        """The response to a request that changes nothing, of the first broker that answers in time.
+    async def ask(self, head: RequestHead, content: bytes, take: Callable[[Answer], Awaitable[T]]) -> T:
+        """What is taken of the response to a request that changes nothing, of the first broker that answers in time.
 
         Raises `UpstreamError` where none does."""
         silent: set[Address] = set()
@@ -59,7 +66,7 @@ class Upstream:
                 async with asyncio.timeout(self._answer_timeout_ms / 1000):
                     answer = await relay.exchange(head, content)
                     assert answer is not None, "only a Produce request has no answer"
-                    return await answer.content()
+                    return await take(answer)
             except (UpstreamError, TimeoutError):
                 silent.add(relay.address)
                 self.close()

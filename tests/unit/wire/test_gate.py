@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Any
 
+import pytest
 from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from controller_core.model.access import AccessRules, Address, parse_address
-from controller_core.wire.broker_addresses import MAX_AGE_S, MIN_INTERVAL_S, BrokerAddresses
+from controller_core.wire.broker_addresses import MAX_AGE_S, MIN_INTERVAL_S, BrokerAddresses, is_of_this_machine
 from controller_core.wire.gate import AddressGate
 
 ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM, METADATA = 56, 19, 51, 3
@@ -27,7 +28,14 @@ class Names:
         self.was_asked = threading.Event()
         self.may_answer = threading.Event()
         self.may_answer.set()
-        self.brokers = BrokerAddresses(lambda: self.hosts, resolve=self._resolve, now_s=lambda: self.now_s)
+        self.own: set[str] = set()
+        self.brokers = BrokerAddresses(
+            lambda: self.hosts,
+            resolve=self._resolve,
+            is_own=lambda address: address.is_loopback or str(address) in self.own,
+            now_s=lambda: self.now_s,
+            min_interval_s=0.05,
+        )
 
     def _resolve(self, name: str) -> Iterable[str]:
         self.asked.append(name)
@@ -101,9 +109,51 @@ async def test_a_broker_that_left_is_no_broker() -> None:
 async def test_strangers_do_not_make_us_ask_the_name_server_again_and_again() -> None:
     names = Names(one=["10.1.0.1"])
     gate = names.gate()
-    for number in range(100):
-        assert await gate.why_not(ALTER_PARTITION, at(f"10.9.0.{number}")) is REFUSED
+    strangers = [gate.why_not(ALTER_PARTITION, at(f"10.9.0.{number}")) for number in range(100)]
+    assert set(await asyncio.gather(*strangers)) == {REFUSED}
     assert names.asked == ["one"]
+
+
+async def test_a_broker_that_moved_just_after_the_names_were_resolved_waits_and_is_found() -> None:
+    names = Names(one=["10.1.0.1"])
+    gate = names.gate()
+    assert await gate.why_not(ALTER_PARTITION, at("10.9.0.1")) is REFUSED
+    names.addresses["one"] = ["10.1.0.9"]
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.9")) is None
+
+
+async def test_a_broker_whose_name_is_new_is_found_although_names_have_just_been_resolved() -> None:
+    names = Names(one=["10.1.0.1"])
+    names.brokers = BrokerAddresses(lambda: names.hosts, resolve=names._resolve, min_interval_s=3600)
+    gate = names.gate()
+    names.hosts = []
+    assert not gate.is_broker(at("10.1.0.1")), "there was no term yet, or no broker"
+    names.hosts = ["one"]
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.1")) is None
+    names.addresses["two"] = ["10.1.0.2"]
+    names.hosts = ["one", "two"]
+    assert await gate.why_not(ALTER_PARTITION, at("10.1.0.2")) is None
+
+
+@pytest.mark.parametrize("registered", ["127.0.1.1", "127.0.0.1", "192.168.0.5", "::1"])
+@pytest.mark.parametrize("source", ["127.0.0.1", "192.168.0.5", "::1"])
+async def test_a_broker_on_the_controllers_own_machine_may_come_from_any_address_of_it(
+    registered: str, source: str
+) -> None:
+    names = Names(here=[registered], elsewhere=["10.1.0.1"])
+    names.own = {"192.168.0.5"}
+    gate = names.gate()
+    assert await gate.why_not(ALTER_PARTITION, at(source)) is None
+    assert await gate.why_not(ALTER_PARTITION, at("192.168.0.6")) is REFUSED
+    names.hosts = ["elsewhere"]
+    assert await gate.why_not(ALTER_PARTITION, at(source)) is REFUSED, "no broker is here"
+
+
+def test_the_addresses_of_this_machine_are_known_without_a_word_to_anybody() -> None:
+    assert is_of_this_machine(at("127.0.1.1"))
+    assert is_of_this_machine(at("::1"))
+    assert not is_of_this_machine(at("192.0.2.1"))
+    assert not is_of_this_machine(at("2001:db8::1"))
 
 
 async def test_while_the_name_server_fails_what_was_known_holds() -> None:

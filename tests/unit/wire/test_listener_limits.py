@@ -18,6 +18,7 @@ from kio.schema.create_topics.v7 import CreateTopicsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v0 import MetadataRequest as MetadataRequest0
 from kio.schema.metadata.v0.request import MetadataRequestTopic as MetadataRequestTopic0
+from kio.schema.metadata.v9 import MetadataRequest
 from kio.schema.produce.v9 import ProduceRequest
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
@@ -31,10 +32,12 @@ from controller_core.wire.entries import unsigned_varint
 from controller_core.wire.frames import decode_response, encode_request, with_length
 from controller_core.wire.listener import Acceptor, Listener, ListenerLimits, LocalApi, OwnedApi
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from controller_core.wire.owned_api import AskBroker
 from controller_core.wire.versions import Versions
 from tests.unit.wire.test_client_connections import (
     METADATA,
     Peer,
+    ask_broker,
     connected,
     listening,
     produce,
@@ -139,7 +142,9 @@ async def test_only_what_any_broker_answers_alike_is_put_to_one_when_it_is_too_m
 
     api = LocalApi(versions=Versions(MetadataRequest0), answer=never, is_of_any_broker=is_of_any_broker)
     request = encode_request(
-        MetadataRequest0(topics=tuple(MetadataRequestTopic0(name=TopicName("t")) for _ in range(30_000))), 11, "client"
+        MetadataRequest0(topics=tuple(MetadataRequestTopic0(name=TopicName("t" * 60)) for _ in range(30_000))),
+        11,
+        "client",
     )
     async with scripted_broker() as broker:
         async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
@@ -198,7 +203,7 @@ async def test_a_request_that_does_not_arrive_gives_its_memory_back_after_a_whil
     head = struct.pack(">ihhi", 60_000, CONTROLLED_SHUTDOWN, 3, 5)
     large = with_length(shutdown()[4:] + bytes(50_000))
     async with (
-        listening(strangers_bytes=60_000, frame_timeout_ms=50) as listener,
+        listening(brokers_bytes=60_000, frame_timeout_ms=50) as listener,
         connected(listener) as slow,
         connected(listener) as patient,
     ):
@@ -222,7 +227,7 @@ async def test_requests_wait_for_memory_unread_until_others_are_answered() -> No
         return with_length(shutdown(broker)[4:] + bytes(50_000))
 
     async with (
-        listening(answer=slowly, strangers_bytes=60_000) as listener,
+        listening(answer=slowly, brokers_bytes=60_000) as listener,
         connected(listener) as first,
         connected(listener) as second,
         connected(listener) as third,
@@ -239,11 +244,27 @@ async def test_requests_wait_for_memory_unread_until_others_are_answered() -> No
         assert served == [1, 3, 2]
 
 
-async def test_a_brokers_answer_is_passed_on_as_it_comes() -> None:
+async def test_strangers_who_take_their_time_to_send_hold_up_no_broker_and_no_administrator() -> None:
+    answered = Answered()
+    async with (
+        answered.listening(strangers_bytes=60_000) as listener,
+        connected(listener) as slow,
+        connected(listener) as patient,
+    ):
+        slow.send(struct.pack(">ihhi", 60_000, 0, 9, 5))  # Produce
+        patient.send(with_length(shutdown()[4:] + bytes(50_000)))
+        await patient.answer()
+        patient.send(reassign(1_000))
+        await patient.answer()
+
+
+@pytest.mark.parametrize("is_asked", [False, True], ids=["passed on", "asked in the controller's stead"])
+async def test_a_brokers_answer_is_passed_on_as_it_comes(is_asked: bool) -> None:
+    apis = [LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))] if is_asked else []
     async with scripted_broker() as broker:
         length = 50 * MB
         broker.script = lambda content: struct.pack(">i", length) + content[4:8] + b"begins"
-        async with listening(broker) as listener, connected(listener) as peer:
+        async with listening(broker, apis=apis) as listener, connected(listener) as peer:
             peer.send(METADATA)
             async with asyncio.timeout(DEADLINE_S):
                 assert await peer.reader.readexactly(14) == struct.pack(">i", length) + METADATA[8:12] + b"begins"
