@@ -64,10 +64,17 @@ def is_about(request: IncrementalAlterConfigsRequest | DescribeConfigsRequest, o
 
 
 async def on_alter(term: Term, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    """Alters the controller's own configuration; other resources of the same request are refused."""
+    """Alters the controller's own configuration; other resources of the same request are refused.
+
+    So is the own one where it is there twice, as a broker does it."""
+    is_twice = sum(_is_own(resource, term.identity.id) for resource in request.resources) > 1
     responses = []
     for resource in request.resources:
         try:
+            if not _is_own(resource, term.identity.id):
+                raise Refused(ErrorCode.invalid_request, _FOREIGN)  # noqa: TRY301
+            if is_twice:
+                raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")  # noqa: TRY301
             await _alter(term, resource, validate_only=request.validate_only)
         except Refused as refused:
             responses.append(_altered(resource, refused.error_code, refused.message))
@@ -84,17 +91,12 @@ def refusal(request: IncrementalAlterConfigsRequest, error_code: ErrorCode) -> I
 
 async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """What the controller's configuration is, and whether it was set or is the default of its process."""
-    results = []
-    for resource in request.resources:
-        try:
-            results.append(await _describe(term, resource))
-        except Refused as refused:
-            results.append(_described(resource, refused.error_code, refused.message))
-    return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
+    found = await _read_or_refused(term)
+    results = tuple(_describe(term, resource, found) for resource in request.resources)
+    return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
 
 async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: bool) -> None:
-    _require_own(term, resource)
     names = Counter(config.name for config in resource.configs)
     if any(count > 1 for count in names.values()):
         raise Refused(ErrorCode.invalid_request, "Error due to duplicate config keys")
@@ -131,9 +133,12 @@ def _check(config: AlterableConfig) -> None:
         raise Refused(ErrorCode.invalid_config, f"{config.name} must be true or false, not {config.value!r}")
 
 
-async def _describe(term: Term, resource: DescribeConfigsResource) -> DescribeConfigsResult:
-    _require_own(term, resource)
-    config = (await _read(term)).config
+def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | Refused) -> DescribeConfigsResult:
+    if not _is_own(resource, term.identity.id):
+        return _described(resource, ErrorCode.invalid_request, _FOREIGN)
+    if isinstance(found, Refused):
+        return _described(resource, found.error_code, found.message)
+    config = found.config
     default = str(term.settings.unclean_leader_election_enable).lower()
     values = {UNCLEAN_LEADER_ELECTION: default, **config}
     wanted = [name for name in values if not resource.configuration_keys or name in resource.configuration_keys]
@@ -153,6 +158,14 @@ async def _describe(term: Term, resource: DescribeConfigsResource) -> DescribeCo
     return _described(resource, ErrorCode.none, None, entries)
 
 
+async def _read_or_refused(term: Term) -> OwnConfig | Refused:
+    """Read once for a request, however often it asks for it: no other event is handled meanwhile."""
+    try:
+        return await _read(term)
+    except Refused as refused:
+        return refused
+
+
 async def _read(term: Term) -> OwnConfig:
     path = paths.broker_config(term.identity.id)
     (node,) = await term.zk.read_many([path])
@@ -160,11 +173,6 @@ async def _read(term: Term) -> OwnConfig:
         return OwnConfig(node=node, config=codecs.decode_config(node.data, path) if node else {})
     except MalformedZnode as error:
         raise Refused(ErrorCode.unknown_server_error, str(error)) from error
-
-
-def _require_own(term: Term, resource: AlterConfigsResource | DescribeConfigsResource) -> None:
-    if not _is_own(resource, term.identity.id):
-        raise Refused(ErrorCode.invalid_request, _FOREIGN)
 
 
 def _is_own(resource: AlterConfigsResource | DescribeConfigsResource, own_id: BrokerId) -> bool:

@@ -194,7 +194,7 @@ class ControllerProcessSettings(ProcessSettings):
         if self.client_listener is not None and len(self.listen) > 1:
             raise ValueError("client-listener is for one --listen that serves several listeners: here each has its own")
         for endpoint in self.listeners.endpoints:
-            if endpoint.host in ("0.0.0.0", "[::]"):  # noqa: S104 - the value is refused here, nothing binds to it
+            if endpoint.host in ("0.0.0.0", "::"):  # noqa: S104 - the value is refused here, nothing binds to it
                 raise ValueError(
                     f"brokers cannot connect to {endpoint.host}: say with advertise which host and port they reach for "
                     f"{endpoint.listener}"
@@ -235,7 +235,7 @@ class ControllerProcessSettings(ProcessSettings):
 def parse_listener(text: str) -> Endpoint:
     """`PLAINTEXT://HOST:PORT` as an endpoint; a listener name that is no security protocol stands for PLAINTEXT.
 
-    Listeners have their names in capitals, as brokers register them.
+    Listeners have their names in capitals, and addresses of IPv6 no brackets, as brokers register them.
 
     Raises `ValueError` that says what is expected."""
     match = _LISTENER.fullmatch(text)
@@ -244,7 +244,8 @@ def parse_listener(text: str) -> Endpoint:
     name = match["listener"].upper()
     if name in SECURITY_PROTOCOL_IDS and name != "PLAINTEXT":
         raise ValueError(f"{name} is not served yet: use a PLAINTEXT listener")
-    return Endpoint(listener=name, security_protocol="PLAINTEXT", host=match["host"], port=int(match["port"]))
+    host = match["host"].strip("[]")
+    return Endpoint(listener=name, security_protocol="PLAINTEXT", host=host, port=int(match["port"]))
 
 
 def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -> ControllerProcessSettings:

@@ -100,7 +100,7 @@ class ClientConnection:
         except UpstreamError as error:
             self._log.info("connection closed: no broker to relay to", error=str(error))
         except TimeoutError:
-            self._log.info("connection closed: idle", idle_timeout_ms=self._limits.idle_timeout_ms)
+            self._log.info("connection closed: idle, or its answer was not taken")
             self._writer.transport.abort()
         except OSError as error:
             self._log.debug("connection closed by the client", error=str(error))
@@ -126,7 +126,7 @@ class ClientConnection:
             if isinstance(response, Answer):
                 await self._pass_on(response)
             elif response is not None:
-                await self._send(response)
+                await self._send(response, min(idle_s, self._limits.frame_timeout_s(len(response))))
             patience_s = idle_s
 
     async def _pass_on(self, answer: Answer) -> None:
@@ -137,11 +137,11 @@ class ClientConnection:
                 piece = await anext(pieces, None)
             if piece is None:
                 return
-            await self._send(piece)
+            await self._send(piece, self._limits.idle_timeout_ms / 1000)
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytes, timeout_s: float) -> None:
         self._writer.write(data)
-        async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
+        async with asyncio.timeout(timeout_s):
             await self._writer.drain()
 
     async def _answer(self, start: RequestStart) -> bytes | Answer | None:

@@ -31,6 +31,8 @@ READ_AHEAD_BYTES: Final = 16 * 1024
 """What is read of a connection before somebody asks for it."""
 BACKLOG: Final = 128
 """So many may wait to be accepted, and are accepted at once."""
+EVERY_ADDRESS: Final = "::"
+"""Of IPv4 as well, as for Kafka's brokers; asyncio would take those of IPv6 alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +87,9 @@ class Listener:
         try:
             for acceptor, apis in self._acceptors:
                 accept = partial(self._accept, apis, acceptor.relay_targets)
+                host = None if acceptor.host == EVERY_ADDRESS else acceptor.host
                 self._servers.append(
-                    await asyncio.start_server(
-                        accept, acceptor.host, acceptor.port, limit=READ_AHEAD_BYTES, backlog=BACKLOG
-                    )
+                    await asyncio.start_server(accept, host, acceptor.port, limit=READ_AHEAD_BYTES, backlog=BACKLOG)
                 )
                 log.info("listening", host=acceptor.host, port=self.ports[-1])
         except OSError:

@@ -30,9 +30,10 @@ class ListenerLimits:
     first_request_timeout_ms: int = 60_000
     """For the first request of a connection to arrive: who has connected has something to ask."""
     idle_timeout_ms: int = 600_000
-    """For the next request to arrive, or the client to take a response (`connections.max.idle.ms`)."""
+    """For the next request to arrive, or the client to take a part of a broker's response (`connections.max.idle.ms`)."""
     frame_timeout_ms: int = 30_000
-    """For a request that has begun to arrive to be there, and a second more for each `bytes_per_second` of it."""
+    """For a request that has begun to arrive to be there, and for a response that was made here, which is in memory, to be
+    taken; and a second more for each `bytes_per_second` of it."""
     bytes_per_second: int = 256 * 1024
     upstream_connect_timeout_ms: int = 3_000
     """For a broker to take a connection, before another is tried."""
@@ -42,5 +43,5 @@ class ListenerLimits:
     """How often it is looked after whether whoever awaits an answer, and whoever owes it, are still there."""
 
     def frame_timeout_s(self, length: int) -> float:
-        """How long a request of that length may take to arrive."""
+        """How long a request or response of that length may take on its way."""
         return self.frame_timeout_ms / 1000 + length / self.bytes_per_second

@@ -15,6 +15,7 @@ from kio.static.primitive import i8
 from controller_core.admin.own_configs import is_about
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
+from controller_core.zk.session import ZkNode
 from tests.unit.controller.checks import simulated_cluster
 from tests.unit.controller.harness import CONTROLLER, Cluster, tp
 
@@ -126,3 +127,28 @@ def test_what_is_not_about_the_controller_is_a_brokers_business() -> None:
     assert is_about(describe(), CONTROLLER)
     assert not is_about(describe(), BrokerId(1))
     assert not is_about(alter((UNCLEAN, SET, "true"), kind=TOPIC), CONTROLLER)
+
+
+async def test_it_is_read_once_however_often_a_request_asks_for_it(
+    served: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (resource,) = describe().resources
+    reads: list[str] = []
+    read = served.zk.tree.read
+
+    def counted(path: str) -> ZkNode | None:
+        reads.extend([path] if path == paths.broker_config(CONTROLLER) else [])
+        return read(path)
+
+    monkeypatch.setattr(served.zk.tree, "read", counted)
+    results = (await served.request(DescribeConfigsRequest(resources=(resource,) * 1000))).results
+    assert [[entry.value for entry in result.configs] for result in results] == [["false"]] * 1000
+    assert len(reads) == 1
+
+
+async def test_a_change_of_it_that_is_there_twice_is_refused_as_a_broker_does_it(served: Cluster) -> None:
+    (resource,) = alter((UNCLEAN, SET, "true")).resources
+    twice = IncrementalAlterConfigsRequest(resources=(resource,) * 2, validate_only=False)
+    results = (await served.request(twice)).responses
+    assert [result.error_code for result in results] == [ErrorCode.invalid_request] * 2
+    assert config(served) == {}

@@ -51,6 +51,7 @@ from controller_core.wire.messages import (
 from controller_core.wire.owned_api import AskBroker, NoAnswerNow
 from controller_core.wire.relay import Address, Relay, UpstreamError
 from controller_core.wire.versions import Versions
+from devcluster.ports import release_port, reserve_port
 
 DEADLINE_S = 10
 
@@ -718,6 +719,18 @@ async def test_each_of_several_addresses_relays_to_brokers_of_its_own(
         assert len(reached.received) == 1
         peer.writer.close()
     await listener.close()
+
+
+async def test_every_address_is_that_of_both_protocols_as_for_a_broker() -> None:
+    port = reserve_port()
+    listener = Listener([Acceptor(host="::", port=port, apis=[], relay_targets=lambda: ())])
+    await listener.start()
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+    finally:
+        await listener.close()
+        release_port(port)
 
 
 async def test_connections_are_counted_over_all_addresses() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import struct
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -40,6 +40,7 @@ from tests.unit.wire.test_client_connections import (
     ask_broker,
     connected,
     listening,
+    metadata_of,
     produce,
     scripted_broker,
     shutdown,
@@ -256,6 +257,25 @@ async def test_strangers_who_take_their_time_to_send_hold_up_no_broker_and_no_ad
         await patient.answer()
         patient.send(reassign(1_000))
         await patient.answer()
+
+
+async def test_an_answer_that_is_not_taken_gives_its_memory_back_after_a_while() -> None:
+    async def large(_: RequestPayload) -> ResponsePayload:
+        return metadata_of("x" * 32_000)
+
+    api = LocalApi(versions=Versions(MetadataRequest), answer=large)
+    async with (
+        listening(apis=(api,), frame_timeout_ms=50, max_connections=1) as listener,
+        connected(listener) as greedy,
+        asyncio.timeout(DEADLINE_S),
+    ):
+        greedy.send(METADATA * 1000)
+        is_served = False
+        while not is_served:  # the next is, when the first is gone
+            async with connected(listener) as patient:
+                with suppress(ConnectionError):
+                    patient.send(METADATA)
+                    is_served = await patient.receive() is not None
 
 
 @pytest.mark.parametrize("is_asked", [False, True], ids=["passed on", "asked in the controller's stead"])
