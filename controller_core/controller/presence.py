@@ -6,7 +6,8 @@ would take the role over cold can leave it to another that is hot.
 A process that was killed leaves its znode behind until its session ends, and whoever is started in its place should not
 have to wait for that. So it asks: it creates a question, which a living process deletes at once. Where nobody does within
 `ANSWER_MS`, the other is dead and its znode is replaced; what it may still write, if it only slept, is fenced by the
-epoch, and the first thing that it finds is a znode of its id that is not its own. ZooKeeper carries the question, as both
+epoch, and the first thing that it finds is a znode of its id that is not its own. Whoever claims an id writes the parent
+of these znodes as well, so that of several that ask nobody replaces one who was faster. ZooKeeper carries the question, as both
 processes reach it or could not be controller: an address may be shared, and a process id says nothing on another machine
 or in another pod.
 """
@@ -24,6 +25,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, ProcessZnode
 from controller_core.zk.session import (
+    Check,
     ConnectionLost,
     Create,
     CreateMode,
@@ -94,12 +96,12 @@ class Presence:
             if await self._create():
                 self._claimed_in = session
                 return
-            (node,) = await self._zk.read_many([self._path])
+            node, processes = await self._zk.read_many([self._path, paths.PROCESSES])
             if node is not None and node.ephemeral_owner in (session, _NOBODY):
                 self._claimed_in = session
-            elif node is not None:
+            elif node is not None and processes is not None:
                 on_wait()
-                await self._ask(node)
+                await self._ask(node, Check(path=paths.PROCESSES, version=processes.version))
 
     async def keep(self) -> None:
         """Answers questions and keeps our znode true, until cancelled. Raises `IdInUse` where another has the id now."""
@@ -122,7 +124,7 @@ class Presence:
     async def _create(self) -> bool:
         self._told = self._present()
         try:
-            await self._zk.transact([self._sign_of_life()])
+            await self._zk.transact([SetData(path=paths.PROCESSES, data=b""), self._sign_of_life()])
         except NodeExists:
             return False
         except NoNode:
@@ -138,8 +140,10 @@ class Presence:
     def _sign_of_life(self) -> Create:
         return Create(path=self._path, data=codecs.encode_process(self._told), mode=CreateMode.EPHEMERAL)
 
-    async def _ask(self, node: ZkNode) -> None:
-        """Finds out whether whoever has our id is alive, and takes its place where it is not. Raises `IdInUse`."""
+    async def _ask(self, node: ZkNode, unclaimed: Check) -> None:
+        """Finds out whether whoever has our id is alive, and takes its place where it is not. Raises `IdInUse`.
+
+        `unclaimed` holds while nobody has claimed an id: else the znode may be that of a living process by then."""
         session = self._zk.session_id
         question = paths.question(self._id, session)
         try:
@@ -153,7 +157,9 @@ class Presence:
             raise IdInUse(_refusal(self._id, self._path, node))
         log.info("a former process of this id is gone", whereabouts=_whereabouts(self._path, node))
         with suppress(TransactionFailed):  # answered after all, or gone: looked at once more
-            await self._zk.transact([Delete(path=self._path, version=node.version), Delete(path=question)])
+            await self._zk.transact(
+                [unclaimed, Delete(path=self._path, version=node.version), Delete(path=question)]
+            )
         with suppress(TransactionFailed):
             await self._zk.transact([Delete(path=question)])
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from controller_core.controller.hindrance import Hindrance
-from controller_core.controller.presence import IdInUse
+from controller_core.controller.presence import ANSWER_MS, IdInUse
 from controller_core.controller.role import YIELD_MS
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import Create, CreateMode, WriteOp, ZkError
+from controller_core.zk.session import Create, CreateMode, Delete, SetData, WriteOp, ZkError
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import CONTROLLER, Cluster, tp
 from tests.unit.controller.process import Process
@@ -247,6 +247,28 @@ async def test_a_killed_process_is_replaced_within_seconds_though_its_session_li
     await first.end_session()
     await cluster.settle()
     assert (second.is_active, second.terms) == (True, 1)
+
+
+async def test_whoever_took_the_place_of_a_killed_process_in_this_moment_is_not_replaced(cluster: Cluster) -> None:
+    """It has not seen the question that was put to the dead one, and so has not answered it."""
+    cluster.start_brokers(1)
+    killed = await cluster.serve()
+    await killed.kill(session_ends=False)
+    sign, other = paths.process(CONTROLLER), cluster.zk.new_session_id()
+    create = Create(path=sign, data=cluster.data(sign) or b"", mode=CreateMode.EPHEMERAL)
+
+    def be_faster(ops: Sequence[WriteOp]) -> None:
+        if any(isinstance(op, Delete) and op.path == sign for op in ops):
+            cluster.zk.interventions.clear()
+            cluster.write(SetData(path=paths.PROCESSES, data=b""), Delete(path=sign), create, owner=other)
+
+    cluster.zk.interventions.append(be_faster)
+    late = cluster.start_controller(CONTROLLER)
+    await cluster.settle(passing_ms=ANSWER_MS * 1.5)
+    assert not cluster.zk.interventions
+    node = cluster.zk.tree.read(sign)
+    assert node is not None
+    assert (node.ephemeral_owner, late.terms) == (other, 0)
 
 
 async def test_a_process_that_slept_while_another_was_started_in_its_place_ends(cluster: Cluster) -> None:
