@@ -28,6 +28,7 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.transitions import PartitionStatus
+from controller_core.zk import paths
 from controller_core.zk.session import ZkVersion
 
 _NONE: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType({})
@@ -246,6 +247,10 @@ class ClusterState:
     def has(self, topic_partition: TopicPartition) -> bool:
         topic = self.topics.get(topic_partition.topic)
         return topic is not None and topic_partition.partition in topic.partitions
+
+    def may_have(self, topic_partition: TopicPartition) -> bool:
+        """Whether there is such a partition, or nobody can tell: its topic's znode makes no sense, or not all of it."""
+        return self.has(topic_partition) or self.unusable.has(paths.topic(topic_partition.topic))
 
     def assignment(self, topic_partition: TopicPartition) -> ReplicaAssignment:
         return self.topics[topic_partition.topic].partitions[topic_partition.partition]

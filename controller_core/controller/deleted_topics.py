@@ -64,14 +64,16 @@ def _is_of_later_version(node: ZkNode) -> bool:
 
 
 def make_forgotten(term: Term, brokers: Collection[BrokerId]) -> None:
-    """Tells brokers to forget what was deleted: all of a topic that is gone, or the partitions that its successor lacks."""
+    """Tells brokers to forget what was deleted: all of a topic that is gone, or the partitions that its successor lacks.
+
+    Where the successor's znode makes no sense, or not all of it, what is not known of it is served all the same."""
     for topic, count in term.state.deleted_topics.items():
         deletion = term.state.deletions.get(topic)
-        is_gone = topic not in term.state.topics or (deletion is not None and deletion.started)
+        is_leaving = deletion is not None and deletion.started
         partitions = [TopicPartition(topic, PartitionId(number)) for number in range(count)]
-        forgotten = partitions if is_gone else [p for p in partitions if not term.state.has(p)]
-        topic_id = None if is_gone else term.state.topics[topic].topic_id
-        term.batch.forget_metadata(forgotten, topic_id, brokers)
+        forgotten = partitions if is_leaving else [p for p in partitions if not term.state.may_have(p)]
+        successor = None if is_leaving else term.state.topics.get(topic)
+        term.batch.forget_metadata(forgotten, successor.topic_id if successor else None, brokers)
 
 
 def _keep_latest(known: dict[TopicName, int]) -> None:

@@ -93,7 +93,7 @@ def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
     for replica, removed in term.state.removed_replicas.items():
         if replica.broker in brokers:
             removed.is_refused = False
-            if not term.state.is_assigned(replica) and not _is_last_in_sync(term, replica):
+            if not _may_be_assigned(term, replica) and not _is_last_in_sync(term, replica):
                 term.batch.delete_stray(replica.topic_partition, replica.broker)
 
 
@@ -249,6 +249,12 @@ def _is_assigned_again(term: Term, replica: PartitionReplica) -> bool:
 def _is_of_present_topic(term: Term, replica: PartitionReplica) -> bool:
     topic = term.state.topics.get(replica.topic_partition.topic)
     return topic is not None and topic.topic_id == term.state.removed_replicas[replica].topic_id
+
+
+def _may_be_assigned(term: Term, replica: PartitionReplica) -> bool:
+    """Whether the replica is assigned, or nobody can tell: its topic's znode makes no sense, or not all of it."""
+    is_known = term.state.has(replica.topic_partition)
+    return term.state.is_assigned(replica) if is_known else term.state.may_have(replica.topic_partition)
 
 
 def _is_last_in_sync(term: Term, replica: PartitionReplica) -> bool:

@@ -1,5 +1,6 @@
 """No broker goes on telling clients of a topic that was deleted, whatever it missed."""
 
+import orjson
 import pytest
 
 from controller_core.controller import deleted_topics
@@ -144,3 +145,17 @@ async def test_only_the_broker_that_comes_is_told(served: Cluster) -> None:
     told = served.broker(1).requests_of(UpdateMetadataRequest)[before:]
     assert told
     assert all(topic.topic_name != "orders" for request in told for topic in request.topic_states)
+
+
+async def test_a_partition_whose_entry_makes_no_sense_is_not_forgotten_with_the_former_topic(served: Cluster) -> None:
+    """It has a leader still, and goes on."""
+    served.request_deletion("orders")
+    await served.settle()
+    served.create_topic("orders", [1, 2], [2, 1])
+    await served.settle()
+    await served.active.kill()
+    content = orjson.loads(served.data(paths.topic(TopicName("orders"))) or b"")
+    content["partitions"]["1"] = "garbled"
+    served.put(paths.topic(TopicName("orders")), orjson.dumps(content))
+    await served.serve()
+    assert {tp("orders"), tp("orders", 1)} <= served.broker(3).metadata.partitions.keys()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import orjson
 import pytest
 
 from controller_core.controller import ledger
@@ -380,4 +381,22 @@ async def test_a_controller_that_died_before_the_dropped_leader_left_is_followed
     await served.replicate()
     assert served.leadership(ORDERS)[0] == 1
     assert sorted(served.leadership(ORDERS)[1]) == [1, 2, 3]
+    assert_clean(served)
+
+
+@pytest.mark.parametrize("partitions", [{"0": [1, 2, 3, 1 << 31]}, "garbled"])
+async def test_a_log_that_may_be_assigned_again_by_other_hands_is_kept(served: Cluster, partitions: object) -> None:
+    """The topic's znode says something of the partition that makes no sense: nobody knows whose the log is."""
+    await move_away_from_dead_3(served)
+    await served.active.kill()
+    content = orjson.loads(served.data(paths.topic(ORDERS.topic)) or b"")
+    served.put(paths.topic(ORDERS.topic), orjson.dumps(content | {"partitions": partitions}))
+    served.start_broker(3)
+    await served.serve()
+    assert ORDERS in served.broker(3).logs
+    assert entries(served) == ["3,orders,0"]
+    served.put(paths.topic(ORDERS.topic), orjson.dumps(content))
+    await served.settle()
+    served.bounce_broker(3)
+    await served.settle()
     assert_clean(served)
