@@ -101,9 +101,8 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
 async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
     """A broker could not be reached for so long that it missed requests: it learns what holds now."""
     known = term.state.brokers.get(broker_id)
-    if known is not None and known.epoch == epoch:
+    if known is not None and known.epoch == epoch and term.channels.catch_up(broker_id):
         log.info("broker can be reached again, it is told everything", broker=broker_id)
-        term.channels.catch_up(broker_id)
         await _tell_everything(term, {broker_id: known})
 
 

@@ -89,11 +89,13 @@ class BrokerChannels:
         if channel is not None:
             channel.send(request)
 
-    def catch_up(self, broker: BrokerId) -> None:
-        """From now on a broker that was behind gets all requests again; the caller tells it everything."""
+    def catch_up(self, broker: BrokerId) -> bool:
+        """From now on a broker gets all requests again; whether it was behind, and is to be told everything."""
         channel = self._channels.get(broker)
+        was_behind = channel is not None and channel.is_behind
         if channel is not None:
             channel.is_behind = False
+        return was_behind
 
     def in_flight(self) -> dict[BrokerId, int]:
         """The unanswered requests of each broker, the queued ones included."""
@@ -138,7 +140,8 @@ class _Channel:
             return
         self._queue.append(request)
         self._waiting_bytes += _size_bytes(request)
-        if self._is_failing and (len(self._queue) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES):
+        is_too_much = len(self._queue) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES
+        if is_too_much and self._is_failing and not self.is_behind:
             self._fall_behind()
         self._arrived.set()
 
@@ -151,9 +154,8 @@ class _Channel:
         first, *others = self._queue
         self._queue = deque([first, *filter(_makes_forget, others)])
         self._waiting_bytes = sum(map(_size_bytes, self._queue))
-        if not self.is_behind:
-            self.is_behind = True
-            log.warning("broker is told everything anew when it can be reached again", broker=self._broker.id)
+        self.is_behind = True
+        log.warning("broker is told everything anew when it can be reached again", broker=self._broker.id)
 
     async def _run(self) -> None:
         while True:
@@ -194,18 +196,14 @@ class _Channel:
         return replace(request, controller_epoch=epoch)
 
     async def _send(self, request: ControlRequest) -> ControlResponse:
-        is_answered = False
         self._late_copies.note_sent(request)
         try:
-            response = await self._link.send(request)
-            is_answered = True
+            return await self._link.send(request)
         except NotConnected:
-            is_answered = True
             raise
-        finally:
-            if not is_answered:
-                self._late_copies.note_unanswered(request)
-        return response
+        except BaseException:  # also where the stream ends, and goes on over another address
+            self._late_copies.note_unanswered(request)
+            raise
 
 
 def _size_bytes(request: ControlRequest) -> int:

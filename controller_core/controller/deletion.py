@@ -76,7 +76,7 @@ async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
     term.state.completable.difference_update(ended)
     full = {partition: ReplicaAssignment(replicas=term.state.assignment(partition).replicas) for partition in ended}
     await topic_znodes.write_assignments(term, full)
-    await supplant_requests(term, ended)
+    await supplant_requests(term, full.keys())
     term.enqueue(ReassignmentsEnded())
 
 

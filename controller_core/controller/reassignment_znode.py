@@ -4,7 +4,7 @@ An entry stays until its reassignment is done, so that a new controller goes on 
 at once, so that it never blocks the next one.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 
 import structlog
 
@@ -52,7 +52,7 @@ async def remove_requests(term: Term, served: Targets) -> None:
             return
 
 
-async def supplant_requests(term: Term, partitions: Collection[TopicPartition]) -> None:
+async def supplant_requests(term: Term, partitions: Set[TopicPartition]) -> None:
     """Takes out the requests for partitions that are reassigned by another way, whatever their targets (KIP-455)."""
     node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
     if node is not None:

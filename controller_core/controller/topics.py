@@ -68,7 +68,7 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
 async def read_topic_names(term: Term) -> list[TopicName]:
     """The names of all topics, watched for new and vanished ones. What no topic can be called is none."""
     names = await term.watched.children(paths.TOPICS, TopicsChanged())
-    term.state.unusable.keep_among(paths.TOPICS, frozenset(names))
+    term.state.unusable.keep_among(paths.TOPICS, names)
     topics = []
     for name in names:
         if (reason := why_illegal(name)) is None:
@@ -250,13 +250,16 @@ async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dic
             partitions = without_phantom(partitions, term.identity.id, term.state.live, replicas)
         if topic_id == content.topic_id and partitions == content.partitions:
             return content
-        if partitions != content.partitions:
-            log.warning("replicas on the controller's own id replaced", topic=name, phantom=term.identity.id)
         return replace(content, topic_id=topic_id, partitions=partitions)
 
-    unsound = [name for name, znode in znodes.items() if sound(name, znode.content) is not znode.content]
+    intact = {
+        name: znode.content for name, znode in znodes.items() if sound(name, znode.content) is znode.content
+    }
+    unsound = [name for name in znodes if name not in intact]
     mended = await rewrite_topics(term, unsound, sound) if unsound else {}
-    intact = {name: znode.content for name, znode in znodes.items() if name not in unsound}
+    for name in mended if has_phantom else ():
+        if _names(term.identity.id, znodes[name].content):
+            log.warning("replicas on the controller's own id replaced", topic=name, phantom=term.identity.id)
     return {**intact, **mended}
 
 

@@ -86,8 +86,10 @@ class UnusableZnodes:
     def keep_among(self, parent: str, names: Collection[str]) -> None:
         """The parent has these children and no others: what is below others is gone."""
         above = f"{parent}/"
-        for path in [path for path in self._reasons if path.startswith(above)]:
-            if path.removeprefix(above).partition("/")[0] not in names:
+        below = [path for path in self._reasons if path.startswith(above)]
+        present = frozenset(names) if below else ()
+        for path in below:
+            if path.removeprefix(above).partition("/")[0] not in present:
                 self.clear(path)
 
 
