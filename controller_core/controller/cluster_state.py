@@ -120,6 +120,8 @@ class ClusterState:
         self.seen_config_changes: frozenset[str] = frozenset()
         """The configuration notifications that are there, and were handled."""
         self._finalized_features: FinalizedFeatures | None = None
+        self.revision = 0
+        """How often topics came or went, or assignments changed: what is equal twice was untouched between."""
         self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
         self.deleted_topics: dict[TopicName, int] = {}
         """Topics that were deleted of late, the oldest first, and how many partitions they had."""
@@ -192,6 +194,7 @@ class ClusterState:
         partitions: Mapping[PartitionId, ReplicaAssignment] = _NONE,
     ) -> None:
         """A topic that is not known yet, with its assignments."""
+        self.revision += 1
         known = {number: TopicPartition(name, number) for number in partitions}
         self.topics[name] = Topic(topic_id=topic_id, czxid=czxid, partitions=dict(partitions), known=known)
         if topic_id is not None:
@@ -217,6 +220,7 @@ class ClusterState:
 
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
         """Forgets a topic with everything about its partitions; returns what they were."""
+        self.revision += 1
         forgotten = self.partitions_of(name)
         for topic_partition in forgotten:
             for broker in self.known_replicas(topic_partition):
@@ -257,6 +261,7 @@ class ClusterState:
 
     def set_assignment(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Replaces AR and keeps the index by broker; the topic must be known."""
+        self.revision += 1
         topic = self.topics[topic_partition.topic]
         topic_partition = topic.known.setdefault(topic_partition.partition, topic_partition)
         before = topic.partitions.get(topic_partition.partition)

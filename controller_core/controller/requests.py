@@ -114,11 +114,16 @@ class Requests:
         self._delayed.remove(delayed)
 
 
-def _traces(term: Term) -> tuple[int, frozenset[BrokerId]] | None:
+_Traces = tuple[int, int, frozenset[BrokerId]]
+
+
+def _traces(term: Term) -> _Traces | None:
     """What a request that changes anything changes of this, too; None where that cannot be told.
 
-    The state follows writes, but for the brokers that are shutting down."""
-    return (term.writer.sent, frozenset(term.state.shutting_down)) if term.batch.is_empty else None
+    The state follows writes, but for the topics that a request takes in because somebody else has created them, and for the
+    brokers that are shutting down."""
+    state = term.state
+    return (term.writer.sent, state.revision, frozenset(state.shutting_down)) if term.batch.is_empty else None
 
 
 def _give(received: RequestReceived, response: ResponsePayload) -> None:

@@ -25,7 +25,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import AccessRefused, WriteOp, ZkError
 from tests.unit.controller.checks import assert_sound, simulated_cluster
-from tests.unit.controller.harness import CONTROLLER, Cluster, alter_partition, tp
+from tests.unit.controller.harness import CONTROLLER, Cluster, alter_partition, alter_reassignments, tp
 from tests.unit.controller.process import ProcessSettings
 from tests.unit.controller.virtual_time import until_quiet
 
@@ -319,6 +319,40 @@ async def test_an_error_in_a_request_that_may_have_changed_something_ends_the_te
     assert (await served.request(request)).error_code is ErrorCode.not_controller
     assert (process.is_active, process.terms) == (True, 2)
     served.surprises_expected = True
+
+
+class AtRead(list[Exception]):
+    """The errors of a process's life: one, that its read of this number meets."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__([ValueError("a mistake of ours, in what was read")])
+        self._reads_before = number
+
+    def __bool__(self) -> bool:
+        self._reads_before -= 1
+        return self._reads_before == 0
+
+
+@pytest.mark.parametrize("read", range(1, 7))
+@pytest.mark.parametrize("is_grown", [False, True])
+async def test_whatever_a_request_took_in_before_it_met_an_error_is_not_half_served(
+    served: Cluster, read: int, is_grown: bool
+) -> None:
+    """It asks for what was created a moment ago, and nobody has told the controller of."""
+    served.surprises_expected = True
+    served.create_topic("there", [1, 2])
+    await served.settle()
+    asked = tp("there", 1) if is_grown else tp("new")
+    answer = asyncio.create_task(served.active.answer(alter_reassignments({asked: [2, 1]})))
+    await asyncio.sleep(0)
+    if is_grown:
+        served.add_partitions("there", [1, 2])
+    else:
+        served.create_topic("new", [1, 2])
+    served.active.life.errors = AtRead(read)
+    await served.settle()
+    assert answer.done()
+    assert served.broker(1).leads(asked) or served.broker(2).leads(asked)
 
 
 async def test_an_answer_to_a_former_term_means_nothing_to_the_next(served: Cluster) -> None:
