@@ -238,7 +238,7 @@ class Controller:
             state=state,
             batch=RequestBatch(state, identity),
             channels=BrokerChannels(self._seams.links, self._seams.clock, won.office.epoch, self._queue.put),
-            changes=StateChangeLog(controller_epoch=won.office.epoch),
+            changes=StateChangeLog(identity=identity),
             history=History(
                 journal=self._seams.journal,
                 zk=self._zk,

@@ -7,9 +7,9 @@ A process that was killed leaves its znode behind until its session ends, and wh
 have to wait for that. So it asks: it creates a question, which a living process deletes at once. Where nobody does within
 `ANSWER_MS`, the other is dead and its znode is replaced; what it may still write, if it only slept, is fenced by the
 epoch, and the first thing that it finds is a znode of its id that is not its own. Whoever claims an id writes the parent
-of these znodes as well, so that of several that ask nobody replaces one who was faster. ZooKeeper carries the question, as both
-processes reach it or could not be controller: an address may be shared, and a process id says nothing on another machine
-or in another pod.
+of these znodes as well, so that of several that ask nobody replaces one who was faster. ZooKeeper carries the question, as
+both processes reach it or could not be controller: an address may be shared, and a process id says nothing on another
+machine or in another pod.
 """
 
 import asyncio
@@ -157,9 +157,7 @@ class Presence:
             raise IdInUse(_refusal(self._id, self._path, node))
         log.info("a former process of this id is gone", whereabouts=_whereabouts(self._path, node))
         with suppress(TransactionFailed):  # answered after all, or gone: looked at once more
-            await self._zk.transact(
-                [unclaimed, Delete(path=self._path, version=node.version), Delete(path=question)]
-            )
+            await self._zk.transact([unclaimed, Delete(path=self._path, version=node.version), Delete(path=question)])
         with suppress(TransactionFailed):
             await self._zk.transact([Delete(path=question)])
 

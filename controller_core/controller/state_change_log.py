@@ -14,7 +14,8 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from controller_core.model.ids import ControllerEpoch, PartitionReplica, TopicPartition
+from controller_core.controller.broker_requests import ControllerIdentity
+from controller_core.model.ids import PartitionReplica, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, ReplicaAssignment
 from controller_core.model.transitions import IllegalTransition, PartitionStatus, ReplicaStatus
 
@@ -34,7 +35,7 @@ _Alike: TypeAlias = tuple[str, Any, Any, Any]
 class StateChangeLog:
     """Gathers the state changes of one term until `write`; `cause` is the event that is being handled."""
 
-    controller_epoch: ControllerEpoch
+    identity: ControllerIdentity
     cause: str = "startup"
     _gathered: defaultdict[_Alike, list[TopicPartition]] = field(default_factory=lambda: defaultdict(list))
 
@@ -63,7 +64,7 @@ class StateChangeLog:
             subject=str(illegal.subject),
             current=illegal.current.value,
             wanted=illegal.wanted.value,
-            controller_epoch=self.controller_epoch,
+            controller_epoch=self.identity.epoch,
             cause=self.cause,
         )
 
@@ -105,7 +106,7 @@ class StateChangeLog:
             for start in range(0, len(partitions), MOST_IN_A_LINE):
                 named = list(map(str, partitions[start : start + MOST_IN_A_LINE]))
                 fields = dict(_described(*alike))
-                write(alike[0], partitions=named, **fields, controller_epoch=self.controller_epoch, cause=self.cause)
+                write(alike[0], partitions=named, **fields, controller_epoch=self.identity.epoch, cause=self.cause)
                 yield
 
 

@@ -252,9 +252,7 @@ async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dic
             return content
         return replace(content, topic_id=topic_id, partitions=partitions)
 
-    intact = {
-        name: znode.content for name, znode in znodes.items() if sound(name, znode.content) is znode.content
-    }
+    intact = {name: znode.content for name, znode in znodes.items() if sound(name, znode.content) is znode.content}
     unsound = [name for name in znodes if name not in intact]
     mended = await rewrite_topics(term, unsound, sound) if unsound else {}
     for name in mended if has_phantom else ():

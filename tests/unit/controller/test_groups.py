@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller_core.controller import groups, state_change_log
+from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.liveness import Liveness
 from controller_core.controller.state_change_log import StateChangeLog
 from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName, TopicPartition
@@ -17,7 +18,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, SetData, WriteOp
 from tests.unit.controller.checks import assert_sound
 from tests.unit.controller.harness import Cluster, alter_partition, ids, tp
-from tests.unit.controller.process import Process
+from tests.unit.controller.process import LISTENERS, Process
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 PARTITIONS = 23
@@ -226,7 +227,8 @@ def test_lines_that_an_error_cuts_short_are_written_all_the_same() -> None:
 
         await changes.write_gently(fail)
 
-    changes = StateChangeLog(controller_epoch=ControllerEpoch(1))
+    identity = ControllerIdentity(id=BrokerId(9), epoch=ControllerEpoch(1), listeners=LISTENERS)
+    changes = StateChangeLog(identity=identity)
     many = [tp("orders", number) for number in range(3 * state_change_log.LINES_IN_A_TURN)]
     with capture_logs() as logs:
         for number, partition in enumerate(many):
