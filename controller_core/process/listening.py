@@ -3,6 +3,7 @@
 Without a term there is no answer to anything: connections are closed, and clients ask another node.
 """
 
+import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
@@ -30,6 +31,9 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError, ZkSession
 
 _NO_TERM: Final = "this process is not the controller"
+
+LOADING_LOOK_S: Final = 0.02
+"""How often it is looked whether a term that begins has read the cluster, by each who must wait for that."""
 
 
 class ListenerAssembly:
@@ -64,11 +68,12 @@ class ListenerAssembly:
     def gate(self, rules: AccessRules) -> AddressGate:
         """Who may ask what, by rules and by the hosts that brokers have registered."""
 
-        def is_controller() -> bool:
-            term = self._term()
-            return term is not None and term.state.is_loaded
+        async def in_charge() -> bool:
+            while (term := self._term()) is not None and not term.state.is_loaded:  # noqa: ASYNC110 - it may also end
+                await asyncio.sleep(LOADING_LOOK_S)
+            return term is not None
 
-        return AddressGate(rules, BrokerAddresses(self._broker_hosts), is_controller)
+        return AddressGate(rules, BrokerAddresses(self._broker_hosts), in_charge)
 
     def _broker_hosts(self) -> list[str]:
         term = self._term()

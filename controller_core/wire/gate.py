@@ -3,7 +3,7 @@
 A process without a term knows no brokers, and answers NOT_CONTROLLER to all that only a controller may be asked.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import structlog
@@ -47,12 +47,14 @@ class OpenGate:
 
 
 class AddressGate:
-    """Judges by rules, and by where registered brokers are. `is_controller`: whether there is a term now."""
+    """Judges by rules, and by where registered brokers are.
 
-    def __init__(self, rules: AccessRules, brokers: BrokerAddresses, is_controller: Callable[[], bool]) -> None:
+    `in_charge`: whether there is a term; while one begins it waits, as the brokers are not known yet."""
+
+    def __init__(self, rules: AccessRules, brokers: BrokerAddresses, in_charge: Callable[[], Awaitable[bool]]) -> None:
         self._rules = rules
         self._brokers = brokers
-        self._is_controller = is_controller
+        self._in_charge = in_charge
         self._complaints = Complaints(log)
 
     def is_broker(self, address: Address | None) -> bool:
@@ -64,7 +66,7 @@ class AddressGate:
         need = need_of(api_key)
         if need is Need.NOBODY:
             return None
-        if not self._is_controller():
+        if not await self._in_charge():
             return ErrorCode.not_controller
         if address is not None:
             if need is not Need.BROKER and self._rules.allows(need, address, frozenset()):

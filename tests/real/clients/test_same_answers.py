@@ -14,6 +14,7 @@ from kio.index import load_request_schema
 from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponse0
 from kio.static.protocol import RequestPayload
 
+from controller_core.admin import as_broker
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import REFUSED_API_KEYS
 from controller_core.wire.frames import decode_response, with_length
@@ -158,7 +159,8 @@ def test_the_versions_of_apis_are_the_brokers_but_for_what_only_a_controller_ans
     kind: Any = load_request_schema(API_VERSIONS, version)
     software = {"client_software_name": "tester", "client_software_version": "1"} if version >= 3 else {}
     ours, brokers = (send_request(a, kind(**software)) for a in (cluster.controller_address, cluster.broker_address(1)))
-    own = {api.versions.key: (api.versions.min, api.versions.max) for api in SERVED_APIS}
+    answered_here = (*(api.versions for api in SERVED_APIS), *as_broker.ANSWERS)
+    own = {versions.key: (versions.min, versions.max) for versions in answered_here}
     offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in ours.api_keys}
     of_broker = {entry.api_key: (entry.min_version, entry.max_version) for entry in brokers.api_keys}
     assert not REFUSED_API_KEYS & offered.keys()

@@ -1,5 +1,6 @@
 """What the process answers, and passes on, to those who come by one of its listeners."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,12 +11,14 @@ from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.model.access import AccessRules, parse_address
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
-from controller_core.process.listening import ListenerAssembly
+from controller_core.process.listening import LOADING_LOOK_S, ListenerAssembly
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
 from controller_core.wire.relay import Address
 from controller_core.zk import codecs, paths
 from tests.unit.controller.checks import simulated_cluster
@@ -94,3 +97,33 @@ async def test_requests_are_passed_on_to_the_listener_that_they_came_by(assembly
 
 async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(assembly: ListenerAssembly) -> None:
     assert assembly.relay_targets("SECURE") == []
+
+
+async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known() -> None:
+    async with simulated_cluster() as cluster:
+        register(cluster, 1, endpoint("PLAINTEXT", "10.1.0.1", 1))
+        process = await cluster.serve()
+        term = process.term
+        assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
+        gate = assembly.gate(AccessRules())
+        term.state.is_loaded = False
+        asking = asyncio.create_task(gate.why_not(AlterPartitionRequest.__api_key__, parse_address("10.1.0.1")))
+        await asyncio.wait([asking], timeout=2 * LOADING_LOOK_S)
+        assert not asking.done()
+        term.state.is_loaded = True
+        assert await asking is None
+
+
+async def test_who_asks_while_a_term_begins_that_ends_at_once_is_told_to_ask_another() -> None:
+    async with simulated_cluster() as cluster:
+        cluster.start_broker(1)
+        process = await cluster.serve()
+        process.term.state.is_loaded = False
+        terms = [process.term]
+        assembly = ListenerAssembly(
+            cluster.zk.session(), SERVED_APIS, lambda: terms[0] if terms else None, process.answer
+        )
+        asking = asyncio.create_task(assembly.gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, None))
+        await asyncio.sleep(0)
+        terms.clear()
+        assert await asking is ErrorCode.not_controller

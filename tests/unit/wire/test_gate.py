@@ -46,7 +46,10 @@ class Names:
         return self.addresses[name]
 
     def gate(self, *, is_controller: bool = True, **rules: Any) -> AddressGate:
-        return AddressGate(AccessRules(**rules), self.brokers, lambda: is_controller)
+        async def in_charge() -> bool:
+            return is_controller
+
+        return AddressGate(AccessRules(**rules), self.brokers, in_charge)
 
 
 def at(text: str) -> Address:
