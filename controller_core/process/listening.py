@@ -20,6 +20,7 @@ from controller_core.controller.term import Term
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import SERVED_PROTOCOL
 from controller_core.process.unserved_requests import UnservedRequests
+from controller_core.supervision import noticed
 from controller_core.wire.broker_addresses import BrokerAddresses
 from controller_core.wire.gate import AddressGate
 from controller_core.wire.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
@@ -33,7 +34,7 @@ from controller_core.zk.session import ZkError, ZkSession
 _NO_TERM: Final = "this process is not the controller"
 
 LOADING_LOOK_S: Final = 0.02
-"""How often it is looked whether a term that begins has read the cluster, by each who must wait for that."""
+"""How often it is looked whether a term that begins has read the cluster, for all who must wait for that."""
 
 
 class ListenerAssembly:
@@ -68,12 +69,25 @@ class ListenerAssembly:
     def gate(self, rules: AccessRules) -> AddressGate:
         """Who may ask what, by rules and by the hosts that brokers have registered."""
 
+        looking: asyncio.Task[None] | None = None
+
         async def in_charge() -> bool:
-            while (term := self._term()) is not None and not term.state.is_loaded:  # noqa: ASYNC110 - it may also end
-                await asyncio.sleep(LOADING_LOOK_S)
-            return term is not None
+            nonlocal looking
+            if self._is_loading():
+                if looking is None or looking.done():
+                    looking = noticed(self._until_loaded(), name="a term that begins")
+                await asyncio.wait((looking,))
+            return self._term() is not None
 
         return AddressGate(rules, BrokerAddresses(self._broker_hosts), in_charge)
+
+    def _is_loading(self) -> bool:
+        term = self._term()
+        return term is not None and not term.state.is_loaded
+
+    async def _until_loaded(self) -> None:
+        while self._is_loading():  # noqa: ASYNC110 - the term may also end
+            await asyncio.sleep(LOADING_LOOK_S)
 
     def _broker_hosts(self) -> list[str]:
         term = self._term()

@@ -3,13 +3,12 @@
 Two kinds: `OwnedApi`, which only the controller answers, each request in its turn; and `LocalApi`, which any broker
 answers from what it knows, and the controller likewise, at once. The second kind may also put the question to a broker.
 
-
 A request within the limits of its API (`request_limits`) may still be large. Then it is decoded, and its answer encoded,
 beside the event loop (`workers`). One with more entries than its API takes is refused by the API's own answer.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -23,6 +22,7 @@ from controller_core.wire.frames import (
     encode_response,
 )
 from controller_core.wire.request_limits import limits_of
+from controller_core.wire.turns import Turns
 from controller_core.wire.versions import Versions, empty
 from controller_core.wire.workers import LARGE_BYTES, Lane, beside
 
@@ -164,6 +164,7 @@ class LocalApi(Generic[Request]):
     is_of_any_broker: bool = False
     """Whether a broker may be asked the same where a request has more items than are read here. What a broker answers for
     itself, or does to itself, is never put to one."""
+    turns: Turns = field(default_factory=Turns, compare=False, repr=False)
 
     @property
     def key(self) -> int:
@@ -180,15 +181,16 @@ class LocalApi(Generic[Request]):
             if not self.is_of_any_broker:
                 raise
             return self._question(head, AskBroker())
-        try:
-            answer = await self.answer(request)
-        except NoAnswerNow:
-            raise
-        except Exception as error:
-            raise _failed(request, error) from error
-        if isinstance(answer, AskBroker):
-            return self._question(head, answer)
-        return await _answered(lane, content, self.versions, head, answer)
+        async with self.turns.turn():
+            try:
+                answer = await self.answer(request)
+            except NoAnswerNow:
+                raise
+            except Exception as error:
+                raise _failed(request, error) from error
+            if isinstance(answer, AskBroker):
+                return self._question(head, answer)
+            return await _answered(lane, content, self.versions, head, answer)
 
     async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
         """See `Api.refused`."""

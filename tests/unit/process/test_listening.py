@@ -11,6 +11,7 @@ from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.controller.term import Term
 from controller_core.model.access import AccessRules, parse_address
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.listeners import ControllerListeners
@@ -112,6 +113,27 @@ async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known
         assert not asking.done()
         term.state.is_loaded = True
         assert await asking is None
+
+
+async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:
+    looks = 0
+    async with simulated_cluster() as cluster:
+        cluster.start_broker(1)
+        process = await cluster.serve()
+
+        def term() -> Term:
+            nonlocal looks
+            looks += 1
+            return process.term
+
+        gate = ListenerAssembly(cluster.zk.session(), SERVED_APIS, term, process.answer).gate(AccessRules())
+        process.term.state.is_loaded = False
+        keys = [AlterPartitionRequest.__api_key__] * 100
+        asking = [asyncio.create_task(gate.why_not(key, parse_address("10.1.0.1"))) for key in keys]
+        await asyncio.wait(asking, timeout=10 * LOADING_LOOK_S)
+        assert looks < 2 * len(asking)
+        process.term.state.is_loaded = True
+        await asyncio.gather(*asking)
 
 
 async def test_who_asks_while_a_term_begins_that_ends_at_once_is_told_to_ask_another() -> None:
