@@ -201,15 +201,6 @@ async def test_an_acl_that_refuses_is_told_as_such(zookeeper: ZooKeeper, zookeep
     await session.close()
 
 
-async def test_a_request_larger_than_the_server_takes_loses_the_connection(zookeeper_connect: str) -> None:
-    session = await connect(zookeeper_connect)
-    with pytest.raises(ConnectionLost):
-        await session.transact([Create(path="/a", data=b"x" * (2 << 20))])
-    assert await session.wait_connected(10_000)
-    assert await session.read_many(["/a"]) == [None]
-    await session.close()
-
-
 async def keep_reading(session: KazooSession) -> None:
     """A stopped process may still give an answer or two."""
     while True:
