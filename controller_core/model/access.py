@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
+LOCALHOST: Final[Address] = ip_address("127.0.0.1")
 LOOPBACK: Final[tuple[Network, ...]] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 PRIVATE: Final[tuple[Network, ...]] = (

@@ -9,8 +9,8 @@ from typing import Protocol
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.model.access import AccessRules, Address, Need, need_of
-from controller_core.wire.broker_addresses import BrokerAddresses
+from controller_core.model.access import LOCALHOST, AccessRules, Address, Need, need_of
+from controller_core.wire.broker_addresses import BrokerAddresses, is_of_this_machine
 from controller_core.wire.complaints import Complaints
 
 log = structlog.get_logger()
@@ -49,12 +49,21 @@ class OpenGate:
 class AddressGate:
     """Judges by rules, and by where registered brokers are.
 
-    `in_charge`: whether there is a term; while one begins it waits, as the brokers are not known yet."""
+    `in_charge`: whether there is a term; while one begins it waits, as the brokers are not known yet. `is_own`: whether an
+    address is one of this machine's: who comes from there may what loopback may."""
 
-    def __init__(self, rules: AccessRules, brokers: BrokerAddresses, in_charge: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(
+        self,
+        rules: AccessRules,
+        brokers: BrokerAddresses,
+        in_charge: Callable[[], Awaitable[bool]],
+        *,
+        is_own: Callable[[Address], bool] = is_of_this_machine,
+    ) -> None:
         self._rules = rules
         self._brokers = brokers
         self._in_charge = in_charge
+        self._is_own = is_own
         self._complaints = Complaints(log)
 
     def is_broker(self, address: Address | None) -> bool:
@@ -69,7 +78,7 @@ class AddressGate:
         if not await self._in_charge():
             return ErrorCode.not_controller
         if address is not None:
-            if need is not Need.BROKER and self._rules.allows(need, address, frozenset()):
+            if need is not Need.BROKER and self._may_by_rules(need, address):
                 return None
             if self._rules.allows(need, address, await self._brokers.looked_up(address)):
                 return None
@@ -77,3 +86,7 @@ class AddressGate:
             (need, address), "request refused", api_key=api_key, address=str(address), why=_SETTING[need]
         )
         return ErrorCode.cluster_authorization_failed
+
+    def _may_by_rules(self, need: Need, address: Address) -> bool:
+        places = (address, LOCALHOST) if self._is_own(address) else (address,)
+        return any(self._rules.allows(need, place, frozenset()) for place in places)

@@ -32,7 +32,7 @@ class Names:
         self.brokers = BrokerAddresses(
             lambda: self.hosts,
             resolve=self._resolve,
-            is_own=lambda address: address.is_loopback or str(address) in self.own,
+            is_own=self.is_own,
             now_s=lambda: self.now_s,
             min_interval_s=0.05,
         )
@@ -45,11 +45,14 @@ class Names:
             raise OSError(f"{name} is not known")
         return self.addresses[name]
 
+    def is_own(self, address: Address) -> bool:
+        return address.is_loopback or str(address) in self.own
+
     def gate(self, *, is_controller: bool = True, **rules: Any) -> AddressGate:
         async def in_charge() -> bool:
             return is_controller
 
-        return AddressGate(AccessRules(**rules), self.brokers, in_charge)
+        return AddressGate(AccessRules(**rules), self.brokers, in_charge, is_own=self.is_own)
 
 
 def at(text: str) -> Address:
@@ -189,6 +192,18 @@ async def test_a_process_that_is_not_the_controller_says_so_to_everybody() -> No
     for key in (ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM):
         assert await gate.why_not(key, at("127.0.0.1")) is ErrorCode.not_controller
     assert await gate.why_not(METADATA, at("127.0.0.1")) is None
+
+
+@pytest.mark.parametrize("source", ["127.0.0.1", "10.0.0.9", "203.0.113.9"])
+async def test_the_controllers_own_machine_is_that_at_all_of_its_addresses(source: str) -> None:
+    names = Names()
+    names.own = {"10.0.0.9", "203.0.113.9"}
+    gate = names.gate()
+    for key in (ALTER_SCRAM, CREATE_TOPICS):
+        assert await gate.why_not(key, at(source)) is None
+        assert await names.gate(administrators=(ip_network("10.5.0.0/16"),)).why_not(key, at(source)) is REFUSED
+    assert await gate.why_not(ALTER_SCRAM, at("10.0.0.8")) is REFUSED
+    assert await names.gate(administrators=(ip_network("10.0.0.9/32"),)).why_not(ALTER_SCRAM, at("10.0.0.9")) is None
 
 
 async def test_administrators_need_no_name_server() -> None:
