@@ -161,11 +161,8 @@ class ClusterState:
 
     def live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
         """The assigned replicas that may lead: on a broker that may, and in a sound log directory."""
-        return self._served(topic_partition, self.live)
-
-    def reachable_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]:
-        """The assigned replicas that can be told anything, those on brokers that are shutting down included."""
-        return self._served(topic_partition, self.live_or_shutting_down)
+        assigned = self.live & set(self.assignment(topic_partition).replicas)
+        return {broker for broker in assigned if self.is_served_by(topic_partition, broker)}
 
     def is_served_by(self, topic_partition: TopicPartition, broker: BrokerId) -> bool:
         """Whether a replica on the broker is alive: the broker is, and the log directory too."""
@@ -177,12 +174,6 @@ class ClusterState:
             self.failed_replicas.pop(broker, None)
         elif failed != self.failed_replicas.get(broker):
             self.failed_replicas[broker] = failed
-
-    def _served(self, topic_partition: TopicPartition, brokers: Set[BrokerId]) -> Set[BrokerId]:
-        assigned = brokers & set(self.assignment(topic_partition).replicas)
-        if not self.failed_replicas:
-            return assigned
-        return {broker for broker in assigned if self.is_served_by(topic_partition, broker)}
 
     # Topics and partitions
 
