@@ -5,13 +5,14 @@ these, so it notes when moves of a throttle begin, and removes the throttle when
 controller looks at all of them. One that was set for moves not yet asked for is left alone.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import Final
 
 import structlog
 
 from controller_core.controller.term import Term
 from controller_core.model.ids import TopicPartition
+from controller_core.model.throttles import Throttle
 from controller_core.zk import codecs, paths
 from controller_core.zk import throttles as zk_throttles
 from controller_core.zk.codecs import MalformedZnode
@@ -41,7 +42,7 @@ async def sweep(term: Term) -> None:
     """Removes the throttles whose moves have all come to an end, and completes what somebody began to set or remove."""
     wanted = await zk_throttles.throttles(term.zk, term.state.unusable.report_unwatched)
     under_way = {*term.state.reassignments, *await _requested(term)} if wanted else set()
-    over = [owner for owner, throttle in wanted.items() if throttle.is_begun and under_way.isdisjoint(throttle.moves)]
+    over = [owner for owner, throttle in wanted.items() if throttle.is_begun and _have_ended(term, throttle, under_way)]
     try:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
@@ -53,6 +54,12 @@ async def sweep(term: Term) -> None:
         term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
     except (ThrottlesBusy, TooLarge) as error:
         log.error(NOT_REMOVED, error=str(error))
+
+
+def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
+    """Whether no move of a throttle is under way, and there is none of which nobody can tell."""
+    state = term.state
+    return not any(move in under_way or (state.may_have(move) and not state.has(move)) for move in throttle.moves)
 
 
 async def _requested(term: Term) -> Collection[TopicPartition]:

@@ -8,6 +8,7 @@ messages or confuse a broker; and every now and then everything is left to come 
 import asyncio
 from collections.abc import Coroutine
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from structlog.testing import capture_logs
 
-from controller_core.controller import groups
+from controller_core.controller import channels, groups
 from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
@@ -404,3 +405,45 @@ class GroupsOfOne(ClusterMachine):
 
 TestClusterInGroupsOfOne = GroupsOfOne.TestCase
 TestClusterInGroupsOfOne.settings = TestCluster.settings
+
+
+class FewRequestsWait(ClusterMachine):
+    """The same where brokers are out of reach for a while, and most of what they are to be told is dropped meanwhile.
+
+    Never most of them, or the role would be given away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        patch = self.context.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(channels, "MOST_WAITING", 2)
+        self.cluster.settings = replace(self.cluster.settings, brokers_timeout_ms=6000)
+        self.away: set[int] = set()
+
+    @rule(number=brokers)
+    def cut_off(self, number: int) -> None:
+        live = self.cluster.live
+        if number in live and len(self.away | {number}) < len(live) / 2:
+            self.away.add(number)
+            self.cluster.broker(number).cut_off()
+
+    @rule(number=brokers, rest=st.booleans())
+    def reconnect(self, number: int, rest: bool) -> None:
+        self._reconnect(number)
+        self.do(rest=rest)
+
+    def _reconnect(self, number: int) -> None:
+        if number in self.away:
+            self.away.discard(number)
+            if number in self.cluster.live or number in self.expired:
+                self.cluster.broker(number).reconnect()
+
+    async def _come_to_rest(self) -> None:
+        for number in BROKERS:
+            self._reconnect(number)
+        while not self.cluster.processes[-1].is_active and not self.cluster.processes[-1].life.is_over:
+            await self.cluster.settle()
+        await super()._come_to_rest()
+
+
+TestClusterWhereFewRequestsWait = FewRequestsWait.TestCase
+TestClusterWhereFewRequestsWait.settings = TestCluster.settings

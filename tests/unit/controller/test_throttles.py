@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
 from controller_core.model.ids import BrokerId, TopicPartition
@@ -253,6 +254,23 @@ async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
     await served.join_isr(ORDERS, 4, 5, 6)
     await served.settle()
     assert_removed(served)
+
+
+async def test_one_whose_move_nobody_can_tell_of_is_kept_until_that_is_mended(served: Cluster) -> None:
+    """The entry of the partition makes no sense when a term begins; its brokers go on with the move."""
+    await set_throttle(served.zk.session(), OWNER, MOVES, 1000)
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    await served.active.kill()
+    path = paths.topic(ORDERS.topic)
+    content = orjson.loads(served.data(path) or b"")
+    served.put(path, orjson.dumps(content | {"adding_replicas": {"0": "garbled"}}))
+    await served.serve()
+    assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
+    served.put(path, orjson.dumps(content))
+    await served.replicate()
+    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert configs(served) == THEIRS
 
 
 async def test_it_can_be_changed_while_the_reassignment_runs(served: Cluster) -> None:
