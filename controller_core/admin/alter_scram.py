@@ -3,7 +3,7 @@
 What is wrong with one alteration of a user refuses all of that user's, and nobody else's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kio.schema.alter_user_scram_credentials.v0.request import (
@@ -21,6 +21,7 @@ from controller_core.admin.refusals import Refused
 from controller_core.controller.config_writes import ensure_paths, notify, sanitized, write_config
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import ServedApi
+from controller_core.controller.slices import sliced
 from controller_core.controller.term import Term
 from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS, SaltedPassword, credential
 from controller_core.wire.versions import Versions
@@ -30,15 +31,21 @@ from controller_core.zk.session import Delete, WriteOp, ZkNode
 
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 
-
 MAX_NAME_LENGTH: Final = 10_000
 """Of a user's name as it stands in paths."""
+
+_WRITE_WEIGHT: Final = 5
+"""As how many looks at an alteration counts what is written for a user, whose keys are derived by hashes."""
 
 
 async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
     """Writes the credentials of the users whose alterations are all sound; quotas in the same place stay."""
-    by_user = _by_user(request)
-    refused = {user: why for user, alterations in by_user.items() if (why := _why_unsound(alterations)) is not None}
+    by_user = _by_user([alteration async for alteration in sliced(_alterations(request))])
+    refused = {
+        user: why
+        async for user, alterations in sliced(by_user.items(), lambda item: len(item[1]))
+        if (why := _why_unsound(alterations)) is not None
+    }
     remaining = [user for user in by_user if user not in refused]
     if remaining:
         await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
@@ -46,7 +53,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
         writes: dict[str, list[WriteOp]] = {}
         configs = [paths.user_config(sanitized(user)) for user in remaining]
         nodes, below = await term.zk.read_many(configs), await term.zk.children_many(configs)
-        for user, node, clients in zip(remaining, nodes, below, strict=True):
+        async for user, node, clients in sliced(zip(remaining, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
             try:
                 write = _write(user, by_user[user], node, has_clients=bool(clients))
                 writes[user] = [write, notify(f"users/{sanitized(user)}")]
@@ -55,17 +62,21 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
                 writes.pop(user, None)
                 refused[user] = error
         remaining = list((await term.writer.write(writes)).failed)  # someone else wrote those in between
-    return _response([(user, refused.get(user)) for user in by_user])
+    return _response([_result(user, refused.get(user)) async for user in sliced(by_user)])
 
 
 def refusal(request: AlterUserScramCredentialsRequest, error_code: ErrorCode) -> AlterUserScramCredentialsResponse:
     """The answer that refuses every user of the request."""
-    return _response([(user, Refused(error_code)) for user in _by_user(request)])
+    return _response(_result(user, Refused(error_code)) for user in _by_user(_alterations(request)))
 
 
-def _by_user(request: AlterUserScramCredentialsRequest) -> dict[str, list[Alteration]]:
+def _alterations(request: AlterUserScramCredentialsRequest) -> Iterator[Alteration]:
+    yield from request.deletions
+    yield from request.upsertions
+
+
+def _by_user(alterations: Iterable[Alteration]) -> dict[str, list[Alteration]]:
     by_user: dict[str, list[Alteration]] = {}
-    alterations: list[Alteration] = [*request.deletions, *request.upsertions]
     for alteration in alterations:
         by_user.setdefault(alteration.name, []).append(alteration)
     return by_user
@@ -152,18 +163,16 @@ def _altered(present: Mapping[str, str], alterations: list[Alteration]) -> dict[
     return config
 
 
-def _response(results: list[tuple[str, Refused | None]]) -> AlterUserScramCredentialsResponse:
-    return AlterUserScramCredentialsResponse(
-        throttle_time=NO_THROTTLE,
-        results=tuple(
-            AlterUserScramCredentialsResult(
-                user=user,
-                error_code=refused.error_code if refused else ErrorCode.none,
-                error_message=refused.message if refused else None,
-            )
-            for user, refused in results
-        ),
+def _result(user: str, refused: Refused | None) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(
+        user=user,
+        error_code=refused.error_code if refused else ErrorCode.none,
+        error_message=refused.message if refused else None,
     )
+
+
+def _response(results: Iterable[AlterUserScramCredentialsResult]) -> AlterUserScramCredentialsResponse:
+    return AlterUserScramCredentialsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
 
 
 API: Final = ServedApi(versions=Versions(AlterUserScramCredentialsRequest), answer=on_alter_scram, refuse=refusal)

@@ -65,7 +65,11 @@ def on_api_versions(
         )
 
     nothing = ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(), throttle_time=NO_THROTTLE)
-    return AskBroker(amended=amended, otherwise=lambda: amended(nothing))
+
+    async def otherwise() -> ResponsePayload:
+        return amended(nothing)
+
+    return AskBroker(amended=amended, otherwise=otherwise)
 
 
 def unsupported() -> ResponsePayload:

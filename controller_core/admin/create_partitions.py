@@ -10,19 +10,25 @@ from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, Cre
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.create_topics import MAX_PARTITIONS_PER_REQUEST, Budget
+from controller_core.admin.create_topics import (
+    MAX_PARTITIONS_PER_REQUEST,
+    TOPIC_WEIGHT,
+    Budget,
+    at_rest,
+    placed_in_slices,
+)
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
+from controller_core.admin.refusals import TIMED_OUT, Refused
 from controller_core.controller import topics
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
-from controller_core.controller.slices import sliced
+from controller_core.controller.slices import sliced, turn_after
 from controller_core.controller.term import Term
 from controller_core.controller.topic_znodes import TopicZnode, read_topics
 from controller_core.model import topic_names
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.model.placement import NotEnoughBrokers, place_partitions
+from controller_core.model.metadata import TopicAssignment
+from controller_core.model.placement import NotEnoughBrokers
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import BadVersion, SetData, WriteOp
@@ -83,18 +89,21 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
     znodes = await read_topics(term, legal)
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
 
-    def outcome(topic: CreatePartitionsTopic) -> Growth | Refused:
+    async def outcome(topic: CreatePartitionsTopic) -> Growth | Refused:
         if entries[topic.name] > 1:
             return Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
-        return outcome_of(lambda: _checked(term, topic, znodes.get(TopicName(topic.name)), budget))
+        try:
+            return await _checked(term, topic, znodes.get(TopicName(topic.name)), budget)
+        except Refused as refused:
+            return refused
 
-    def partitions(entry: tuple[int, CreatePartitionsTopic]) -> int:
-        return 1 + max(entry[1].count, 0)
+    def weight(entry: tuple[int, CreatePartitionsTopic]) -> int:
+        return TOPIC_WEIGHT + max(entry[1].count, 0)
 
-    return {at: outcome(topic) async for at, topic in sliced(asked.items(), partitions)}
+    return {at: await outcome(topic) async for at, topic in sliced(asked.items(), weight)}
 
 
-def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
+async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
     """The topic as it would be; raises `Refused`."""
     name = TopicName(topic.name)
     if name in term.state.deletions:
@@ -119,10 +128,11 @@ def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None,
         message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
         raise Refused(ErrorCode.invalid_partitions, message)
     budget.spend(increment)
-    new = [PartitionId(number) for number in range(len(present), topic.count)]
+    new = range(len(present), topic.count)
     factor = len(present[PartitionId(0)].replicas) if PartitionId(0) in present else 1
-    replicas = _placed(term, name, new, factor) if topic.assignments is None else _given(term, topic, new, factor)
-    partitions = {**present, **{number: ReplicaAssignment(replicas=replicas[number]) for number in new}}
+    replicas = await _placed(term, name, new, factor) if topic.assignments is None else _given(term, topic, new, factor)
+    partitions = {**present, **at_rest(replicas)}
+    await turn_after(len(partitions))
     growth = Growth(name=name, znode=znode, assignment=replace(znode.content, partitions=partitions))
     why_too_large = term.writer.why_too_large([growth.write])
     if why_too_large is not None:
@@ -131,19 +141,17 @@ def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None,
     return growth
 
 
-def _placed(
-    term: Term, name: TopicName, new: list[PartitionId], factor: int
-) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+async def _placed(term: Term, name: TopicName, new: range, factor: int) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
     racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
     try:
-        return place_partitions(name, new, factor, racks)
+        return await placed_in_slices(name, new, factor, racks)
     except NotEnoughBrokers as error:
         message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
         raise Refused(ErrorCode.invalid_replication_factor, message) from error
 
 
 def _given(
-    term: Term, topic: CreatePartitionsTopic, new: list[PartitionId], factor: int
+    term: Term, topic: CreatePartitionsTopic, new: range, factor: int
 ) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
     invalid = ErrorCode.invalid_replica_assignment
     lists = [tuple(BrokerId(broker) for broker in given.broker_ids) for given in topic.assignments or ()]
@@ -153,7 +161,7 @@ def _given(
     if len(lists) != len(new):
         message = f"Increasing the number of partitions by {len(new)} but {len(lists)} assignments provided."
         raise Refused(invalid, message)
-    replicas = dict(zip(new, lists, strict=True))
+    replicas = dict(zip(map(PartitionId, new), lists, strict=True))
     for number, brokers in replicas.items():
         if not brokers:
             raise Refused(invalid, f"Cannot have replication factor of 0 for partition id {number}.")

@@ -5,7 +5,7 @@ the same event, so the answer waits only for partitions none of whose replicas i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -17,17 +17,17 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import Refused, outcome_of
+from controller_core.admin.refusals import Refused
 from controller_core.controller import topics
 from controller_core.controller.config_writes import ensure_paths, write_config
 from controller_core.controller.isr import NO_THROTTLE
 from controller_core.controller.served_api import Answer, ServedApi, Waiting
-from controller_core.controller.slices import sliced
+from controller_core.controller.slices import sliced, turn_after
 from controller_core.controller.term import Term
 from controller_core.model import topic_names
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.model.placement import place_partitions
+from controller_core.model.placement import Racks, place_partitions
 from controller_core.model.topic_configs import complaints, effective, is_true
 from controller_core.wire.versions import Versions
 from controller_core.zk import codecs, paths
@@ -38,6 +38,12 @@ NOT_GIVEN: Final = -1
 
 MAX_PARTITIONS_PER_REQUEST: Final = 100_000
 """So many are created within one event; everybody else's requests wait meanwhile."""
+
+TOPIC_WEIGHT: Final = 10
+"""As how many partitions the checks of a topic count that are made whatever it has, or its znode."""
+
+_PLACED_AT_ONCE: Final = 5_000
+"""So many partitions are placed before the event loop has its turn: some milliseconds."""
 
 _REMOTE_STORAGE: Final = "remote.storage.enable"
 _TOPIC_SOURCE: Final = i8(1)
@@ -79,23 +85,24 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest) -> Answer:
     if not request.validate_only:
         outcomes |= await _create(term, {at: new for at, new in outcomes.items() if isinstance(new, NewTopic)})
     created = [new.name for new in outcomes.values() if isinstance(new, NewTopic)]
-    if request.validate_only or not created:
-        return _response(request, outcomes)
-    if request.timeout <= timedelta():
-        return _response(request, _timed_out(outcomes, created))
+    if created and not request.validate_only and request.timeout <= timedelta():
+        outcomes = dict(_timed_out(outcomes, created))
+    answer = _response([result async for result in sliced(_results(request, outcomes))])
+    if request.validate_only or not created or request.timeout <= timedelta():
+        return answer
     pending = Pending((partition for name in created for partition in term.state.partitions_of(name)), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: _response(request, outcomes) if pending.is_over(term) else None,
+        outcome=lambda term: answer if pending.is_over(term) else None,
         overdue=lambda term: _response(
-            request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)})
+            _results(request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)}))
         ),
     )
 
 
 def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopicsResponse:
     """The answer that refuses every topic of the request."""
-    return _response(request, dict.fromkeys(range(len(request.topics)), Refused(error_code)))
+    return _response(_results(request, dict.fromkeys(range(len(request.topics)), Refused(error_code))))
 
 
 async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, NewTopic | Refused]:
@@ -105,23 +112,25 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, New
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
     prohibited = f"Creation of internal topic {topic_names.CLUSTER_METADATA_TOPIC} is prohibited."
 
-    def outcome(topic: CreatableTopic) -> NewTopic | Refused:
+    async def outcome(topic: CreatableTopic) -> NewTopic | Refused:
         if TopicName(topic.name) == topic_names.CLUSTER_METADATA_TOPIC:
             return Refused(ErrorCode.invalid_request, prohibited)
         if entries[topic.name] > 1:
             return Refused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
-        new = outcome_of(lambda: _checked(term, topic, taken, normalized, budget))
-        if isinstance(new, NewTopic):
-            normalized[topic_names.normalized(new.name)] = new.name
+        try:
+            new = await _checked(term, topic, taken, normalized, budget)
+        except Refused as refused:
+            return refused
+        normalized[topic_names.normalized(new.name)] = new.name
         return new
 
-    def partitions(entry: tuple[int, CreatableTopic]) -> int:
-        return 1 + max(entry[1].num_partitions, len(entry[1].assignments))
+    def weight(entry: tuple[int, CreatableTopic]) -> int:
+        return TOPIC_WEIGHT + max(entry[1].num_partitions, len(entry[1].assignments))
 
-    return {at: outcome(topic) async for at, topic in sliced(enumerate(asked), partitions)}
+    return {at: await outcome(topic) async for at, topic in sliced(enumerate(asked), weight)}
 
 
-def _checked(
+async def _checked(
     term: Term,
     topic: CreatableTopic,
     taken: Mapping[TopicName, str],
@@ -135,7 +144,7 @@ def _checked(
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
-    replicas = _given_replicas(topic, budget) if topic.assignments else _placed_replicas(term, topic, budget)
+    replicas = _given_replicas(topic, budget) if topic.assignments else await _placed_replicas(term, topic, budget)
     illegal = topic_names.why_illegal(name)
     if illegal is not None:
         raise Refused(ErrorCode.invalid_topic_exception, illegal)
@@ -146,11 +155,10 @@ def _checked(
         raise Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
     _check_replicas(term, replicas)
     config = _checked_config(term, topic)
-    assignment = TopicAssignment(
-        topic_id=term.clock.new_topic_id(),
-        partitions={PartitionId(number): ReplicaAssignment(replicas=replicas[number]) for number in sorted(replicas)},
-    )
+    await turn_after(len(replicas))
+    assignment = TopicAssignment(topic_id=term.clock.new_topic_id(), partitions=at_rest(replicas))
     new = NewTopic(name=name, assignment=assignment, config=config)
+    await turn_after(len(replicas))
     why_too_large = term.writer.why_too_large(_writes(new, None))
     if why_too_large is not None:
         raise _refused_as_too_large(new, why_too_large)
@@ -197,7 +205,9 @@ def _given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, 
     }
 
 
-def _placed_replicas(term: Term, topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
+async def _placed_replicas(
+    term: Term, topic: CreatableTopic, budget: Budget
+) -> dict[PartitionId, tuple[BrokerId, ...]]:
     settings = term.settings
     count = settings.num_partitions if topic.num_partitions == NOT_GIVEN else topic.num_partitions
     factor = settings.default_replication_factor if topic.replication_factor == NOT_GIVEN else topic.replication_factor
@@ -213,23 +223,47 @@ def _placed_replicas(term: Term, topic: CreatableTopic, budget: Budget) -> dict[
         message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
         raise Refused(ErrorCode.invalid_replication_factor, message)
     budget.spend(count)
-    return place_partitions(TopicName(topic.name), map(PartitionId, range(count)), factor, racks)
+    return await placed_in_slices(TopicName(topic.name), range(count), factor, racks)
+
+
+def at_rest(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[PartitionId, ReplicaAssignment]:
+    """The assignments of new partitions by their numbers: one for all that have the same replicas."""
+    shared = {brokers: ReplicaAssignment(replicas=brokers) for brokers in set(replicas.values())}
+    return {number: shared[replicas[number]] for number in sorted(replicas)}
+
+
+async def placed_in_slices(
+    topic: TopicName, numbers: range, replication_factor: int, racks: Racks
+) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    """The replicas of partitions of a topic. Raises `NotEnoughBrokers`."""
+    parts = (numbers[at : at + _PLACED_AT_ONCE] for at in range(0, len(numbers), _PLACED_AT_ONCE))
+    replicas: dict[PartitionId, tuple[BrokerId, ...]] = {}
+    async for part in sliced(parts, len):
+        replicas |= place_partitions(topic, map(PartitionId, part), replication_factor, racks)
+    return replicas
 
 
 def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> None:
     """As Kafka, which lets an assignment name brokers that are not there: the partition waits for them."""
     invalid = ErrorCode.invalid_replica_assignment
-    if len({len(brokers) for brokers in replicas.values()}) != 1 or not all(replicas.values()):
+    distinct = dict.fromkeys(replicas.values())  # far fewer than there are partitions
+    if len({len(brokers) for brokers in distinct}) != 1 or not all(distinct):
         raise Refused(invalid, "All partitions should have the same number of replicas")
-    for number, brokers in replicas.items():
+    for brokers in distinct:
         if len(set(brokers)) != len(brokers):
+            number = _first_with(brokers, replicas)
             raise Refused(invalid, f"Duplicate replica assignment found: partition {number} on {list(brokers)}")
         if term.identity.id in brokers:
             raise Refused(invalid, f"{term.identity.id} is the controller, which holds no replicas: name a broker")
         if min(brokers) < 0:
+            number = _first_with(brokers, replicas)
             raise Refused(invalid, f"Partition {number} names a broker id below 0: {list(brokers)}")
     if sorted(replicas) != list(range(len(replicas))):
         raise Refused(invalid, "partitions should be a consecutive 0-based integer sequence")
+
+
+def _first_with(brokers: tuple[BrokerId, ...], replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> PartitionId:
+    return next(number for number, each in replicas.items() if each == brokers)
 
 
 async def _taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, str]:
@@ -250,11 +284,9 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
     remaining = dict(wanted)
     while remaining:
         left_behind = await term.zk.read_many([paths.topic_config(new.name) for new in remaining.values()])
-        failed = (
-            await term.writer.write(
-                {at: _writes(new, config) for (at, new), config in zip(remaining.items(), left_behind, strict=True)}
-            )
-        ).failed
+        found = zip(remaining.items(), left_behind, strict=True)
+        writes = {at: _writes(new, config) async for (at, new), config in sliced(found, _weight)}
+        failed = (await term.writer.write(writes)).failed
         for at, error in failed.items():
             name = remaining[at].name
             if isinstance(error, NodeExists) and error.failed.op.path == paths.topic(name):
@@ -266,6 +298,11 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
     if created:
         await topics.on_new_topic_creation(term, created)
     return late
+
+
+def _weight(found: tuple[tuple[int, NewTopic], ZkNode | None]) -> int:
+    (_, new), _ = found
+    return TOPIC_WEIGHT + len(new.assignment.partitions)
 
 
 def _is_done(term: Term, partition: TopicPartition) -> bool:
@@ -280,10 +317,12 @@ def _timed_out(outcomes: Outcomes, names: Iterable[TopicName]) -> Outcomes:
     }
 
 
-def _response(request: CreateTopicsRequest, outcomes: Outcomes) -> CreateTopicsResponse:
-    results = (
-        _result(topic, outcomes[at], is_created=not request.validate_only) for at, topic in enumerate(request.topics)
-    )
+def _results(request: CreateTopicsRequest, outcomes: Outcomes) -> Iterator[CreatableTopicResult]:
+    for at, topic in enumerate(request.topics):
+        yield _result(topic, outcomes[at], is_created=not request.validate_only)
+
+
+def _response(results: Iterable[CreatableTopicResult]) -> CreateTopicsResponse:
     return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results))
 
 

@@ -2,11 +2,13 @@
 
 A topic is known here as it is to brokers: while a partition of it has a state, and until its deletion begins. What a
 broker does better is left to one: a topic that is not there and may be created by itself (only brokers know whether they
-do that), and answers about so many partitions that making them would hold up the controller.
+do that), and answers about so many partitions that making them would keep the controller busy. Where no broker answers
+they are made here, in slices: each topic is told as it is in its turn.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -21,10 +23,12 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.admin.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from controller_core.admin.cluster_view import ClusterView
 from controller_core.controller.isr import NO_THROTTLE
+from controller_core.controller.slices import SLICE, sliced
 from controller_core.model import topic_names
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName, TopicPartition
 from controller_core.wire.owned_api import AskBroker
 from controller_core.wire.versions import Versions, converted
+from controller_core.wire.workers import Lane, beside
 
 VERSIONS: Final = Versions(MetadataRequest, oldest=0)
 
@@ -47,8 +51,12 @@ class _Asked:
     wants_topic_operations: bool
     wants_cluster_operations: bool
 
+    @property
+    def is_all(self) -> bool:
+        return self.names is None and self.ids is None
 
-def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload | AskBroker:
+
+async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload | AskBroker:
     """Answers a request of any version."""
     if not view.state.is_loaded:
         return AskBroker()
@@ -57,15 +65,20 @@ def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload |
         return _refusal(request, asked)
     if len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
         return AskBroker()
-    names, unknown_ids = _named(view, asked)
 
-    def answer() -> ResponsePayload:
-        return _response(view, asked, names, unknown_ids)
+    async def answer() -> ResponsePayload:
+        return await _response(view, asked, *_named(view, asked))
 
+    if asked.is_all:
+        return AskBroker(otherwise=answer) if len(view.state.states) > MOST_PARTITIONS else await answer()
+    names, _ = _named(view, asked)
     if asked.may_create and any(not _is_known(view, name) and not topic_names.why_illegal(name) for name in names):
         return AskBroker(otherwise=answer)
-    partitions = sum(len(view.state.topics[name].partitions) for name in names if name in view.state.topics)
-    return AskBroker(otherwise=answer) if partitions > MOST_PARTITIONS else answer()
+    return (
+        AskBroker(otherwise=answer)
+        if sum(_partitions(view, name) for name in names) > MOST_PARTITIONS
+        else await answer()
+    )
 
 
 # What is asked
@@ -93,9 +106,9 @@ def _asked(request: Any) -> _Asked | ErrorCode:
 
 
 def _named(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Sequence[TopicId]]:
-    """The names of the topics that are asked for, and the ids that no known topic has."""
+    """The names of the topics that are asked for, known or not, and the ids that no known topic has."""
     if asked.ids is None:
-        return asked.names if asked.names is not None else [n for n in view.state.topics if _is_known(view, n)], ()
+        return asked.names if asked.names is not None else list(view.state.topics), ()
     names: list[TopicName] = []
     unknown: list[TopicId] = []
     for topic_id in asked.ids:
@@ -113,15 +126,24 @@ def _is_known(view: ClusterView, name: TopicName) -> bool:
     return not is_going and any(partition in view.state.states for partition in view.state.partitions_of(name))
 
 
+def _partitions(view: ClusterView, name: TopicName) -> int:
+    topic = view.state.topics.get(name)
+    return 0 if topic is None else len(topic.partitions)
+
+
 # The answer
 
 
-def _response(
+async def _response(
     view: ClusterView, asked: _Asked, names: Iterable[TopicName], unknown_ids: Iterable[TopicId]
 ) -> ResponsePayload:
     nodes = list(view.nodes())
     reachable = {node.id for node in nodes}
-    topics = (_topic(view, asked, name, reachable) for name in names)
+    topics = [
+        await _topic(view, asked, name, reachable)
+        async for name in sliced(names, lambda name: 1 + _partitions(view, name))
+        if not asked.is_all or _is_known(view, name)
+    ]
     response = MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
@@ -132,7 +154,9 @@ def _response(
         controller_id=WireBrokerId(view.controller.id),
         topics=(*(_failed(ErrorCode.unknown_topic_id, None, topic_id) for topic_id in unknown_ids), *topics),
     )
-    return _in_version(response, asked.version, wants_cluster_operations=asked.wants_cluster_operations)
+    lowered = partial(_in_version, response, asked.version, wants_cluster_operations=asked.wants_cluster_operations)
+    is_large = sum(len(topic.partitions) for topic in topics) > SLICE
+    return await beside(Lane.CLIENTS, lowered) if is_large else lowered()
 
 
 def _in_version(response: MetadataResponse, version: int, *, wants_cluster_operations: bool = False) -> ResponsePayload:
@@ -144,22 +168,24 @@ def _in_version(response: MetadataResponse, version: int, *, wants_cluster_opera
     return converted(middle, VERSIONS.response_type(version))
 
 
-def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: set[BrokerId]) -> MetadataResponseTopic:
+async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: set[BrokerId]) -> MetadataResponseTopic:
     operations = ON_TOPIC if asked.wants_topic_operations else NOT_ASKED
     if not _is_known(view, name):
         illegal = topic_names.why_illegal(name)
         error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
         return replace(_failed(error_code, name, None), topic_authorized_operations=operations)
+    topic_id = view.state.topics[name].topic_id
+    partitions = [
+        _partition(view, asked.version, partition, reachable)
+        async for partition in sliced(view.state.partitions_of(name))
+        if partition in view.state.states
+    ]
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=WireTopicName(name),
-        topic_id=view.state.topics[name].topic_id,
+        topic_id=topic_id,
         is_internal=name in topic_names.INTERNAL_TOPICS,
-        partitions=tuple(
-            _partition(view, asked.version, partition, reachable)
-            for partition in view.state.partitions_of(name)
-            if partition in view.state.states
-        ),
+        partitions=tuple(partitions),
         topic_authorized_operations=operations,
     )
 

@@ -14,11 +14,12 @@ from collections.abc import Awaitable, Callable, Iterable
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller import collection, failover, handlers, topic_configs
+from controller_core import collection
+from controller_core.collection import collection_paused
+from controller_core.controller import failover, handlers, topic_configs
 from controller_core.controller.broker_requests import ControllerIdentity
 from controller_core.controller.channels import BrokerChannels
 from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.collection import collection_paused
 from controller_core.controller.event_queue import EventQueue, Queued
 from controller_core.controller.events import (
     Event,

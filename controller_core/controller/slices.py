@@ -15,6 +15,12 @@ SLICE: Final = 500
 """So many items are looked at before the event loop has its turn: some milliseconds."""
 
 
+async def turn_after(items: int) -> None:
+    """The event loop has its turn where so many items were looked at in one step that they are a slice."""
+    if items >= SLICE:
+        await asyncio.sleep(0)
+
+
 async def sliced(items: Iterable[T], weight: Callable[[T], int] = lambda _: 1) -> AsyncIterator[T]:
     """The items one by one. `weight`: as how many an item counts, where some are far more work than others."""
     looked_at = 0

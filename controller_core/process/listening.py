@@ -113,7 +113,7 @@ class ListenerAssembly:
         }
 
         async def on_metadata(request: RequestPayload) -> ResponsePayload | AskBroker:
-            return metadata.on_metadata(await self._view(listener), request)
+            return await metadata.on_metadata(await self._view(listener), request)
 
         async def on_describe_cluster(request: RequestPayload) -> ResponsePayload:
             newest = converted(request, describe_cluster.VERSIONS.newest)

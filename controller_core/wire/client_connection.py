@@ -221,7 +221,7 @@ class ClientConnection:
             return answer.answered(await self._upstream.ask(head, content, Answer.content))
         except (UpstreamError, Undecodable) as error:
             self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
-            return answer.otherwise()
+            return await answer.otherwise()
 
     async def _refused(self, api: Api, head: RequestHead, content: bytes, error_code: ErrorCode) -> bytes:
         try:

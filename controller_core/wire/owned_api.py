@@ -55,7 +55,7 @@ class AskBroker:
 
     amended: Callable[[ResponsePayload], ResponsePayload] | None = None
     """What to make of the broker's answer, in the version of the request; None: nothing."""
-    otherwise: Callable[[], ResponsePayload] | None = None
+    otherwise: Callable[[], Awaitable[ResponsePayload]] | None = None
     """The answer where no broker answers; None: there is none."""
 
 
@@ -67,7 +67,7 @@ class BrokerQuestion:
     """The response frame, from the content of the broker's response; None: that one, as it comes.
 
     Raises `Undecodable`, `AnswerFailedError`."""
-    otherwise: Callable[[], bytes]
+    otherwise: Callable[[], Awaitable[bytes]]
     """The response frame where no broker answers. Raises `NoAnswerNow`."""
 
 
@@ -180,7 +180,7 @@ class LocalApi(Generic[Request]):
         except TooManyItems:
             if not self.is_of_any_broker:
                 raise
-            return self._question(head, AskBroker())
+            return self._question(head, content, AskBroker())
         async with self.turns.turn():
             try:
                 answer = await self.answer(request)
@@ -189,7 +189,7 @@ class LocalApi(Generic[Request]):
             except Exception as error:
                 raise _failed(request, error) from error
             if isinstance(answer, AskBroker):
-                return self._question(head, answer)
+                return self._question(head, content, answer)
             return await _answered(lane, content, self.versions, head, answer)
 
     async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
@@ -199,7 +199,7 @@ class LocalApi(Generic[Request]):
         owned = OwnedApi(self.versions, _never, self.refuse)
         return await owned.refused(head, content, error_code)
 
-    def _question(self, head: RequestHead, ask: AskBroker) -> BrokerQuestion:
+    def _question(self, head: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
         def answered(content: bytes) -> bytes:
             assert ask.amended is not None, "asked only where it is there"
             response = decode_response(self.versions.response_type(head.api_version), content)
@@ -208,13 +208,15 @@ class LocalApi(Generic[Request]):
             except Exception as error:
                 raise _failed(self.versions, error) from error
 
-        def otherwise() -> bytes:
+        async def otherwise() -> bytes:
             if ask.otherwise is None:
                 raise NoAnswerNow("no live broker answers in the controller's stead")
-            try:
-                return _encoded(self.versions, head, ask.otherwise())
-            except Exception as error:
-                raise _failed(self.versions, error) from error
+            async with self.turns.turn():
+                try:
+                    response = await ask.otherwise()
+                except Exception as error:
+                    raise _failed(self.versions, error) from error
+                return await _answered(_lane(self.key), asked, self.versions, head, response)
 
         return BrokerQuestion(answered=None if ask.amended is None else answered, otherwise=otherwise)
 
@@ -239,7 +241,7 @@ async def _answered(
     lane: Lane, content: bytes, versions: Versions[Any], head: RequestHead, response: ResponsePayload
 ) -> bytes:
     """The response frame, made beside the event loop where it, or the request, is large: either may be alone."""
-    if len(content) > LARGE_BYTES or _size(response) > LARGE_ANSWER_ITEMS:
+    if len(content) > LARGE_BYTES or _is_large(response):
         return await beside(lane, _encoded, versions, head, response)
     return _encoded(versions, head, response)
 
@@ -253,9 +255,15 @@ def _entries(message: Any) -> int:
     return sum(len(array) for array in _arrays(message))
 
 
-def _size(response: ResponsePayload) -> int:
-    """How many items a response has down to the second level."""
-    return sum(1 + _entries(item) for array in _arrays(response) for item in array)
+def _is_large(response: ResponsePayload) -> bool:
+    """Whether a response has many items down to the second level. They are not all counted to find that."""
+    items = 0
+    for array in _arrays(response):
+        for item in array:
+            items += 1 + _entries(item)
+            if items > LARGE_ANSWER_ITEMS:
+                return True
+    return False
 
 
 def _arrays(message: Any) -> Iterator[tuple[Any, ...]]:

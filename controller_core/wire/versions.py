@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, Generic, TypeVar, cast, get_args, get_origin
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from kio.index import load_request_schema, load_response_schema
 from kio.static.primitive import i32Timedelta
@@ -91,10 +91,20 @@ class Versions(Generic[Request]):
 
 
 def converted(message: Any, wanted: type[_Message]) -> _Message:
-    """A message, or a part of one, as the same one of another version, field by field of the same name."""
+    """A message, or a part of one, as the same one of another version, field by field of the same name.
+
+    An array that stands in many places, as the configurations of topics that are alike, is converted once."""
+    return _converted(message, wanted, {})
+
+
+_Arrays: TypeAlias = dict[tuple[int, type], tuple[Any, ...]]
+"""The arrays that are converted already, by where the original is in memory, and what their parts are now."""
+
+
+def _converted(message: Any, wanted: type[_Message], done: _Arrays) -> _Message:
     known = {field.name for field in fields(message)}
     values = {
-        field.name: _value(getattr(message, field.name), cast(Hashable, field.type))
+        field.name: _value(getattr(message, field.name), cast(Hashable, field.type), done)
         if field.name in known
         else _absent(field)
         for field in fields(cast(Any, wanted))
@@ -107,15 +117,18 @@ def empty(wanted: type[_Message]) -> _Message:
     return wanted(**{field.name: _absent(field) for field in fields(cast(Any, wanted))})
 
 
-def _value(value: Any, declared: Hashable) -> Any:
+def _value(value: Any, declared: Hashable, done: _Arrays) -> Any:
     if value is None:
         return None if _is_optional(declared) else _zero(declared)
     part = _part_type(declared)
     if part is None:
         return value
-    if isinstance(value, tuple):
-        return tuple(converted(item, part) for item in value)
-    return converted(value, part)
+    if not isinstance(value, tuple):
+        return _converted(value, part, done)
+    array = done.get((id(value), part))
+    if array is None:
+        array = done[id(value), part] = tuple(_converted(item, part, done) for item in value)
+    return array
 
 
 def _absent(field: Field[Any]) -> Any:

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Final, ParamSpec, TypeVar
 
+from controller_core.collection import collection_paused
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -33,5 +35,9 @@ _THREADS: Final = {
 
 async def beside(lane: Lane, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What the work returns or raises, done by the thread of a lane, in turn."""
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_THREADS[lane], lambda: work(*args, **kwargs))
+
+    def worked() -> T:
+        with collection_paused():
+            return work(*args, **kwargs)
+
+    return await asyncio.get_running_loop().run_in_executor(_THREADS[lane], worked)

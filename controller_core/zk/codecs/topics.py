@@ -142,15 +142,16 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
 
     Where the order of a reassignment's origin would be lost it is noted in a field of our own, which Kafka ignores.
     Entries that made no sense follow as they were, but for numbers beyond 64 bits, which JSON does not keep."""
-    partitions = dict(sorted(assignment.partitions.items()))
-    fields: dict[str, dict[str, object]] = {
-        "partitions": {str(number): partition.replicas for number, partition in partitions.items()},
-        "adding_replicas": _only_filled({number: p.adding for number, p in partitions.items()}),
-        "removing_replicas": _only_filled({number: p.removing for number, p in partitions.items()}),
-        _ORIGINS: _only_filled({number: p.origin_order for number, p in partitions.items()}),
+    partitions = sorted(assignment.partitions.items())
+    moving = [(number, p) for number, p in partitions if p.adding or p.removing or p.origin_order]
+    fields: dict[str, dict[int | str, object]] = {
+        "partitions": {number: partition.replicas for number, partition in partitions},
+        "adding_replicas": {number: p.adding for number, p in moving if p.adding},
+        "removing_replicas": {number: p.removing for number, p in moving if p.removing},
+        _ORIGINS: {number: p.origin_order for number, p in moving if p.origin_order},
     }
     for entry in assignment.unusable:
-        if entry.key not in fields["partitions"]:
+        if _number(entry.key) not in assignment.partitions:
             for name, value in entry.said.items():
                 fields[name][entry.key] = value
     if not fields[_ORIGINS]:
@@ -158,7 +159,7 @@ def encode_topic(assignment: TopicAssignment) -> bytes:
     json: dict[str, object] = {"version": _TOPIC_VERSION, **fields}
     if assignment.topic_id is not None:
         json["topic_id"] = encode_topic_id(assignment.topic_id)
-    return orjson.dumps(json)
+    return orjson.dumps(json, option=orjson.OPT_NON_STR_KEYS)
 
 
 def topic_bytes(partitions: Mapping[PartitionId, ReplicaAssignment]) -> int:
@@ -312,10 +313,6 @@ def _replicas(path: str, name: str, value: Any) -> tuple[BrokerId, ...]:
     if len(set(replicas)) != len(replicas):
         raise MalformedZnode(path, f'"{name}" names a broker twice: {described(replicas)}; each may hold one replica')
     return tuple(BrokerId(replica) for replica in replicas)
-
-
-def _only_filled(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[str, object]:
-    return {str(number): brokers for number, brokers in replicas.items() if brokers}
 
 
 _BESIDE_PARTITIONS_BYTES: Final = len(

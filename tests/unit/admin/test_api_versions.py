@@ -79,10 +79,10 @@ def test_features_are_the_brokers_where_supported_and_the_controllers_where_fina
     assert answer.zk_migration_ready
 
 
-def test_without_a_broker_only_what_is_answered_here_is_offered(view: ClusterView) -> None:
+async def test_without_a_broker_only_what_is_answered_here_is_offered(view: ClusterView) -> None:
     otherwise = question(view, 3).otherwise
     assert otherwise is not None
-    assert ranges_of(otherwise()) == {3: (0, 12), 56: (3, 3)}
+    assert ranges_of(await otherwise()) == {3: (0, 12), 56: (3, 3)}
 
 
 @pytest.mark.parametrize("wrong", ["", "-a", "a-", "a b", "ä", "a\n"])

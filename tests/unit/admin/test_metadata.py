@@ -48,9 +48,9 @@ def request(
     return kind(topics=topics, **given)
 
 
-def ask(cluster: Cluster, asked: Any) -> Any:
+async def ask(cluster: Cluster, asked: Any) -> Any:
     """The answer, which can be written in its version."""
-    answer = metadata.on_metadata(view(cluster), asked)
+    answer = await metadata.on_metadata(view(cluster), asked)
     assert not isinstance(answer, AskBroker), "a broker is to be asked"
     encode_response(answer, 1)
     assert answer.__version__ == asked.__version__
@@ -80,7 +80,7 @@ async def orders(cluster: Cluster) -> Cluster:
 async def test_all_topics_are_told_with_the_brokers_and_the_controller_among_them(
     orders: Cluster, version: int
 ) -> None:
-    answer = ask(orders, request(version))
+    answer = await ask(orders, request(version))
     assert outcomes(answer) == {"orders": ErrorCode.none}
     assert sorted(broker.node_id for broker in answer.brokers) == [1, 2, 3, CONTROLLER]
     entry = partition(answer, number=1)
@@ -98,14 +98,14 @@ async def test_all_topics_are_told_with_the_brokers_and_the_controller_among_the
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
 async def test_no_topic_is_told_to_who_asks_for_none(orders: Cluster, version: int) -> None:
-    assert ask(orders, request(version, [])).topics == ()
+    assert (await ask(orders, request(version, []))).topics == ()
 
 
 @pytest.mark.parametrize("version", VERSIONS[4:])
 async def test_a_topic_that_is_not_there_is_unknown_and_an_impossible_name_invalid(
     orders: Cluster, version: int
 ) -> None:
-    answer = ask(orders, request(version, ["orders", "none", "none", "no/ne", ""]))
+    answer = await ask(orders, request(version, ["orders", "none", "none", "no/ne", ""]))
     assert outcomes(answer) == {
         "orders": ErrorCode.none,
         "none": ErrorCode.unknown_topic_or_partition,
@@ -118,7 +118,7 @@ async def test_a_topic_that_is_not_there_is_unknown_and_an_impossible_name_inval
 async def test_topics_are_found_by_their_ids(orders: Cluster) -> None:
     known, unknown = orders.topic("orders").topic_id, TopicId(uuid4())
     assert known is not None
-    answer = ask(orders, request(12, ids=[known, unknown]))
+    answer = await ask(orders, request(12, ids=[known, unknown]))
     assert {(topic.name, topic.topic_id): topic.error_code for topic in answer.topics} == {
         ("orders", known): ErrorCode.none,
         (None, unknown): ErrorCode.unknown_topic_id,
@@ -131,15 +131,15 @@ async def test_ids_and_missing_names_are_refused_in_the_versions_that_only_seem_
 ) -> None:
     topic_id = orders.topic("orders").topic_id
     assert topic_id is not None
-    answer = ask(orders, request(version, ids=[topic_id]))
+    answer = await ask(orders, request(version, ids=[topic_id]))
     assert outcomes(answer) == {"": ErrorCode.invalid_request}
     assert (answer.brokers, answer.controller_id) == ((), -1)
-    assert outcomes(ask(orders, request(version, [None]))) == {"": ErrorCode.invalid_request}
+    assert outcomes(await ask(orders, request(version, [None]))) == {"": ErrorCode.invalid_request}
 
 
 async def test_a_topic_with_neither_name_nor_id_spoils_the_request_as_it_does_for_kafka(orders: Cluster) -> None:
     error = ErrorCode.unknown_server_error
-    assert outcomes(ask(orders, request(12, [None, "orders"]))) == {"": error, "orders": error}
+    assert outcomes(await ask(orders, request(12, [None, "orders"]))) == {"": error, "orders": error}
 
 
 async def test_the_controller_has_a_rack_where_every_broker_has_one(orders: Cluster) -> None:
@@ -161,31 +161,31 @@ async def test_the_controller_has_a_rack_where_every_broker_has_one(orders: Clus
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_topic_that_may_be_created_by_asking_is_left_to_a_broker(orders: Cluster, version: int) -> None:
     creating: Any = {"allow_auto_topic_creation": True} if version >= 4 else {}
-    assert isinstance(metadata.on_metadata(view(orders), request(version, ["none"], **creating)), AskBroker)
-    assert outcomes(ask(orders, request(version, ["orders", "no/ne"], **creating)))["orders"] is ErrorCode.none
+    assert isinstance(await metadata.on_metadata(view(orders), request(version, ["none"], **creating)), AskBroker)
+    assert outcomes(await ask(orders, request(version, ["orders", "no/ne"], **creating)))["orders"] is ErrorCode.none
 
 
 async def test_without_a_broker_to_ask_the_controller_says_what_it_knows(orders: Cluster) -> None:
-    question = metadata.on_metadata(view(orders), request(9, ["none"], allow_auto_topic_creation=True))
+    question = await metadata.on_metadata(view(orders), request(9, ["none"], allow_auto_topic_creation=True))
     assert isinstance(question, AskBroker)
     assert question.otherwise is not None
-    assert outcomes(question.otherwise()) == {"none": ErrorCode.unknown_topic_or_partition}
+    assert outcomes(await question.otherwise()) == {"none": ErrorCode.unknown_topic_or_partition}
 
 
 async def test_answers_about_very_many_partitions_are_left_to_a_broker(orders: Cluster) -> None:
     orders.create_topic("large", *([1, 2] for _ in range(metadata.MOST_PARTITIONS)))
     await orders.settle()
-    assert isinstance(metadata.on_metadata(view(orders), request(12)), AskBroker)
-    assert isinstance(metadata.on_metadata(view(orders), request(12, ["large", "orders"])), AskBroker)
+    assert isinstance(await metadata.on_metadata(view(orders), request(12)), AskBroker)
+    assert isinstance(await metadata.on_metadata(view(orders), request(12, ["large", "orders"])), AskBroker)
     names = [f"topic-{number}" for number in range(metadata.MOST_PARTITIONS + 1)]
-    assert isinstance(metadata.on_metadata(view(orders), request(12, names)), AskBroker)
-    assert not isinstance(metadata.on_metadata(view(orders), request(12, ["orders"])), AskBroker)
+    assert isinstance(await metadata.on_metadata(view(orders), request(12, names)), AskBroker)
+    assert not isinstance(await metadata.on_metadata(view(orders), request(12, ["orders"])), AskBroker)
 
 
 async def test_a_controller_that_has_not_read_everything_yet_leaves_the_answer_to_a_broker(orders: Cluster) -> None:
     known = view(orders)
     empty = ClusterView(state=ClusterState(), controller=known.controller, listener="PLAINTEXT", cluster_id=None)
-    assert metadata.on_metadata(empty, request(12, ["orders"])) == AskBroker()
+    assert await metadata.on_metadata(empty, request(12, ["orders"])) == AskBroker()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -195,7 +195,7 @@ async def test_a_partition_without_a_live_leader_says_so_and_which_replicas_are_
     orders.kill_broker(2)
     orders.kill_broker(3)
     await orders.settle()
-    entry = partition(ask(orders, request(version)), number=1)
+    entry = partition(await ask(orders, request(version)), number=1)
     assert (entry.error_code, entry.leader_id) == (ErrorCode.leader_not_available, -1)
     assert entry.replica_nodes == (() if version == 0 else (2, 3))
     if version >= 5:
@@ -206,7 +206,7 @@ async def test_a_partition_without_a_live_leader_says_so_and_which_replicas_are_
 async def test_only_version_0_leaves_out_replicas_that_are_down(orders: Cluster, version: int) -> None:
     orders.kill_broker(2)
     await orders.settle()
-    entry = partition(ask(orders, request(version)), number=0)
+    entry = partition(await ask(orders, request(version)), number=0)
     assert entry.leader_id == 1
     expected = (ErrorCode.replica_not_available, (1,)) if version == 0 else (ErrorCode.none, (1, 2))
     assert (entry.error_code, entry.replica_nodes) == expected
@@ -219,7 +219,7 @@ async def test_a_leader_without_the_controllers_listener_is_none_to_clients_of_i
     known = view(orders)
     broker = known.state.brokers.pop(BrokerId(1))
     known.state.brokers[BrokerId(1)] = replace(broker, endpoints=())
-    answer = ask(orders, request(version))
+    answer = await ask(orders, request(version))
     entry = partition(answer, number=0)
     assert entry.leader_id == -1
     assert entry.error_code is (ErrorCode.listener_not_found if version >= 6 else ErrorCode.leader_not_available)
@@ -234,28 +234,28 @@ async def test_a_topic_that_is_being_deleted_is_not_there(orders: Cluster) -> No
     orders.request_deletion("orders")
     await orders.settle()
     assert orders.exists("/brokers/topics/orders"), "a replica on a dead broker keeps the topic's znodes"
-    assert ask(orders, request(12)).topics == ()
-    assert outcomes(ask(orders, request(12, ["orders"]))) == {"orders": ErrorCode.unknown_topic_or_partition}
-    assert outcomes(ask(orders, request(12, ids=[topic_id]))) == {None: ErrorCode.unknown_topic_id}
+    assert (await ask(orders, request(12))).topics == ()
+    assert outcomes(await ask(orders, request(12, ["orders"]))) == {"orders": ErrorCode.unknown_topic_or_partition}
+    assert outcomes(await ask(orders, request(12, ids=[topic_id]))) == {None: ErrorCode.unknown_topic_id}
 
 
 async def test_a_partition_that_has_never_had_a_leader_is_not_told(orders: Cluster) -> None:
     known = view(orders)
     del known.state.states[TopicPartition(TopicName("orders"), tp("orders", 1).partition)]
-    assert [entry.partition_index for entry in ask(orders, request(12)).topics[0].partitions] == [0]
+    assert [entry.partition_index for entry in (await ask(orders, request(12))).topics[0].partitions] == [0]
     known.state.states.clear()
-    assert outcomes(ask(orders, request(12, ["orders"]))) == {"orders": ErrorCode.unknown_topic_or_partition}
+    assert outcomes(await ask(orders, request(12, ["orders"]))) == {"orders": ErrorCode.unknown_topic_or_partition}
 
 
 @pytest.mark.parametrize("version", VERSIONS[8:])
 async def test_what_a_client_may_do_is_told_only_when_asked(orders: Cluster, version: int) -> None:
-    quiet = ask(orders, request(version, ["orders", "none"]))
+    quiet = await ask(orders, request(version, ["orders", "none"]))
     assert [topic.topic_authorized_operations for topic in quiet.topics] == [NOT_ASKED, NOT_ASKED]
     asked: Any = {"include_topic_authorized_operations": True}
     if version <= 10:
         asked["include_cluster_authorized_operations"] = True
         assert quiet.cluster_authorized_operations == NOT_ASKED
-    answer = ask(orders, request(version, ["orders", "none"], **asked))
+    answer = await ask(orders, request(version, ["orders", "none"], **asked))
     assert [topic.topic_authorized_operations for topic in answer.topics] == [ALL_ON_TOPIC, ALL_ON_TOPIC]
     if version <= 10:
         assert answer.cluster_authorized_operations == ALL_ON_CLUSTER
@@ -264,9 +264,9 @@ async def test_what_a_client_may_do_is_told_only_when_asked(orders: Cluster, ver
 async def test_the_topics_of_kafka_itself_are_internal(orders: Cluster) -> None:
     orders.create_topic("__consumer_offsets", [1])
     await orders.settle()
-    internal = {topic.name: topic.is_internal for topic in ask(orders, request(12)).topics}
+    internal = {topic.name: topic.is_internal for topic in (await ask(orders, request(12))).topics}
     assert internal == {"orders": False, "__consumer_offsets": True}
-    assert ask(orders, request(12, ["__transaction_state"])).topics[0].is_internal
+    assert (await ask(orders, request(12, ["__transaction_state"]))).topics[0].is_internal
 
 
 # DescribeCluster

@@ -432,10 +432,11 @@ async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(
         return metadata_of(f"{response.cluster_id} and us")
 
     broker.script = lambda content: encode_response(metadata_of("broker"), read_request_head(content).correlation_id)
-    ask = AskBroker(
-        amended=with_us,
-        otherwise=lambda: metadata_of("us"),
-    )
+
+    async def us() -> ResponsePayload:
+        return metadata_of("us")
+
+    ask = AskBroker(amended=with_us, otherwise=us)
     api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(ask))
     async with listening(broker, apis=(api,)) as listener, connected(listener) as peer:
         for is_live, expected in ((True, "broker and us"), (False, "us")):

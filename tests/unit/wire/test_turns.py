@@ -8,7 +8,7 @@ from kio.schema.metadata.v9 import MetadataRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.frames import read_request_head
-from controller_core.wire.owned_api import LocalApi
+from controller_core.wire.owned_api import AskBroker, BrokerQuestion, LocalApi
 from controller_core.wire.turns import MOMENT_S
 from controller_core.wire.versions import Versions
 from tests.unit.wire.test_client_connections import METADATA, metadata_of
@@ -63,3 +63,25 @@ async def test_one_answer_at_a_time_waits_to_be_encoded() -> None:
     may_end.set()
     answers = await asyncio.gather(*asking, return_exceptions=True)
     assert sum(isinstance(each, bytes) for each in answers) == CLIENTS - 1, "who gives up holds up nobody"
+
+
+async def test_answers_in_the_place_of_a_broker_that_is_not_there_are_made_one_at_a_time() -> None:
+    under_way = most_under_way = 0
+
+    async def otherwise() -> ResponsePayload:
+        nonlocal under_way, most_under_way
+        under_way += 1
+        most_under_way = max(most_under_way, under_way)
+        await asyncio.sleep(0)  # as between two slices
+        under_way -= 1
+        return metadata_of("cluster")
+
+    async def answer(_: RequestPayload) -> AskBroker:
+        return AskBroker(otherwise=otherwise)
+
+    api = LocalApi(versions=Versions(MetadataRequest), answer=answer)
+    content = METADATA[4:]
+    questions = [await api.respond(read_request_head(content), content) for _ in range(CLIENTS)]
+    answers = await asyncio.gather(*(asked.otherwise() for asked in questions if isinstance(asked, BrokerQuestion)))
+    assert len(answers) == CLIENTS
+    assert most_under_way == 1

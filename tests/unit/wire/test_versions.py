@@ -103,3 +103,29 @@ def test_an_api_says_which_versions_it_has() -> None:
     assert [version for version in range(-1, 6) if version in versions] == [0, 1, 2, 3]
     alone = Versions(CreatePartitionsRequest)
     assert (alone.min, alone.max) == (3, 3)
+
+
+@pytest.mark.parametrize("version", [5, 7])
+def test_what_the_parts_of_a_response_share_they_share_in_every_version(version: int) -> None:
+    config = create_topics_v7.CreatableTopicConfigs(
+        name="retention.ms", value="1", read_only=False, config_source=i8(5), is_sensitive=False
+    )
+    shared, other = (config, config), (config,)
+    response = create_topics_v7.CreateTopicsResponse(
+        throttle_time=i32Timedelta.parse(timedelta()),
+        topics=tuple(
+            create_topics_v7.CreatableTopicResult(
+                name=TopicName(name),
+                topic_id=None,
+                error_code=ErrorCode.none,
+                error_message=None,
+                configs=configs,
+            )
+            for name, configs in (("a", shared), ("b", shared), ("c", other))
+        ),
+    )
+    lowered: Any = CREATE_TOPICS.lowered(response, version)
+    a, b, c = (topic.configs for topic in lowered.topics)
+    assert a is b
+    assert [len(configs) for configs in (a, b, c)] == [2, 2, 1]
+    assert encode_response(lowered, 1) == encode_response(converted(lowered, load_response_schema(19, version)), 1)

@@ -1,0 +1,68 @@
+"""When Python looks for garbage: never while anything that wants quiet goes on, whoever else ends meanwhile."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from controller_core import collection
+from controller_core.collection import collection_paused
+from controller_core.wire.workers import Lane, beside
+
+
+@pytest.fixture(autouse=True)
+def _enabled() -> Iterator[None]:
+    gc.enable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The generations that were searched on purpose."""
+    searched: list[int] = []
+    monkeypatch.setattr(gc, "collect", searched.append)
+    return searched
+
+
+def test_a_pause_within_another_ends_with_the_outer_one() -> None:
+    with collection_paused():
+        with collection_paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_of_pauses_that_overlap_the_last_ends_them_all() -> None:
+    event, message = collection_paused(), collection_paused()
+    event.__enter__()
+    message.__enter__()
+    event.__exit__(None, None, None)
+    assert not gc.isenabled()
+    message.__exit__(None, None, None)
+    assert gc.isenabled()
+
+
+def test_an_error_ends_a_pause() -> None:
+    with pytest.raises(LookupError), collection_paused():
+        raise LookupError
+    assert gc.isenabled()
+
+
+async def test_large_messages_are_worked_on_without_a_search() -> None:
+    assert not await beside(Lane.CLIENTS, gc.isenabled)
+    assert gc.isenabled()
+
+
+def test_pauses_without_a_gap_have_a_search_in_between_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, searched: list[int]
+) -> None:
+    with collection_paused():
+        with collection_paused():
+            pass
+        assert searched == []
+        monkeypatch.setattr(collection, "_LONGEST_PAUSE_S", -1.0)
+        with collection_paused():
+            pass
+        assert searched == [1]
+    assert searched == [1]
