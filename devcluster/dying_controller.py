@@ -2,7 +2,8 @@
 
 `python -m devcluster.dying_controller before|after N SETTINGS_FILE` is an ordinary controller process whose N-th
 transaction is its last act: the process gets SIGKILL before it is sent, or after ZooKeeper answered. Nothing is cleaned
-up, as in a real crash; the session lives on until it expires.
+up, as in a real crash; the session lives on until it expires. What controller processes tell each other of themselves
+changes nothing in the cluster, and is not counted.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from pathlib import Path
 from controller_core.process.logging import configure_logging
 from controller_core.process.run import run_controller
 from controller_core.process.settings import load_settings
+from controller_core.zk import paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import WriteOp, ZkError, ZkSession
 
@@ -38,13 +40,21 @@ class DyingSession(DelegatingSession):
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         results: list[tuple[str, ...] | ZkError] = []
         for ops in transactions:
-            self._count += 1
-            if self._count == self._fatal and not self._applied:
+            is_fatal = _is_about_the_cluster(ops) and self._is_next_fatal()
+            if is_fatal and not self._applied:
                 _die()
             results += await self._session.transact_many([ops])
-            if self._count == self._fatal:
+            if is_fatal:
                 _die()
         return results
+
+    def _is_next_fatal(self) -> bool:
+        self._count += 1
+        return self._count == self._fatal
+
+
+def _is_about_the_cluster(ops: Sequence[WriteOp]) -> bool:
+    return not all(op.path.startswith((paths.PROCESSES, paths.QUESTIONS)) for op in ops)
 
 
 def _die() -> None:
