@@ -43,9 +43,8 @@ def resolve_host(host: str) -> list[str]:
 
 
 def is_of_this_machine(address: Address) -> bool:
-    """Whether the address is one of this machine's. Nothing is sent: what goes to an own address would come from it."""
-    if address.is_loopback:
-        return True
+    """Whether what comes from the address comes from this machine. Nothing is sent: what goes to an own address would come
+    from it. A loopback address other than 127.0.0.1 is nobody's who did not choose it, to be told apart from others."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -101,7 +100,11 @@ class BrokerAddresses:
         for host in set(self._hosts()):
             literal = parse_address(host)
             found |= self._of_name.get(host, frozenset()) if literal is None else {literal}
-        if address not in found and self._is_own(address) and any(map(self._is_own, found)):
+        if (
+            address not in found
+            and self._is_own(address)
+            and any(one.is_loopback or self._is_own(one) for one in found)
+        ):
             found.add(address)
         return found
 
