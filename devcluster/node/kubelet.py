@@ -98,6 +98,8 @@ def _kubelet_settings() -> dict[str, object]:
         "failCgroupV1": False,
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,
+        # A pod has no cgroup of its own then, and a kubelet that thinks of resizing one looks at its limits and dies.
+        "featureGates": {"InPlacePodVerticalScaling": False},
         "enforceNodeAllocatable": [],
         "oomScoreAdj": 0,
         "failSwapOn": False,
