@@ -1,12 +1,16 @@
 """Finalized features on a real ZooKeeper, by our controller's own process, and what a real broker makes of them.
 
 Kafka 3.9 brokers in ZooKeeper mode advertise no features. So the updates are shown with registrations that the test makes,
-of brokers that nobody answers for, and the refusals and the end of an incompatible broker with real ones.
+of brokers that say no more than that they are there, and the refusals and the end of an incompatible broker with real ones.
 """
 
 import json
+import socketserver
+import struct
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +23,6 @@ from kio.static.primitive import i8, i16
 
 from controller_core.model.features import UpgradeType
 from devcluster.kontroller import ControllerProcess
-from devcluster.ports import release_port, reserve_port
 from devcluster.processes import StartError, wait_until
 from devcluster.requests import ConnectionClosed, send_request
 from devcluster.run_folder import RunFolder
@@ -29,6 +32,7 @@ from tests.real.conftest import StartKafka
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
+API_VERSIONS: Final = 18
 UPGRADE, SAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE
 SUPPORTS: Final = {"f": (1, 5), "g": (1, 2)}
 IS_OLD: Final = {"f": (1, 2), "g": (1, 2)}
@@ -43,7 +47,7 @@ class FeatureCluster:
     znodes: ClusterZnodes
     controller: ControllerProcess
     port: int
-    """Reserved, and nobody listens there: requests to these brokers are tried for ever."""
+    """Whoever listens there says that it is there, and nothing else: other requests to these brokers are tried for ever."""
 
     def register(self, broker: int, features: Mapping[str, tuple[int, int]]) -> None:
         content = {
@@ -105,21 +109,43 @@ def messages(response: UpdateFeaturesResponse) -> str:
     return " ".join(filter(None, (response.error_message, *(message for _, message in outcome(response).values()))))
 
 
+@contextmanager
+def somebody_there() -> Iterator[int]:
+    """A port at which ApiVersions is answered, which tells a controller that brokers are within its reach, and no more."""
+
+    class Connection(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while len(head := self.rfile.read(12)) == 12:
+                length, api_key, _, correlation_id = struct.unpack(">ihhi", head)
+                self.rfile.read(length - 8)
+                if api_key != API_VERSIONS:
+                    return
+                self.wfile.write(struct.pack(">ii", 4, correlation_id))
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Connection) as server:
+        server.daemon_threads = True
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            serving.join()
+
+
 @pytest.fixture
 def feature_cluster(servers_folder: RunFolder, zookeeper_connect: str) -> Iterator[FeatureCluster]:
     """Brokers 1 and 2, which support levels of f and g; nothing is finalized."""
-    port = reserve_port()
-    name = f"controller-of-features-{port}"
     with (
+        somebody_there() as port,
         connected_client(zookeeper_connect) as client,
-        ControllerProcess(servers_folder, zookeeper_connect, name=name) as controller,
+        ControllerProcess(servers_folder, zookeeper_connect, name=f"controller-of-features-{port}") as controller,
     ):
         cluster = FeatureCluster(client=client, znodes=ClusterZnodes(client), controller=controller, port=port)
         for broker in (1, 2):
             cluster.register(broker, SUPPORTS)
         yield cluster
         assert "unexpected error" not in controller.process.log_path.read_text(errors="replace")
-    release_port(port)
 
 
 def test_features_are_finalized_lowered_and_deleted_and_their_epoch_rises(feature_cluster: FeatureCluster) -> None:
