@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 from kazoo.client import KazooClient
+from kio.schema.api_versions.v0 import ApiVersionsResponse
 from kio.schema.metadata.v12 import MetadataResponse
 from kio.schema.metadata.v12.response import MetadataResponseBroker
 from kio.schema.types import BrokerId as WireBrokerId
@@ -44,6 +45,7 @@ class Api(IntEnum):
 
     METADATA = 3
     UPDATE_METADATA = 6
+    API_VERSIONS = 18
 
 
 class StandIns(socketserver.ThreadingTCPServer):
@@ -65,6 +67,8 @@ class StandIns(socketserver.ThreadingTCPServer):
         match read_request_head(content).api_key:
             case Api.UPDATE_METADATA:
                 return UpdateMetadataResponse(error_code=ErrorCode.none)
+            case Api.API_VERSIONS:  # by which the controller sees that it reaches a broker
+                return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=())
             case Api.METADATA:
                 return self._metadata()
             case _:
