@@ -1,6 +1,7 @@
 """What clients do that know nothing but the brokers' listener for clients."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -49,14 +50,22 @@ def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:
     cluster.wait_until_gone("/brokers/topics/lived")
 
 
+def write(
+    cluster: ConformanceCluster, topic: str, *, broker: int, settings: Mapping[str, str | int | bool] | None = None
+) -> None:
+    """A record in partition 0, acknowledged by its leader; the producer bootstraps at that broker alone."""
+    failures: list[object] = []
+    producer = Producer({"bootstrap.servers": cluster.kafka.broker(broker).address, "acks": 1, **(settings or {})})
+    producer.produce(topic, b"value", partition=0, on_delivery=lambda error, _: failures.append(error))
+    assert producer.flush(60) == 0
+    assert failures == [None]
+
+
 def an_idempotent_producer_is_served(cluster: ConformanceCluster) -> None:
     """Its id is of a block that a broker asks the controller for (AllocateProducerIds)."""
     first, second = sorted(cluster.kafka.brokers)[:2]
     cluster.serve_topic("idempotent", [[first, second]])
     for broker in (first, second):
-        bootstrap = cluster.kafka.broker(broker).address
-        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-        producer.produce("idempotent", b"value", partition=0)
-        assert producer.flush(60) == 0
+        write(cluster, "idempotent", broker=broker, settings={"enable.idempotence": True, "acks": "all"})
     blocks = cluster.znodes.read("/latest_producer_id_block")
     assert int(blocks["block_end"]) > 0

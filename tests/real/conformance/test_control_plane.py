@@ -74,6 +74,8 @@ def test_an_isr_shrinks_when_a_follower_hangs_and_grows_when_it_is_back(controll
     leader, follower = sorted(controlled.kafka.brokers, key=lambda broker: broker != controller)
     controlled.serve_topic("hanging", [[leader, follower]])
     with controlled.paused(follower):
+        # A follower that has all there is stays in the ISR for ever, however long it hangs.
+        at_clients_listener.write(controlled, "hanging", broker=leader)
         controlled.wait(lambda: controlled.znodes.isr("hanging", 0) == [leader], "the follower left the ISR", 15)
     controlled.wait_until_served("hanging")
 
