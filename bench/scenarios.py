@@ -6,14 +6,14 @@ Each ends by a look at what came of it, in ZooKeeper and at every broker, so tha
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from bench import dataset
 from bench.evaluation import (
     everybody_knows,
     full_state_is_told,
     nobody_counts_on,
 )
 from bench.fleet import Comparison
-from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
+from bench.setup import dataset
+from bench.setup.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
 from devcluster.processes import wait_until
 
 KILLED: Final = 1

@@ -28,8 +28,8 @@ import typer
 from kazoo.client import KazooClient
 from rich.console import Console
 
-from bench.disk import sync_latency
-from bench.jvm import BenchZooKeeper
+from bench.setup.disk import sync_latency
+from bench.setup.jvm import BenchZooKeeper
 from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import codecs, paths

@@ -14,8 +14,8 @@ from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from bench import dataset
-from bench.jvm import fleet_classes, java_command
+from bench.setup import dataset
+from bench.setup.jvm import fleet_classes, java_command
 from devcluster.ports import release_port, reserve_port
 from devcluster.processes import spawn
 from devcluster.run_folder import RunFolder

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from controller_pipeline import schemas
-from controller_pipeline.answers.availability import availability, downtime_by_cause
 from controller_pipeline.answers.controllers import controllers
-from controller_pipeline.answers.exposure import exposure
-from controller_pipeline.answers.failovers import failovers
-from controller_pipeline.answers.incidents import incidents
 from controller_pipeline.answers.isr_flaps import isr_flaps
 from controller_pipeline.answers.leadership import leadership
 from controller_pipeline.answers.options import Options
-from controller_pipeline.answers.rack_availability import rack_availability
+from controller_pipeline.answers.outages.availability import availability, downtime_by_cause
+from controller_pipeline.answers.outages.exposure import exposure
+from controller_pipeline.answers.outages.failovers import failovers
+from controller_pipeline.answers.outages.incidents import incidents
+from controller_pipeline.answers.outages.rack_availability import rack_availability
+from controller_pipeline.answers.outages.unclean_elections import unclean_elections
 from controller_pipeline.answers.reassignments import reassignments
-from controller_pipeline.answers.unclean_elections import unclean_elections
 from controller_pipeline.schemas import Table
 
 

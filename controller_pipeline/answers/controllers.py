@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from controller_pipeline.answers.days import seconds
+from controller_pipeline.answers.intervals.days import seconds
 from controller_pipeline.schemas import CONTROLLERS
 
 

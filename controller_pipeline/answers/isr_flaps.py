@@ -7,8 +7,8 @@ as one that left.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from controller_pipeline.answers.days import micros_where, seconds, split_by_day
-from controller_pipeline.answers.states import PARTITION, in_stretches, previous
+from controller_pipeline.answers.intervals.days import micros_where, seconds, split_by_day
+from controller_pipeline.answers.intervals.states import PARTITION, in_stretches, previous
 from controller_pipeline.schemas import BROKERS, ISR_FLAPS
 
 

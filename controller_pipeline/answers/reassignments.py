@@ -8,9 +8,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from controller_pipeline.answers.days import micros_between, seconds
-from controller_pipeline.answers.options import Options
-from controller_pipeline.answers.states import (
+from controller_pipeline.answers.intervals.days import micros_between, seconds
+from controller_pipeline.answers.intervals.states import (
     PARTITION,
     in_order,
     in_stretches,
@@ -18,6 +17,7 @@ from controller_pipeline.answers.states import (
     members,
     same_brokers,
 )
+from controller_pipeline.answers.options import Options
 from controller_pipeline.schemas import REASSIGNMENTS
 
 _MICROS: Final = 1_000_000

@@ -13,7 +13,7 @@ import orjson
 import pyarrow.parquet
 from pyspark.sql import DataFrame
 
-from controller_pipeline.reports.tables import EXPORTED, Tables
+from controller_pipeline.reports.selection.tables import EXPORTED, Tables
 from controller_pipeline.schemas import Table
 
 BATCH_ROWS = 10_000

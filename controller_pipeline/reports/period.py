@@ -33,6 +33,12 @@ def moment_of(at_us: int) -> datetime:
     return EPOCH + timedelta(microseconds=at_us)
 
 
+def shown_window(began_us: int, until_us: int) -> tuple[int, int]:
+    """The microseconds between which something is drawn: with some air at both ends, and never less than ten seconds."""
+    air = max((until_us - began_us) // 20, 5 * SECOND - (until_us - began_us) // 2, SECOND)
+    return began_us - air, until_us + air
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
     """[began, ended), with time zones. Raises ValueError when it is empty."""

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 
 from controller_pipeline.reports.export import exported, rows_in
 from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.page import page
 from controller_pipeline.reports.period import Period
-from controller_pipeline.reports.selection import selected
-from controller_pipeline.reports.tables import tables_of
+from controller_pipeline.reports.rendering.page import page
+from controller_pipeline.reports.selection.report_facts import selected
+from controller_pipeline.reports.selection.tables import tables_of
 from controller_pipeline.schemas import PARTITION_INTERVALS
 
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import kopf
 
+from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.resources import KINDS
 from controller_operator.resources.common import GROUP, VERSION
-from controller_operator.runtime import OperatorRuntime
 
 _WATCH_S: Final = 300
 _EXIT_S: Final = 30.0

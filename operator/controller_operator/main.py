@@ -14,10 +14,10 @@ from controller_core.process.http import serve_metrics
 from controller_core.zk.kazoo_session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_operator.handlers import operator_registry
-from controller_operator.kubernetes_objects import KubernetesObjects, ObjectApi
+from controller_operator.kubernetes.object_api import KubernetesObjects, ObjectApi
 from controller_operator.observation.observer import NotCurrent
 from controller_operator.observation.pool import Connect
-from controller_operator.runtime import OperatorRuntime
+from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 
 _log = structlog.get_logger(__name__)

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.__main__ import app
-from bench.report import write_report
-from bench.result import Result
+from bench.report.page import write_report
+from bench.report.result import Result
 from bench.scenarios import SCENARIOS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.result import Result
+from bench.report.result import Result
 from bench.zookeeper_writes import SESSIONS, WAYS, measure
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -20,7 +20,7 @@ import structlog
 
 from controller_core.supervision import supervised
 from controller_core.zk.session import AccessRefused, Watch, ZkError, ZkSession
-from controller_operator.cluster_view import ClusterView
+from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.znodes import LISTS, SINGLES, KnownZnodes
 
 _CONNECT_WAIT_MS: Final = 1_000

@@ -16,7 +16,13 @@ from controller_core.model.metadata import Broker, PartitionState, TopicAssignme
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, PreferredElectionPlan, ReassignmentPlan
 from controller_core.zk.session import ZkNode, ZkVersion
-from controller_operator.cluster_view import ClusterView, Controller, ControllerKind, TopicView, configured_min_isr
+from controller_operator.kafka.cluster_view import (
+    ClusterView,
+    Controller,
+    ControllerKind,
+    TopicView,
+    configured_min_isr,
+)
 
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
 """The znodes whose children are watched."""

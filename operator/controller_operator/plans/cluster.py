@@ -2,7 +2,7 @@
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.metadata import Broker
-from controller_operator.cluster_view import ClusterView
+from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.partition_rows import count_fields
 from controller_operator.resources.cluster import (

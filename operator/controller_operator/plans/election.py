@@ -10,8 +10,8 @@ from typing import Final
 
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.wording import listed
-from controller_operator.actions import REQUEST_LIMIT_BYTES, SubmitPreferredElection
-from controller_operator.cluster_view import ClusterView
+from controller_operator.kafka.actions import REQUEST_LIMIT_BYTES, SubmitPreferredElection
+from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
     Context,
     Notice,

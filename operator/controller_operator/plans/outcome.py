@@ -10,9 +10,9 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_operator.actions import Action
-from controller_operator.cancel_requests import CancelReassignment, CancelReply
-from controller_operator.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.kafka.actions import Action
+from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply
+from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION, DeletionPolicy, ObjectMeta, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
-from controller_operator.cluster_view import ClusterView, Counts, TopicView
+from controller_operator.kafka.cluster_view import ClusterView, Counts, TopicView
 from controller_operator.resources.common import PartitionCounts, PartitionStatus
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from kubernetes_asyncio import config
 
-from controller_operator.kubernetes_objects import KubernetesObjects
-from controller_operator.objects import Raw
-from controller_operator.release import release_all
+from controller_operator.kubernetes.object_api import KubernetesObjects
+from controller_operator.kubernetes.object_store import Raw
+from controller_operator.kubernetes.release import release_all
 from controller_operator.resources.common import FINALIZER
 from devcluster.kubernetes import KubernetesApi
 from tests.real.chart.charts import CHART, CRDS, RELEASE_NAMESPACE, remove_definitions, wait_until_no_definitions

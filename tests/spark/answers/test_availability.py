@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.availability import availability, downtime_by_cause
-from controller_pipeline.answers.incidents import incidents
 from controller_pipeline.answers.options import Options
+from controller_pipeline.answers.outages.availability import availability, downtime_by_cause
+from controller_pipeline.answers.outages.incidents import incidents
 from controller_pipeline.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
 from tests.spark.answers.literals import DAY, Answers, Histories, answers, day, partition
 

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.exposure import exposure
-from controller_pipeline.answers.rack_availability import rack_availability
+from controller_pipeline.answers.outages.exposure import exposure
+from controller_pipeline.answers.outages.rack_availability import rack_availability
 from controller_pipeline.schemas import EXPOSURE, RACK_AVAILABILITY
 from tests.spark.answers.literals import DAY, Answers, Histories, Row, answers, broker, day, partition
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.failovers import failovers
+from controller_pipeline.answers.outages.failovers import failovers
 from controller_pipeline.schemas import FAILOVERS
 from tests.spark.answers.literals import Answers, Histories, Row, answers, at, event, partition, span
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from controller_pipeline.answers.incidents import incidents
+from controller_pipeline.answers.outages.incidents import incidents
 from controller_pipeline.schemas import INCIDENTS
 from tests.spark.answers.literals import Answers, Histories, answers, at, partition, span
 

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from controller_pipeline.answers.controllers import controllers
 from controller_pipeline.answers.leadership import leadership
-from controller_pipeline.answers.unclean_elections import unclean_elections
+from controller_pipeline.answers.outages.unclean_elections import unclean_elections
 from controller_pipeline.schemas import CONTROLLERS, LEADERSHIP, UNCLEAN_ELECTIONS
 from tests.spark.answers.literals import DAY, Answers, Histories, answers, at, broker, day, event, partition, span
 

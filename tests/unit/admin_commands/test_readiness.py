@@ -8,7 +8,7 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_admin.readiness import look_at_broker
+from controller_admin.brokers.readiness import look_at_broker
 from controller_core.model.ids import BrokerId
 from controller_core.wire.request_client import Address
 from simulation.controller_client import Answer, SimulatedControllerClient

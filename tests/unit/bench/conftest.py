@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.result import Result
+from bench.report.result import Result
 from tests.unit.bench.rows import run, transfer
 
 SECONDS = {"kafka": (12.0, 14.0, 13.0), "kontroller": (1.0, 1.5, 1.3)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import dataset
+from bench.setup import dataset
 from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.model.metadata import PartitionState
 from controller_core.zk.codecs.topics import decode_partition_state, decode_topic

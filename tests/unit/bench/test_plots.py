@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.result import Result
-from bench.tables import CAPTIONS, NOT_MEASURED, TABLES
+from bench.report.result import Result
+from bench.report.tables import CAPTIONS, NOT_MEASURED, TABLES
 from tests.unit.bench.rows import run, transfer
 
 pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: scripts/make-venv .venv")
 
-from bench.plots import PLOTS, draw
-from bench.report import merged, write_docs, write_report
+from bench.report.page import merged, write_docs, write_report
+from bench.report.plots import PLOTS, draw
 
 
 def test_a_report_has_every_table_and_plot_and_the_same_result_makes_the_same_plots(

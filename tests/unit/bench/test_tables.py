@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.result import Result, Scenario
-from bench.tables import NOT_MEASURED, TABLES, MissingTable, filled
+from bench.report.result import Result, Scenario
+from bench.report.tables import NOT_MEASURED, TABLES, MissingTable, filled
 from tests.unit.bench.rows import run
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

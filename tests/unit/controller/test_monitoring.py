@@ -10,8 +10,8 @@ from prometheus_client import Metric
 
 from controller_core.journal.writer import Counts
 from controller_core.process.journal import JournalMetrics
+from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.objects import ObjectStore
 from tests.unit.controller.harness import Cluster
 
 CHART: Final = Path(__file__).parents[3] / "charts" / "kontroller"

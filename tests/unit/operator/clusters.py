@@ -24,9 +24,9 @@ from controller_core.model.metadata import (
     TopicAssignment,
 )
 from controller_core.zk.session import ZkVersion
-from controller_operator.cluster_view import ClusterView, Controller, ControllerKind, TopicView
+from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind, TopicView
 from controller_operator.plans.outcome import Plan
-from controller_operator.plans.topic_ids import shown_id
+from controller_operator.plans.topic.ids import shown_id
 from controller_operator.resources import FeatureSet, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import Status
 from controller_operator.resources.conditions import Condition, ConditionType

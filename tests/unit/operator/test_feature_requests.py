@@ -15,16 +15,16 @@ from controller_core.model.features import FeatureUpdate, UpgradeType
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
 from controller_core.zk.session import ZkSession
-from controller_operator.access import ClusterAccess
-from controller_operator.feature_requests import (
+from controller_operator.kafka.feature_requests import (
     FeatureReply,
     NoBootstrapServerError,
     UpdateFeatures,
     bootstrap_addresses,
     update_features,
 )
-from controller_operator.objects import Key, ObjectStore
-from controller_operator.plans.feature_set import Claims
+from controller_operator.kubernetes.object_store import Key, ObjectStore
+from controller_operator.plans.feature_set.planner import Claims
+from controller_operator.reconciling.access import ClusterAccess
 from controller_operator.resources import FeatureSet
 from tests.unit.operator.clusters import broker, raw, view
 

@@ -12,10 +12,10 @@ import pytest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.zk import codecs, paths
-from controller_operator.cluster_view import ClusterView
-from controller_operator.feature_requests import UpdateFeatures, update_features
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.feature_requests import UpdateFeatures, update_features
 from controller_operator.observation.znodes import KnownZnodes
-from controller_operator.plans.feature_set import Claims, plan_feature_set
+from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import FeatureSet
 from controller_operator.resources.conditions import Reason

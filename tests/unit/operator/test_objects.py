@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from controller_operator.kubernetes_objects import merge_patch
+from controller_operator.kubernetes.object_api import merge_patch
+from controller_operator.kubernetes.object_store import Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.objects import Key, ObjectStore, StoredObject
 from tests.unit.operator.clusters import raw
 
 TOPIC = {"partitions": 1, "replicationFactor": 1}

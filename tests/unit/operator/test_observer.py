@@ -11,7 +11,7 @@ from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ANY_VERSION, Create, Delete, SetData, ZkError, ZkSession
-from controller_operator.cluster_view import ClusterView, ControllerKind
+from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
 from controller_operator.observation.observer import ClusterObserver, NotCurrent, Observation
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession

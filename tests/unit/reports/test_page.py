@@ -11,10 +11,10 @@ import pytest
 
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Uptime
-from controller_pipeline.reports.headline import tiles
 from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.page import page
 from controller_pipeline.reports.period import DAY, MINUTE
+from controller_pipeline.reports.rendering.headline import tiles
+from controller_pipeline.reports.rendering.page import page
 from tests.unit.reports.facts import HOSTILE, empty_report, full_report
 from tests.unit.reports.html import Page
 

@@ -1,0 +1,1 @@
+"""From a result file to the tables and plots of docs/performance.md."""

@@ -1,0 +1,96 @@
+"""Writes what was measured as a page with tables and plots: `bench/results/report.md`, or docs/performance.md.
+
+    python -m bench.report.page RESULT.json... [--docs]
+
+Several result files become one: their rows stand one after the other. An ordinary run leaves the documents alone. With
+--docs what was measured becomes what docs/performance.md tells of: it is kept beside it, the tables between its markers are
+replaced, and so are the plots in docs/images.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+
+from bench.report.plots import draw
+from bench.report.result import Result
+from bench.report.tables import TABLES, filled, with_plot
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOCS: Final = ROOT / "docs"
+RESULTS: Final = ROOT / "bench" / "results"
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def merged(sources: Iterable[Path]) -> dict[str, Any]:
+    """The contents of result files as one: rows one after the other, and of all else what the first file says.
+
+    Raises `ValueError` for a file that is no result."""
+    content: dict[str, Any] = {}
+    for source in sources:
+        try:
+            found = json.loads(source.read_text())
+            Result.model_validate(found)
+        except (json.JSONDecodeError, ValidationError) as error:
+            raise ValueError(f"{source} is no result of a benchmark: {error}") from error
+        for name, value in found.items():
+            if isinstance(value, list):
+                content[name] = content.get(name, []) + value
+            else:
+                content.setdefault(name, value)
+    return content
+
+
+def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:
+    """Makes these results the documented ones. Raises `ValueError` for a file that is no result."""
+    content = merged(sources)
+    result = Result.model_validate(content)
+    kept, document, images = docs / "performance.json", docs / "performance.md", docs / "images"
+    text = filled(document.read_text(), result)
+    kept.write_text(_one_row_a_line(content))
+    document.write_text(text)
+    for of_an_earlier_run in images.glob("performance-*"):
+        of_an_earlier_run.unlink()
+    return [kept, document, *draw(result, images)]
+
+
+def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
+    """All tables and plots on one page in a folder of their own. Raises `ValueError` for a file that is no result."""
+    result = Result.model_validate(merged(sources))
+    plots = draw(result, folder)
+    page = folder / "report.md"
+    sections = (f"## {name.capitalize()}\n\n{with_plot(name, result, 'performance-')}\n" for name in TABLES)
+    page.write_text("\n".join(["# Performance\n", *sections]))
+    return [page, *plots]
+
+
+def _one_row_a_line(content: dict[str, Any]) -> str:
+    """JSON that shows by its lines which rows changed."""
+    parts = []
+    for name, value in content.items():
+        rows = ",\n  ".join(json.dumps(row) for row in value) if isinstance(value, list) else ""
+        parts.append(f" {json.dumps(name)}: " + (f"[\n  {rows}\n ]" if rows else json.dumps(value)))
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def main(
+    sources: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="What was measured, as JSON")],
+    docs: Annotated[bool, typer.Option("--docs", help="Write docs/performance.md and its plots instead")] = False,
+) -> None:
+    """Write the tables and plots of result files."""
+    try:
+        written = write_docs(sources) if docs else write_report(sources)
+    except ValueError as error:
+        console.print(str(error))
+        raise typer.Exit(1) from error
+    for path in written:
+        console.print(f"wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,289 @@
+"""The tables of docs/performance.md, made of a result file: figures are never written by hand.
+
+A table stands in a document between `<!-- begin: NAME -->` and `<!-- end: NAME -->`, each on a line of its own; what is
+between them is replaced, all else is left alone.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from bench.report.result import (
+    REQUESTS,
+    SEEDS_WRITE_MS,
+    TITLES,
+    Fact,
+    Facts,
+    Result,
+    Transfer,
+    by_partitions,
+    compared_size,
+    median,
+    scaled,
+    scenario_of,
+    times,
+    waits,
+)
+
+NOT_MEASURED: Final = "Not measured in this run."
+
+
+class MissingTable(ValueError):
+    """A document has a marker that no table is made for, or lacks one."""
+
+
+def machine(result: Result) -> str:
+    facts = {"began": result.began} if result.began else {}
+    facts |= {**_facts(result.machine), **_facts(result.settings)}
+    loads = [run.load_before for run in result.runs if run.load_before is not None]
+    if loads:
+        facts["load before the runs"] = f"{min(loads):.1f} to {max(loads):.1f}"
+    facts |= {f"writes: {name}": fact for name, fact in _facts(result.zookeeper_writes).items()}
+    return _table(["what", "value"], [[name, fact] for name, fact in facts.items()])
+
+
+def ratios(result: Result) -> str:
+    """Each scenario at the largest size that both were measured with, with the times of every run."""
+    rows = []
+    size = compared_size(result.runs)
+    for scenario in result.scenarios():
+        kafka, ours = (times(result.of(name, scenario)).get(size or 0, []) for name in ("kafka", "kontroller"))
+        if ours:
+            rows.append([scenario.title, _all(kafka), _all(ours), _ratio(kafka, ours), scenario.goal])
+    header = ["scenario", "Kafka, each run (s)", "Kontroller, each run (s)", "Kafka / Kontroller", "goal"]
+    return f"{size:,} partitions. Ratios are of the medians.\n\n{_table(header, rows)}" if rows else NOT_MEASURED
+
+
+def failures(result: Result) -> str:
+    """Runs that did not come to their end, which no other table has."""
+    rows = [
+        [TITLES[row.controller], scenario_of(row.scenario).title, f"{row.partitions:,}", _in_a_cell(row.error)]
+        for row in result.failures
+    ]
+    return _table(["", "scenario", "partitions", "what was wrong"], rows) if rows else "No run failed."
+
+
+def scaling(result: Result) -> str:
+    """Medians over the number of partitions, of what was measured at several."""
+    rows = []
+    sizes = sorted({run.partitions for run in result.runs})
+    for scenario in scaled(result):
+        for name, title in TITLES.items():
+            found = times(result.of(name, scenario))
+            if found:
+                cells = [_seconds(median(found[size])) if size in found else "" for size in sizes]
+                rows.append([scenario.title, title, *cells])
+    return _table(["median (s), partitions:", "", *(f"{size:,}" for size in sizes)], rows)
+
+
+def processor(result: Result) -> str:
+    """Processor time, and how long our queue stood still at most, at the largest size of both."""
+    rows = []
+    size = compared_size(result.runs)
+    for scenario in result.scenarios():
+        kafka, ours = (
+            [run for run in result.of(name, scenario) if run.partitions == size] for name in ("kafka", "kontroller")
+        )
+        spent = [[run.cpu_s for run in runs if run.cpu_s is not None] for runs in (kafka, ours)]
+        stalls = [run.worst_stall_ms for run in ours if run.worst_stall_ms is not None]
+        if spent[1]:
+            stall = f"{max(stalls):,.0f}" if stalls else ""
+            rows.append([scenario.title, *map(_all, spent), _ratio(*spent), stall])
+    header = ["scenario", "Kafka, each run (s)", "Kontroller, each run (s)", "Kafka / Kontroller"]
+    return _table([*header, "longest event of ours (ms)"], rows)
+
+
+def memory(result: Result) -> str:
+    """Resident memory at the end of a scenario, and the most that a process ever had, at the worst of all runs."""
+    columns: dict[str, dict[int, list[float]]] = {}
+    for name, title in TITLES.items():
+        runs = [run for run in result.runs if run.controller == name]
+        columns[f"{title}, resident (MB)"] = by_partitions(runs, lambda run: run.rss_mb)
+        columns[f"{title}, peak (MB)"] = by_partitions(runs, lambda run: run.peak_rss_mb)
+    sizes = sorted({size for values in columns.values() for size in values})
+    rows = [
+        [f"{size:,}", *(f"{max(values[size]):,.0f}" if size in values else "" for values in columns.values())]
+        for size in sizes
+    ]
+    return _table(["partitions", *columns], rows)
+
+
+def latencies(result: Result) -> str:
+    """How long requests waited; of several runs the middle p50, and the worst p99 and maximum."""
+    rows = [
+        [
+            TITLES[row.controller],
+            scenario_of(row.scenario, row.variant).title,
+            REQUESTS.get(row.request, row.request),
+            *(f"{value:,.1f}" for value in (row.p50_ms, row.p99_ms, row.max_ms)),
+            f"{row.count:,}",
+        ]
+        for row in waits(result)
+    ]
+    return _table(["", "while", "request", "p50 (ms)", "p99 (ms)", "max (ms)", "requests"], rows)
+
+
+def writes(result: Result) -> str:
+    """Ways by sessions, with the seeds' estimate in the first row."""
+    found = [row for row in result.writes if row.op == "write" and row.syncs]
+    if not found:
+        return NOT_MEASURED
+    sessions = sorted({row.sessions for row in found})
+    estimate = found[0].partitions * SEEDS_WRITE_MS / 1000
+    first = ["*seed 004's estimate: 4 ms a write*", "1", "1"]
+    estimates = [*first, *(f"*{_seconds(estimate / count)}*" for count in sessions)]
+    return _table([*_TRANSFER_HEADER, *map(_sessions, sessions)], [estimates, *_transfers(found, sessions)])
+
+
+def costs(result: Result) -> str:
+    """Of one session: what the disk's share is, and what a run takes of the processors."""
+    found = [row for row in result.writes if row.op == "write" and row.sessions == 1]
+    rows = []
+    for key in dict.fromkeys(_way(row) for row in found):
+        of_way = [row for row in found if _way(row) == key]
+        synced = [row for row in of_way if row.syncs]
+        unsynced = [row for row in of_way if not row.syncs]
+        client = [row.cpu_s for row in synced if row.cpu_s is not None]
+        server = [row.zookeeper_cpu_s for row in synced if row.zookeeper_cpu_s is not None]
+        processors = [_seconds(median(seconds)) if seconds else "" for seconds in (client, server)]
+        rows.append([*key, _median_and_least(synced), _median_and_least(unsynced), *processors])
+    header = ["waits for the disk (s)", "does not (s)", "processor: client (s)", "processor: ZooKeeper (s)"]
+    return _table([*_TRANSFER_HEADER, *header], rows)
+
+
+def reads(result: Result) -> str:
+    found = [row for row in result.writes if row.op == "read"]
+    sessions = sorted({row.sessions for row in found})
+    return _table([*_TRANSFER_HEADER, *map(_sessions, sessions)], _transfers(found, sessions))
+
+
+TABLES: Final[dict[str, Callable[[Result], str]]] = {
+    "machine": machine,
+    "ratios": ratios,
+    "failures": failures,
+    "scaling": scaling,
+    "processor": processor,
+    "memory": memory,
+    "latencies": latencies,
+    "writes": writes,
+    "costs": costs,
+    "reads": reads,
+}
+
+
+CAPTIONS: Final = {
+    "ratios": "Seconds of each scenario, Kafka's and ours",
+    "scaling": "Seconds over the number of partitions, Kafka's and ours",
+    "memory": "Resident memory over the number of partitions",
+    "latencies": "How long requests waited while a scenario ran",
+    "writes": "Seconds over the number of sessions, for each way to write",
+}
+"""Of the tables that have a plot: `bench.report.plots` draws it whenever there is something in the table."""
+
+
+def with_plot(name: str, result: Result, images: str) -> str:
+    """A table, and its plot above it; `images` is how the paths of plots begin."""
+    table = TABLES[name](result)
+    if name not in CAPTIONS or table == NOT_MEASURED:
+        return table
+    return f"![{CAPTIONS[name]}]({images}{name}.svg)\n\n{table}"
+
+
+def filled(document: str, result: Result, images: str = "images/performance-") -> str:
+    """The document with every table as the result makes it. Raises `MissingTable`."""
+    names = re.findall(r"^<!-- begin: (\S+) -->$", document, re.MULTILINE)
+    if set(names) != set(TABLES) or len(names) != len(TABLES):
+        raise MissingTable(f"the document has markers for {names}; it must have each of {list(TABLES)} once")
+    for name in TABLES:
+        begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->\n"
+        before, _, rest = document.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise MissingTable(f"the table {name} has no end: write {end.strip()} on a line of its own below it")
+        document = f"{before}{begin}\n{with_plot(name, result, images)}\n\n{end}{after}"
+    return document
+
+
+_TRANSFER_HEADER: Final = ["way", "states in one", "under way"]
+
+
+def _transfers(found: Sequence[Transfer], sessions: Sequence[int]) -> list[list[str]]:
+    return [
+        [
+            *key,
+            *(
+                _median_and_least([row for row in found if _way(row) == key and row.sessions == count])
+                for count in sessions
+            ),
+        ]
+        for key in dict.fromkeys(_way(row) for row in found)
+    ]
+
+
+def _way(row: Transfer) -> tuple[str, str, str]:
+    name = f"{row.way}, kazoo alone" if row.client == "kazoo" else row.way
+    return name, f"{row.batch:,}", "all" if row.window is None else str(row.window)
+
+
+def _median_and_least(rows: Iterable[Transfer]) -> str:
+    seconds = [row.seconds for row in rows]
+    return f"{_seconds(median(seconds))} ({_seconds(min(seconds))})" if seconds else ""
+
+
+def _sessions(count: int) -> str:
+    return f"{count} session{'s' if count > 1 else ''} (s)"
+
+
+def _facts(facts: Facts | dict[str, Fact]) -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for name, fact in facts.items():
+        match fact:
+            case dict():
+                flat |= {f"{_words(name)}: {inner}": value for inner, value in _facts(fact).items()}
+            case list():
+                flat[_words(name)] = ", ".join(map(str, fact))
+            case bool() | str() | None:
+                flat[_words(name)] = str(fact)
+            case number:
+                flat[_words(name)] = f"{number:,}"
+    return flat
+
+
+def _words(name: str) -> str:
+    words, _, unit = name.rpartition("_")
+    if words and unit in _UNITS:
+        return f"{words.replace('_', ' ')} ({_UNITS[unit]})"
+    return name.replace("_", " ")
+
+
+_UNITS: Final = {"ms": "ms", "s": "s", "mb": "MB", "gb": "GB", "mib": "MiB", "gib": "GiB", "bytes": "bytes"}
+
+
+def _all(seconds: Sequence[float]) -> str:
+    return " ".join(_seconds(value) for value in seconds)
+
+
+def _ratio(kafka: Sequence[float], ours: Sequence[float]) -> str:
+    return f"**{median(kafka) / median(ours):.1f}x**" if kafka and ours else ""
+
+
+def _in_a_cell(text: str, limit: int = 200) -> str:
+    """Of what may be many lines the beginning."""
+    line = " ".join(text.split()).replace("|", "\\|")
+    return line if len(line) <= limit else f"{line[:limit]} ..."
+
+
+def _seconds(value: float) -> str:
+    """Three digits that mean something."""
+    decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{decimals}f}"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Numbers stand to the right."""
+    body = [list(row) for row in rows]
+    if not body:
+        return NOT_MEASURED
+    numeric = [all(re.match(r"[\d*]|$", row[index]) for row in body) for index in range(len(header))]
+    rule = ["---:" if is_number else "---" for is_number in numeric]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [list(header), rule, *body])

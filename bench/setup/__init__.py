@@ -1,0 +1,1 @@
+"""What is measured and on what: the data, both controllers, their servers, the machine."""

@@ -1,0 +1,1 @@
+"""The subcommands of `kontroller`, one module each; none imports what it does before it runs."""

@@ -1,0 +1,248 @@
+"""`kontroller history`: takes journals in, audits them, and tells what they say. Needs Spark: the extra `pipeline`."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+from zoneinfo import available_timezones
+
+import typer
+
+from controller_admin.commands.endings import EXIT_FAILED, failure, usage_error
+from controller_core.model.wording import counted
+
+if TYPE_CHECKING:
+    from controller_pipeline.kept_history import KeptHistory
+    from controller_pipeline.reports.report import ReportSummary
+
+commands = typer.Typer(
+    help="What journals of the controller tell: availability, failovers, violations. Runs Apache Spark on this machine.",
+    no_args_is_help=True,
+)
+
+_MEMORY: Final = re.compile(r"[1-9][0-9]*[mg]")
+_TIMES: Final = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+_SHOWN: Final = 20
+"""Violations that are printed; the table has them all."""
+
+HistoryOption = Annotated[
+    str,
+    typer.Option(
+        "--history",
+        help="Where the tables are kept: a folder, or an address that Spark can write to.",
+        envvar="KONTROLLER_HISTORY",
+        show_default=False,
+    ),
+]
+CoresOption = Annotated[
+    int, typer.Option("--cores", help="How many cores Spark uses.", envvar="KONTROLLER_HISTORY_CORES", min=1)
+]
+MemoryOption = Annotated[
+    str, typer.Option("--memory", help="Memory of Spark's process, such as 2g.", envvar="KONTROLLER_HISTORY_MEMORY")
+]
+
+
+class WrongOption(Exception):
+    """The command has to be changed; the message says how."""
+
+
+@commands.command("ingest")
+def ingest(
+    history: HistoryOption,
+    journal: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A folder of segments, or a controller's http://HOST:9404/journal. Several times for several."
+        ),
+    ] = None,
+    kafka_logs: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A folder with state-change.log and controller.log of a broker, rotated and gzipped ones too."
+        ),
+    ] = None,
+    cluster_id: Annotated[
+        str | None, typer.Option(help="The cluster that --kafka-logs are of, as /cluster/id in ZooKeeper has it.")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="The Kafka topic that controllers write their journals to; with --bootstrap.")
+    ] = None,
+    bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of the topic's brokers.")] = None,
+    jars: Annotated[
+        str,
+        typer.Option(
+            help="The jars with which Spark reads from Kafka, separated by commas. Without them Spark has them, as in the "
+            "image, or fetches them from Maven Central.",
+            show_default=False,
+        ),
+    ] = "",
+    logs_time_zone: Annotated[
+        str, typer.Option(help="The brokers' time zone, such as Europe/Berlin: Kafka logs local times.")
+    ] = "UTC",
+    cores: CoresOption = 2,
+    memory: MemoryOption = "2g",
+) -> None:
+    """Takes journals in and folds them into the tables of the history. What was taken in before is not taken in twice.
+
+    Exits with 0; with 1 when something could not be read, and says what; with 2 when the command is wrong."""
+    journals, logs = journal or [], kafka_logs or []
+    if not journals and not logs and not topic:
+        raise usage_error(
+            WrongOption(
+                "say what to take in: --journal FOLDER, --journal http://HOST:9404/journal, --topic NAME with --bootstrap, "
+                "or --kafka-logs FOLDER"
+            )
+        )
+    if bool(topic) != bool(bootstrap):
+        raise usage_error(WrongOption("--topic and --bootstrap go together: give both, or neither"))
+    if logs and not cluster_id:
+        raise usage_error(WrongOption("Kafka's logs do not say which cluster they are of: give its --cluster-id"))
+    if logs_time_zone not in available_timezones():
+        raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
+    topics = [(topic, bootstrap)] if topic and bootstrap else []
+    places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
+    with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None) as kept:
+        from controller_pipeline import intake
+
+        unread = intake.take_in_journals(kept, journals)
+        unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
+        for name, address in topics:
+            unread += _take_in_topic(kept, name, address)
+        if len(unread) < len(places):
+            kept.fold()
+            typer.echo(kept.summary())
+        for problem in unread:
+            typer.echo(f"kontroller: {problem}", err=True)
+        if unread:
+            raise typer.Exit(EXIT_FAILED)
+
+
+@commands.command("audit")
+def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption = "2g") -> None:
+    """Holds the history to the invariants of a controller, and prints what violates them; the table has the proofs.
+
+    Exits with 0 when nothing does, with 1 when something does, with 2 when the command is wrong."""
+    with _kept(history, cores, memory) as kept:
+        violations = kept.audit()
+        count = violations.count()
+        for row in violations.limit(_SHOWN).collect():
+            where = f" {row.topic}" if row.topic is not None else ""
+            where += f"-{row.partition}" if row.partition is not None else ""
+            typer.echo(f"{row.invariant}{where} (epoch {row.controller_epoch}, record {row.seq}): {row.detail}")
+        if count > _SHOWN:
+            typer.echo(f"... and {count - _SHOWN:,} more in the table violations")
+        typer.echo(f"{count:,} violations." if count else "No violation.")
+        if count:
+            raise typer.Exit(EXIT_FAILED)
+
+
+@commands.command("report")
+def report(
+    history: HistoryOption,
+    output: Annotated[Path, typer.Option(help="The folder that index.html and the tables are written to.")],
+    from_: Annotated[
+        datetime | None, typer.Option("--from", help="Where the period begins (UTC).", formats=_TIMES)
+    ] = None,
+    to: Annotated[datetime | None, typer.Option("--to", help="Where it ends (UTC).", formats=_TIMES)] = None,
+    days: Annotated[
+        int | None, typer.Option(help="Begin so many days before the end, instead of --from.", min=1)
+    ] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(help="PATTERN=NAME: topics that the pattern is found in belong to that namespace. Several times."),
+    ] = None,
+    stalled_after_seconds: Annotated[
+        int, typer.Option(help="A reassignment without any progress for so long counts as stalled.", min=1)
+    ] = 3600,
+    cores: CoresOption = 2,
+    memory: MemoryOption = "2g",
+) -> None:
+    """Answers from the history: one HTML page, and the tables (Parquet and JSON) beside it. By default of all of it.
+
+    Exits with 0; with 1 when there is no history or something cannot be written; with 2 when the command is wrong."""
+    if days and from_:
+        raise usage_error(WrongOption("--days and --from both say where the period begins: give one of them"))
+    with _kept(history, cores, memory) as kept:
+        from controller_pipeline.answers.options import Options
+
+        try:
+            options = Options(namespaces=_pairs(namespace or []), stalled_after_seconds=stalled_after_seconds)
+            period = kept.period(began=_utc(from_), ended=_utc(to), days=days)
+        except ValueError as error:
+            raise WrongOption(str(error)) from error
+        typer.echo(_told(kept.report(output, options, period)))
+
+
+def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]:
+    """Takes in what is new in a topic; returns why it could not be read."""
+    from controller_pipeline.pipelines.topic import TopicUnreadable, ingest_topic
+    from controller_pipeline.sources.kafka_topic import NoConnector
+
+    try:
+        ingest_topic(kept, topic, bootstrap)
+    except (NoConnector, TopicUnreadable) as error:
+        return [str(error)]
+    return []
+
+
+@contextmanager
+def _kept(
+    location: str, cores: int, memory: str, *, taken_in: Sequence[str] = (), jars: str | None = None
+) -> Iterator["KeptHistory"]:
+    """The history at a location, on a Spark that ends with the block; errors end the command in one line.
+
+    `jars`: None where nothing is read from Kafka, else as `connector_settings` takes them."""
+    if not _MEMORY.fullmatch(memory):
+        raise usage_error(WrongOption(f"--memory {memory} is no amount of memory: give one such as 2g or 1500m"))
+    try:
+        import pyspark  # noqa: F401  # asked for here, so that the message can say what to install
+    except ModuleNotFoundError as error:
+        raise usage_error(WrongOption("Spark is not installed: pip install 'kontroller[pipeline]'")) from error
+    from pyspark.errors import PySparkException
+
+    from controller_pipeline.kept_history import KeptHistory, NoHistory
+    from controller_pipeline.session import NoJava, is_small, session
+    from controller_pipeline.sources.kafka_topic import connector_settings
+
+    try:
+        small = is_small([location, *taken_in])
+        more = None if jars is None else connector_settings(jars)
+        with session("kontroller history", cores=cores, memory=memory, is_small=small, more=more) as spark:
+            yield KeptHistory.at(spark, location)
+    except WrongOption as error:
+        raise usage_error(error) from error
+    except (NoHistory, NoJava, OSError) as error:
+        raise failure(error) from error
+    except PySparkException as error:
+        raise failure(RuntimeError(_first_line(error))) from error
+
+
+def _told(summary: "ReportSummary") -> str:
+    """The page in a few lines."""
+    known = (
+        "Nothing is known of this time." if summary.availability is None else f"{summary.availability:.4%} available."
+    )
+    return (
+        f"{known} {counted(summary.unclean_elections, 'unclean election')}, {counted(summary.violations, 'violation')}, "
+        f"{counted(summary.findings, 'finding')}.\n{summary.page}"
+    )
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.replace(tzinfo=UTC)
+
+
+def _pairs(texts: list[str]) -> tuple[tuple[str, str], ...]:
+    """`PATTERN=NAME`, split at the last `=`. Raises `ValueError`."""
+    pairs = [text.rpartition("=") for text in texts]
+    for pattern, separator, _ in pairs:
+        if not separator or not pattern:
+            raise ValueError("--namespace: give PATTERN=NAME, such as --namespace '^shop[.]=shop'")
+    return tuple((pattern, name) for pattern, _, name in pairs)
+
+
+def _first_line(error: Exception) -> str:
+    """What Spark says, without its plan and its Java."""
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,48 @@
+"""How much of the time topics could be written to and read from, day by day, and what they could not be written to for."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from controller_pipeline.answers.intervals.days import micros_where, seconds, split_by_day
+from controller_pipeline.answers.intervals.states import is_leaderless, is_under_min_isr
+from controller_pipeline.answers.options import Options
+from controller_pipeline.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
+
+
+def availability(partition_intervals: DataFrame, options: Options) -> DataFrame:
+    """AVAILABILITY of each topic and day on which a partition of it existed."""
+    parts = split_by_day(partition_intervals.where("began < ended"))
+    sums = parts.groupBy("cluster_id", "topic", "day").agg(
+        f.countDistinct("partition").alias("partitions"),
+        f.sum("micros").alias("_existed"),
+        micros_where(is_leaderless()).alias("_leaderless"),
+        micros_where(is_under_min_isr()).alias("_under"),
+        micros_where(~f.col("is_known")).alias("_unknown"),
+    )
+    return sums.select(
+        "*",
+        options.namespace().alias("namespace"),
+        seconds("_existed").alias("partition_seconds"),
+        seconds("_leaderless").alias("leaderless_seconds"),
+        seconds("_under").alias("under_min_isr_seconds"),
+        seconds("_unknown").alias("unknown_seconds"),
+        _share_without(f.col("_leaderless")).alias("availability"),
+        _share_without(f.col("_leaderless") + f.col("_under")).alias("write_availability"),
+    ).select(*AVAILABILITY.schema.fieldNames())
+
+
+def _share_without(micros: Column) -> Column:
+    """1 - micros / known; null where nothing is known."""
+    known = f.col("_existed") - f.col("_unknown")
+    return f.when(known > 0, f.lit(1.0) - micros / known)
+
+
+def downtime_by_cause(incidents: DataFrame, options: Options) -> DataFrame:
+    """DOWNTIME_BY_CAUSE of the table `incidents`; each day's part counts for that day."""
+    parts = split_by_day(incidents.where("began < ended"))
+    sums = parts.groupBy("cluster_id", "topic", "day", "cause").agg(
+        seconds(micros_where(f.col("problem") == "leaderless")).alias("leaderless_seconds"),
+        seconds(micros_where(f.col("problem") == "under_min_isr")).alias("under_min_isr_seconds"),
+        f.countDistinct("partition").alias("partitions"),
+    )
+    return sums.withColumn("namespace", options.namespace()).select(*DOWNTIME_BY_CAUSE.schema.fieldNames())

@@ -1,0 +1,1 @@
+"""The page, made of its facts alone: text, tables and pictures, without Spark."""

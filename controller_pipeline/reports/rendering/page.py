@@ -1,0 +1,87 @@
+"""One HTML page of the facts: style, script and pictures within it, nothing from elsewhere, every name escaped.
+
+Its policy (CSP) lets no script run but its own, and nothing be fetched.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from controller_pipeline.reports import words
+from controller_pipeline.reports.facts import Column, Listed, Report, Value, seconds
+from controller_pipeline.reports.limits import Limits
+from controller_pipeline.reports.period import micros
+from controller_pipeline.reports.rendering import headline
+from controller_pipeline.reports.rendering.cells import cells
+from controller_pipeline.reports.rendering.pictures import Pictures
+
+TEMPLATES = "templates"
+
+
+def page(report: Report, *, now: datetime | None = None, limits: Limits | None = None) -> str:
+    """The whole page. `now` is named in it when it is given: without, the same facts make the same page."""
+    limits = limits or Limits()
+    script = _file("script.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _environment().get_template("page.html").render(
+        report=report,
+        limits=limits,
+        pictures=Pictures(report=report, limits=limits),
+        title=headline.title_of(report),
+        lead=headline.lead_of(report),
+        tiles=headline.tiles(report),
+        written=words.between(report.period.began_us, report.period.ended_us),
+        length=words.duration(seconds(report.period.ended_us - report.period.began_us)),
+        now=None if now is None else words.moment(micros(now)),
+        style=Markup(_file("style.css")),  # noqa: S704 -- a file of this package
+        script=Markup(script),  # noqa: S704 -- a file of this package
+        script_digest=digest,
+    )  # fmt: skip
+
+
+def _file(name: str) -> str:
+    return (
+        resources.files("controller_pipeline.reports.rendering").joinpath(TEMPLATES, name).read_text(encoding="utf-8")
+    )
+
+
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("controller_pipeline.reports.rendering", TEMPLATES)
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        moment=words.moment, seconds=seconds, duration=words.duration, number=words.number, percent=words.percent
+    )
+    made.globals.update(cells=cells, columns_of=columns_of, counted=words.counted, between=words.between)
+    return made
+
+
+def _shown(value: object) -> object:
+    """What the template writes: names as they are, but nothing in them that one cannot see."""
+    return words.visible(value) if type(value) is str else value
+
+
+def columns_of(listed: Listed, many_clusters: bool) -> tuple[Column, ...]:
+    """Without the cluster where there is only one, and without columns that say nothing in any row."""
+    return tuple(
+        column
+        for column in listed.columns
+        if (many_clusters or column.field != "cluster_id") and _says_something(column, listed.rows)
+    )
+
+
+def _says_something(column: Column, rows: tuple[Mapping[str, Value], ...]) -> bool:
+    return column.kind not in {"flag", "text", "lines"} or any(row[column.field] for row in rows)

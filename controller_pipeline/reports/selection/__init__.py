@@ -1,0 +1,1 @@
+"""What a page tells, chosen on Spark: from tables of any length to a bounded number of facts."""

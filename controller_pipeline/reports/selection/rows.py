@@ -1,0 +1,133 @@
+"""The rows of the page's tables: answers summed over the period, by what a table is about."""
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from controller_pipeline import schemas
+from controller_pipeline.reports.selection.tables import Tables, summed_us
+
+
+def _seconds(total_us: str, name: str) -> Expression:
+    return (f.col(total_us) / 1_000_000).alias(name)
+
+
+def uptimes(tables: Tables, *keys: str) -> DataFrame:
+    """Sums of the daily availability by `keys`, in microseconds, and ratios."""
+    sums = tables[schemas.AVAILABILITY].groupBy(*keys).agg(
+        summed_us("partition_seconds").alias("exist_us"),
+        summed_us("unknown_seconds").alias("unknown_us"),
+        summed_us("leaderless_seconds").alias("leaderless_us"),
+        summed_us("under_min_isr_seconds").alias("under_us"),
+        f.max("partitions").alias("partitions"),
+        f.countDistinct("topic").alias("topics"),
+    )  # fmt: skip
+    known = f.greatest(f.col("exist_us") - f.col("unknown_us"), f.lit(0))
+    is_known = f.col("known_us") > 0
+    return (
+        sums.withColumn("known_us", known)
+        .withColumn("availability", f.when(is_known, 1 - f.col("leaderless_us") / f.col("known_us")))
+        .withColumn("writable", f.when(is_known, 1 - (f.col("leaderless_us") + f.col("under_us")) / f.col("known_us")))
+        .withColumn("leaderless_seconds", f.col("leaderless_us") / 1_000_000)
+        .withColumn("under_seconds", f.col("under_us") / 1_000_000)
+        .withColumn("unknown_seconds", f.col("unknown_us") / 1_000_000)
+    )
+
+
+def causes(tables: Tables) -> DataFrame:
+    sums = tables[schemas.DOWNTIME_BY_CAUSE].groupBy("cluster_id", "cause").agg(
+        summed_us("leaderless_seconds").alias("leaderless_us"),
+        summed_us("under_min_isr_seconds").alias("under_us"),
+        f.countDistinct("topic").alias("topics"),
+    )  # fmt: skip
+    return sums.select(
+        "cluster_id",
+        "cause",
+        "topics",
+        _seconds("leaderless_us", "leaderless_seconds"),
+        _seconds("under_us", "under_seconds"),
+    )
+
+
+def incidents(tables: Tables) -> DataFrame:
+    return tables.clipped(schemas.INCIDENTS).withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000)
+
+
+def failovers(tables: Tables) -> DataFrame:
+    """The time until a leader that did not come is longer than any that did."""
+    rows = tables[schemas.FAILOVERS].withColumn("missing", f.col("partitions") - f.col("moved"))
+    return rows.withColumn("is_missing", (f.col("missing") > 0).cast("int"))
+
+
+def flaps(tables: Tables) -> DataFrame:
+    sums = tables[schemas.ISR_FLAPS].groupBy("cluster_id", "broker", "topic", "partition").agg(
+        f.sum("flaps").alias("flaps"),
+        f.sum("shrinks").alias("shrinks"),
+        f.sum("expansions").alias("expansions"),
+        summed_us("out_of_sync_seconds").alias("out_us"),
+    )  # fmt: skip
+    return sums.withColumn("out_seconds", f.col("out_us") / 1_000_000)
+
+
+def exposures(tables: Tables) -> DataFrame:
+    sums = tables[schemas.EXPOSURE].groupBy("cluster_id", "topic").agg(
+        summed_us("one_replica_seconds").alias("replica_us"),
+        summed_us("one_rack_seconds").alias("rack_us"),
+        f.max("most_partitions").alias("most"),
+    )  # fmt: skip
+    return sums.where("replica_us > 0 or rack_us > 0").select(
+        "cluster_id", "topic", "most", _seconds("replica_us", "replica_seconds"), _seconds("rack_us", "rack_seconds")
+    )
+
+
+def reassignments(tables: Tables) -> DataFrame:
+    """With how long each ran, to the end of the period where it still does."""
+    outcome = f.col("outcome")
+    rank = f.when(outcome == "stalled", 0).when(outcome == "unknown", 1).when(outcome == "running", 2).otherwise(3)
+    clipped = tables.clipped(schemas.REASSIGNMENTS)
+    return clipped.withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000).withColumn("rank", rank)
+
+
+def leadership(tables: Tables) -> DataFrame:
+    sums = tables[schemas.LEADERSHIP].groupBy("cluster_id", "broker").agg(
+        summed_us("leader_seconds").alias("leader_us"),
+        summed_us("preferred_seconds").alias("preferred_us"),
+        summed_us("led_as_preferred_seconds").alias("led_us"),
+        summed_us("replica_seconds").alias("replica_us"),
+        f.max("skew").alias("skew"),
+    )  # fmt: skip
+    whole = f.sum("leader_us").over(Window.partitionBy("cluster_id"))
+    return (
+        sums.withColumn("leader_share", f.when(whole > 0, f.col("leader_us") / whole))
+        .withColumn("as_preferred", f.when(f.col("preferred_us") > 0, f.col("led_us") / f.col("preferred_us")))
+        .withColumn("replica_seconds", f.col("replica_us") / 1_000_000)
+    )
+
+
+def racks(tables: Tables) -> DataFrame:
+    sums = tables[schemas.RACK_AVAILABILITY].groupBy("cluster_id", "rack").agg(
+        summed_us("replica_seconds").alias("replica_us"),
+        summed_us("out_of_sync_seconds").alias("out_us"),
+        summed_us("leader_seconds").alias("leader_us"),
+        summed_us("unknown_seconds").alias("unknown_us"),
+    )  # fmt: skip
+    known = f.col("replica_us") - f.col("unknown_us")
+    return sums.withColumn("in_sync", f.when(known > 0, 1 - f.col("out_us") / known)).withColumn(
+        "out_seconds", f.col("out_us") / 1_000_000
+    )
+
+
+def violations(tables: Tables) -> DataFrame:
+    when = "date_format(e.event_time, 'yyyy-MM-dd HH:mm:ss.SSS')"
+    line = f"concat_ws('  ', {when}, e.kind, concat(e.controller_epoch, '/', e.seq), left(e.source, 120))"
+    return tables[schemas.VIOLATIONS].withColumn("evidence", f.expr(f"transform(evidence, e -> {line})"))
+
+
+def problems(tables: Tables) -> DataFrame:
+    return tables[schemas.FINDINGS].groupBy("cluster_id", "problem").agg(
+        f.count("*").alias("findings"),
+        f.sum(f.coalesce("count", f.lit(1))).alias("records"),
+        f.min("event_time").alias("first_at"),
+        f.max("event_time").alias("last_at"),
+        f.min("detail").alias("detail"),
+    )  # fmt: skip

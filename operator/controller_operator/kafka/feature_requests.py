@@ -1,0 +1,106 @@
+"""How a plan changes finalized features: there is no znode for that, so the cluster's controller is asked.
+
+UpdateFeatures judges each update by itself and says why it refuses one. The reply goes to the next plan, because only the
+controller has the last word, and because what it says is what a person must read.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kio.schema.update_features.v1.request import FeatureUpdateKey
+from kio.static.primitive import i8, i16, i32Timedelta
+
+from controller_core.model.features import FeatureUpdate
+from controller_core.wire.request_client import Address, ControllerClient, RequestError, parse_addresses
+from controller_operator.kafka.cluster_view import ClusterView
+
+OpenClient = Callable[[Sequence[Address]], ControllerClient]
+"""Makes a client of the cluster with these bootstrap servers."""
+
+_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
+_PLAINTEXT: Final = "PLAINTEXT"
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateFeatures:
+    """Asks the controller for other levels of features."""
+
+    updates: tuple[FeatureUpdate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureReply:
+    """What came of an `UpdateFeatures`."""
+
+    step: UpdateFeatures
+    trouble: str | None = None
+    """Why there is no answer; None where there is one. Whether the update was done is then unknown."""
+    refused: tuple[tuple[str, str], ...] = field(default=())
+    """The features that stay as they are, and the controller's reasons."""
+
+
+class NoBootstrapServerError(Exception):
+    """There is no address at which the cluster could be asked; the message says what to change."""
+
+
+def bootstrap_addresses(configured: str | None, view: ClusterView) -> tuple[Address, ...]:
+    """Where to ask for the controller: `spec.bootstrapServers`, or else what the live brokers register.
+
+    Raises `NoBootstrapServerError`."""
+    if configured is not None:
+        try:
+            return parse_addresses(configured)
+        except ValueError as error:
+            raise NoBootstrapServerError(f"correct spec.bootstrapServers of the KafkaCluster: {error}") from error
+    registered = tuple(
+        Address(endpoint.host, endpoint.port)
+        for broker in view.brokers.values()
+        for endpoint in broker.endpoints
+        if endpoint.security_protocol == _PLAINTEXT
+    )
+    if not registered:
+        raise NoBootstrapServerError(
+            f"no live broker has a listener of protocol {_PLAINTEXT}: set spec.bootstrapServers of the KafkaCluster"
+        )
+    return registered
+
+
+async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
+    """Asks, and returns what came of it. An error is trouble for the plan to tell, and to try again after."""
+    try:
+        response = await client.ask(_request(step), UpdateFeaturesResponse)
+    except RequestError as error:
+        _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
+        return FeatureReply(step=step, trouble=str(error))
+    if response.error_code is not ErrorCode.none:
+        said = response.error_message or response.error_code.name
+        return FeatureReply(step=step, refused=tuple((update.feature, said) for update in step.updates))
+    return FeatureReply(
+        step=step,
+        refused=tuple(
+            (result.feature, result.error_message or result.error_code.name)
+            for result in response.results
+            if result.error_code is not ErrorCode.none
+        ),
+    )
+
+
+def _request(step: UpdateFeatures) -> UpdateFeaturesRequest:
+    return UpdateFeaturesRequest(
+        timeout=_TIMEOUT,
+        feature_updates=tuple(
+            FeatureUpdateKey(
+                feature=update.feature,
+                max_version_level=i16(update.max_version_level),
+                upgrade_type=i8(update.upgrade_type),
+            )
+            for update in step.updates
+        ),
+        validate_only=False,
+    )

@@ -1,0 +1,49 @@
+"""Letting go of all objects, for when there is no operator any more.
+
+Nobody else takes the operator's finalizer off an object, so with it the object, its definition and its namespace could
+never be deleted. Nothing is done to a Kafka cluster: what an object stood for stays as it is, whatever its
+`deletionPolicy`. An operator that runs puts the finalizer back, so it must have ended before.
+"""
+
+from collections.abc import AsyncIterator, Collection
+
+from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
+from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
+from controller_operator.resources.common import FINALIZER
+
+
+async def release_all(api: ObjectApi, namespaces: Collection[str]) -> AsyncIterator[Key]:
+    """Takes the finalizer off every object in the namespaces, all of them when none is named; gives each that had it.
+
+    A kind that the API server does not know has no objects. Raises `ApiRefused` and `ApiUnavailable`."""
+    for kind in KIND_CLASSES:
+        for namespace in namespaces or (None,):
+            for raw in await _objects(api, kind, namespace):
+                if await _release(api, raw):
+                    yield key_of(raw)
+
+
+async def _objects(api: ObjectApi, kind: str, namespace: str | None) -> list[Raw]:
+    try:
+        return await api.list_all(kind, namespace)
+    except ObjectGone:
+        return []
+
+
+async def _release(api: ObjectApi, raw: Raw) -> bool:
+    """Whether the object had the finalizer and has it no more."""
+    while True:
+        held = raw["metadata"].get("finalizers", [])
+        if FINALIZER not in held:
+            return False
+        try:
+            await api.set_finalizers(raw, [each for each in held if each != FINALIZER])
+        except ObjectGone:
+            return False
+        except ObjectChanged:
+            try:
+                raw = await api.get(key_of(raw))
+            except ObjectGone:
+                return False
+        else:
+            return True

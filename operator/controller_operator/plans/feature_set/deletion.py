@@ -1,0 +1,82 @@
+"""What becomes of finalized levels, and of the object's finalizer, when a FeatureSet is deleted.
+
+Only an object with `deletionPolicy: Delete` has a finalizer. It is released when nothing is left to delete, when the
+controller refuses, when nobody can understand the finalized features, and when somebody says so by pausing the object
+or changing the policy. A feature that another FeatureSet has as well is left to that one.
+"""
+
+from collections.abc import Set
+
+from controller_core.model.features import DELETED_LEVEL, FeatureUpdate, UpgradeType
+from controller_core.model.wording import listed
+from controller_core.zk import paths
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions
+from controller_operator.resources.common import FINALIZER, DeletionPolicy
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.feature_set import FeatureSet, FeatureSetStatus
+
+_RETRY_S = 5.0
+
+
+def plan_deletion(
+    resource: FeatureSet, view: ClusterView, foreign: Set[str], context: Context
+) -> Plan[FeatureSetStatus]:
+    """What to do for an object that is being deleted; `foreign` features are not its own."""
+    if FINALIZER not in resource.metadata.finalizers:
+        return Plan(status=resource.status)
+    if kept := _why_kept(resource):
+        return release(resource, "FeaturesRetained", f"the finalized levels stay, as {kept}")
+    if paths.FEATURE in view.malformed:
+        return release(resource, "FeaturesRetained", f"{paths.FEATURE} makes no sense and stays as it is", True)
+    finalized = view.features.features if view.features else {}
+    own = [each.name for each in resource.spec.features if each.name in finalized and each.name not in foreign]
+    if not own:
+        return release(resource, "FeaturesDeleted", f"finalized no more: {listed(_names(resource, foreign)) or 'none'}")
+    refused = [said for reply in context.replies for _, said in reply.refused]
+    if refused:
+        return release(resource, "DeletionForbidden", f"the finalized levels stay: {listed(refused)}", True)
+    return _ask(resource, view, own, context)
+
+
+def release(resource: FeatureSet, reason: str, message: str, is_warning: bool = False) -> Plan[FeatureSetStatus]:
+    """Lets the object go, and says why."""
+    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
+    return Plan(status=resource.status, finalizer=FinalizerWish.RELEASE, notices=notices)
+
+
+def _why_kept(resource: FeatureSet) -> str | None:
+    if resource.is_paused:
+        return "this object is paused"
+    if resource.spec.dry_run:
+        return "this object only shows what it would do (dryRun)"
+    return "its deletionPolicy is Retain" if resource.spec.deletion_policy is DeletionPolicy.RETAIN else None
+
+
+def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Context) -> Plan[FeatureSetStatus]:
+    trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
+    if trouble is not None:
+        verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
+        return _wait(resource, verdict, context)
+    if view.controller is None:
+        verdict = Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nobody deletes anything")
+        return _wait(resource, verdict, context)
+    verdict = Verdict.working(Reason.PROGRESSING, f"asking the controller to delete {listed(own)}")
+    plan = _wait(resource, verdict, context)
+    if context.replies:
+        return plan
+    deletions = tuple(
+        FeatureUpdate(feature=name, max_version_level=DELETED_LEVEL, upgrade_type=UpgradeType.SAFE_DOWNGRADE)
+        for name in own
+    )
+    return Plan(status=plan.status, steps=(UpdateFeatures(updates=deletions),))
+
+
+def _wait(resource: FeatureSet, verdict: Verdict, context: Context) -> Plan[FeatureSetStatus]:
+    said = conditions(verdict, resource.status, resource.metadata, context.now)
+    return Plan(status=resource.status.model_copy(update={"conditions": said}), look_again_in_s=_RETRY_S)
+
+
+def _names(resource: FeatureSet, foreign: Set[str]) -> list[str]:
+    return [each.name for each in resource.spec.features if each.name not in foreign]

@@ -1,0 +1,216 @@
+"""FeatureSet: has the controller finalize the levels of the spec, and shows which broker stands in the way.
+
+What can be done is asked for, also where another feature of the set cannot be had (KIP-584: a refused update holds up no
+other). A level that was as the spec says and is not any more was changed elsewhere: that is told (`Drifted`), and
+put right like any other difference. What the operator can foresee it does not ask for, so nobody's log fills with
+refusals; a dry run ends there, because Kafka's own controller in ZooKeeper mode does not know `validateOnly` and writes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from controller_core.model.features import FeatureUpdate
+from controller_core.model.wording import listed
+from controller_core.zk import paths
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.plans.feature_set.deletion import plan_deletion
+from controller_operator.plans.feature_set.rows import FeatureRow, feature_row
+from controller_operator.plans.outcome import (
+    Context,
+    Notice,
+    Plan,
+    Verdict,
+    conditions,
+    wanted_finalizer,
+)
+from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
+from controller_operator.resources.feature_set import FeatureSet, FeatureSetStatus
+
+TROUBLE_RETRY_S: Final = 5.0
+REFUSAL_RETRY_S: Final = 60.0
+_ANSWER_SHOWS_S: Final = 2.0
+"""After an answer the znode is read again; the server that is read may be a moment behind."""
+_ANSWERED: Final = Verdict.working(
+    Reason.PROGRESSING, "the controller has finalized the levels; they will be seen soon"
+)
+_STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """Who else wants a say about the features of a set."""
+
+    winners: Mapping[str, str] = field(default_factory=dict)
+    """The older FeatureSets that have features of this one, as namespace/name by feature."""
+    shared: frozenset[str] = frozenset()
+    """The features of this one that any other FeatureSet has as well."""
+
+
+def plan_feature_set(
+    resource: FeatureSet, view: ClusterView, claims: Claims, context: Context
+) -> Plan[FeatureSetStatus]:
+    """One look at the set: what is finalized, what to ask for, and what is in the way."""
+    if resource.metadata.deletion_timestamp is not None:
+        return plan_deletion(resource, view, claims.winners.keys() | claims.shared, context)
+    spec = resource.spec
+    rows = [feature_row(each, view, allow_downgrade=spec.allow_downgrade) for each in spec.features]
+    if resource.is_paused:
+        return _plan(resource, view, rows, Verdict.paused(resource.status, resource.metadata), context)
+    refusal = _refusal(resource, view, claims)
+    if refusal is not None:
+        return _plan(resource, view, rows, refusal, context)
+    if all(row.is_in_order for row in rows):
+        return _plan(resource, view, rows, _in_order(rows), context)
+    if spec.dry_run:
+        return _plan(resource, view, rows, _dry_run(rows), context)
+    return _change(resource, view, rows, context)
+
+
+def _refusal(resource: FeatureSet, view: ClusterView, claims: Claims) -> Verdict | None:
+    """What keeps the whole set from having any effect."""
+    if claims.winners:
+        owned = listed(f"{feature} belongs to {winner}" for feature, winner in sorted(claims.winners.items()))
+        message = f"{owned}, which is older: take the feature out of one of the two"
+        conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
+        return replace(Verdict.stalled(Reason.RESOURCE_CONFLICT, message), others=(conflict,))
+    malformed = view.malformed.get(paths.FEATURE)
+    if malformed is not None:
+        message = f"{paths.FEATURE} makes no sense, and a person has to repair or delete it: {malformed}"
+        return Verdict.stalled(Reason.FEATURES_UNREADABLE, message)
+    return None
+
+
+def _in_order(rows: Sequence[FeatureRow]) -> Verdict:
+    message = f"finalized as the spec says: {_levels(rows)}"
+    said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, "the features are as the spec says"),)
+    return replace(Verdict.good(Reason.RECONCILED, message), others=said)
+
+
+def _dry_run(rows: Sequence[FeatureRow]) -> Verdict:
+    changes = listed(row.change for row in rows if row.update)
+    obstacles = listed(row.obstacle[1] for row in rows if row.obstacle)
+    said = "; ".join(filter(None, (changes and f"would change {changes}", obstacles)))
+    return Verdict(ready=ConditionStatus.FALSE, reason=Reason.DRY_RUN, message=f"nothing is changed (dryRun): {said}")
+
+
+def _change(
+    resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
+) -> Plan[FeatureSetStatus]:
+    """Asks for what can be asked for, and says what the controller answered to what was."""
+    rows = _with_refusals(rows, context)
+    asked = {update.feature for reply in context.replies for update in reply.step.updates}
+    updates = [row.update for row in rows if row.update]
+    unasked = tuple(update for update in updates if update.feature not in asked)
+    pause = _pause(updates, view, context) or (None if updates else _obstructed(rows))
+    if pause is None and unasked:
+        told = _told_before(resource)
+        rows = [_with_message_told_before(resource, row) for row in rows] if told else rows
+        verdict = told or Verdict.working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
+        steps: tuple[UpdateFeatures, ...] = (UpdateFeatures(updates=unasked),)
+        look_again_in_s = None
+    else:
+        verdict, look_again_in_s = pause or (_ANSWERED, _ANSWER_SHOWS_S)
+        steps = ()
+    verdict, notices = _drift(resource, rows, verdict)
+    plan = _plan(resource, view, rows, verdict, context, notices)
+    return replace(plan, steps=steps, look_again_in_s=look_again_in_s)
+
+
+def _pause(
+    updates: Sequence[FeatureUpdate], view: ClusterView, context: Context
+) -> tuple[Verdict, float | None] | None:
+    """Why nobody can be asked for the updates now, and when to try again by itself."""
+    trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
+    if trouble is not None:
+        message = f"the controller could not be asked: {trouble}"
+        return Verdict.working(Reason.BROKERS_UNAVAILABLE, message), TROUBLE_RETRY_S
+    if updates and view.controller is None:
+        message = "no controller holds the cluster, so nobody finalizes anything"
+        return Verdict.working(Reason.NO_CONTROLLER, message), None
+    return None
+
+
+def _obstructed(rows: Sequence[FeatureRow]) -> tuple[Verdict, float | None]:
+    """Nothing is left to ask for, and the rest only a person can clear away; a refusal may end by itself."""
+    obstacles = [row.obstacle for row in rows if row.obstacle]
+    is_refused = any(reason is Reason.REQUEST_REFUSED for reason, _ in obstacles)
+    verdict = Verdict.stalled(obstacles[0][0], listed(message for _, message in obstacles))
+    return verdict, REFUSAL_RETRY_S if is_refused else None
+
+
+def _with_refusals(rows: Sequence[FeatureRow], context: Context) -> list[FeatureRow]:
+    refused = {feature: said for reply in context.replies for feature, said in reply.refused}
+    return [
+        replace(row, update=None, obstacle=(Reason.REQUEST_REFUSED, refused[row.feature.name]))
+        if row.update and row.feature.name in refused
+        else row
+        for row in rows
+    ]
+
+
+def _told_before(resource: FeatureSet) -> Verdict | None:
+    """What is said of a request that failed before and is made again: nothing new, until there is an answer."""
+    ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
+    if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
+        return None
+    return (Verdict.working if stalled is None else Verdict.stalled)(ready.reason, ready.message)
+
+
+def _with_message_told_before(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
+    before = next((each for each in resource.status.features if each.name == row.feature.name), None)
+    if row.update is None or before is None or before.message is None:
+        return row
+    return replace(row, obstacle=(Reason.REQUEST_REFUSED, before.message))
+
+
+def _drift(resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict) -> tuple[Verdict, tuple[Notice, ...]]:
+    """Marks the verdict where the features have been as this generation of the spec says."""
+    before = resource.status.condition(ConditionType.DRIFTED)
+    if before is None or before.observed_generation != resource.metadata.generation:
+        return verdict, ()
+    message = f"changed elsewhere: {listed(_drifted(row) for row in rows if not row.is_in_order)}"
+    said = _kept(before) or (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
+    notices = (Notice(reason="FeaturesDrifted", message=message, is_warning=True),)
+    return replace(verdict, others=(said,)), notices if before.status is ConditionStatus.FALSE else ()
+
+
+def _kept(drifted: Condition) -> tuple[ConditionType, ConditionStatus, Reason, str] | None:
+    if drifted.status is not ConditionStatus.TRUE:
+        return None
+    return ConditionType.DRIFTED, drifted.status, drifted.reason, drifted.message
+
+
+def _drifted(row: FeatureRow) -> str:
+    level = "not finalized" if row.finalized_level is None else f"finalized at {row.finalized_level}"
+    return f"{row.feature.name} is {level} instead of {row.feature.max_version_level}"
+
+
+def _changes(rows: Sequence[FeatureRow]) -> str:
+    return listed(row.change for row in rows if row.update)
+
+
+def _levels(rows: Sequence[FeatureRow]) -> str:
+    return listed(f"{row.feature.name}={row.finalized_level}" for row in rows if row.finalized_level is not None)
+
+
+def _plan(
+    resource: FeatureSet,
+    view: ClusterView,
+    rows: Sequence[FeatureRow],
+    verdict: Verdict,
+    context: Context,
+    notices: tuple[Notice, ...] = (),
+) -> Plan[FeatureSetStatus]:
+    return Plan(
+        status=FeatureSetStatus(
+            observed_generation=resource.metadata.generation,
+            conditions=conditions(verdict, resource.status, resource.metadata, context.now),
+            finalized=_levels(rows) or None,
+            epoch=view.features.epoch if view.features else None,
+            features=tuple(row.status() for row in rows),
+        ),
+        finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
+        notices=notices,
+    )

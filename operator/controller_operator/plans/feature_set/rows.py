@@ -1,0 +1,92 @@
+"""What the cluster says of each feature of a FeatureSet, and what it takes to have it as the spec says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller_core.model.features import FeatureUpdate, UpgradeType, in_the_way, supported_by_all, updated_features
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import FeatureRange
+from controller_core.model.wording import listed
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.feature_set import Feature, FeatureStatus, SupportedVersions
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+
+_MESSAGE_LIMIT = 1_000
+_BROKERS_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureRow:
+    """One feature. With neither `update` nor `obstacle` it is as the spec says."""
+
+    feature: Feature
+    finalized_level: int | None
+    supported: FeatureRange | None
+    blocked_by: tuple[BrokerId, ...] = ()
+    update: FeatureUpdate | None = None
+    """What to ask the controller for."""
+    obstacle: tuple[Reason, str] | None = None
+    """Why nothing is asked for, or why it was refused."""
+
+    @property
+    def is_in_order(self) -> bool:
+        return self.update is None and self.obstacle is None
+
+    @property
+    def change(self) -> str:
+        """The change that the spec means, in words."""
+        before = "not finalized" if self.finalized_level is None else str(self.finalized_level)
+        return f"{self.feature.name} from {before} to {self.feature.max_version_level}"
+
+    def status(self) -> FeatureStatus:
+        message = self.obstacle[1] if self.obstacle else f"to be changed: {self.change}" if self.update else None
+        supported = self.supported
+        return FeatureStatus(
+            name=self.feature.name,
+            max_version_level=self.feature.max_version_level,
+            finalized_level=self.finalized_level,
+            supported=SupportedVersions(min_version=supported.min_version, max_version=supported.max_version)
+            if supported
+            else None,
+            blocked_by=self.blocked_by[:MAX_STATUS_ENTRIES],
+            message=message and message[:_MESSAGE_LIMIT],
+        )
+
+
+def feature_row(feature: Feature, view: ClusterView, *, allow_downgrade: bool) -> FeatureRow:
+    """A feature as the cluster has it, judged by the rules that the controller goes by."""
+    finalized = view.features.features if view.features else {}
+    level, wanted = finalized.get(feature.name), feature.max_version_level
+    blocking = in_the_way(feature.name, wanted, view.brokers.values())
+    update, obstacle = None, None
+    if level is not None and level > wanted and not allow_downgrade:
+        message = f"{feature.name} is finalized at {level}: set allowDowngrade, or maxVersionLevel to {level}"
+        obstacle = (Reason.DOWNGRADE_NOT_ALLOWED, message)
+    elif level != wanted:
+        update, obstacle = _update(feature, finalized, view, blocking)
+    return FeatureRow(
+        feature=feature,
+        finalized_level=level,
+        supported=supported_by_all(feature.name, view.brokers.values()),
+        blocked_by=tuple(blocking),
+        update=update,
+        obstacle=obstacle,
+    )
+
+
+def _update(
+    feature: Feature, finalized: Mapping[str, int], view: ClusterView, blocking: Mapping[BrokerId, str]
+) -> tuple[FeatureUpdate | None, tuple[Reason, str] | None]:
+    is_downgrade = finalized.get(feature.name, 0) > feature.max_version_level
+    update = FeatureUpdate(
+        feature=feature.name,
+        max_version_level=feature.max_version_level,
+        upgrade_type=UpgradeType.SAFE_DOWNGRADE if is_downgrade else UpgradeType.UPGRADE,
+    )
+    refused = updated_features(finalized, [update], view.brokers.values()).refused
+    if not refused:
+        return update, None
+    in_words = listed(blocking.values(), _BROKERS_NAMED) or "no broker is live"
+    message = f"{feature.name} cannot be finalized at {feature.max_version_level}: {in_words}"
+    return None, (Reason.FEATURE_UNSUPPORTED, message)

@@ -1,0 +1,144 @@
+"""What becomes of a move, and of its object's finalizer, when the object is deleted.
+
+Only a move that runs has a finalizer. Those of its partitions that still move because of it go back to their original
+replicas; a partition that another tool has since sent elsewhere is left to that tool, and one that is done stays where it
+is. The outcome is the object's last status, and with an ended run the finalizer is released. A namespace that is being
+deleted must not hang on a Kafka cluster: so the object is also let go when the controller refuses, when somebody says so
+by pausing it, and when all that took too long.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller_core.model.ids import TopicPartition
+from controller_core.model.wording import listed
+from controller_operator.kafka.cancel_requests import CancelReassignment
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions
+from controller_operator.plans.reassignment.rows import ENDED, Rows, key, lost, present_rows, rows_before, shown, totals
+from controller_operator.resources.common import FINALIZER, ObjectMeta
+from controller_operator.resources.conditions import ConditionStatus, Reason
+from controller_operator.resources.reassignment import (
+    MovingPartition,
+    PartitionReassignment,
+    PartitionReassignmentStatus,
+    ReassignmentPhase,
+    ReassignmentStep,
+)
+
+PATIENCE: Final = timedelta(minutes=10)
+"""How long after its deletion an object waits for a cluster that does not take its move back."""
+_RETRY_S: Final = 5.0
+
+
+def plan_deletion(
+    move: PartitionReassignment, view: ClusterView, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    """What to do for an object that is being deleted."""
+    if FINALIZER not in move.metadata.finalizers:
+        return Plan(status=move.status)
+    if move.is_paused:
+        return release(move, "ReassignmentLeft", "the move goes on, as this object is paused")
+    if not context.is_view_fresh:
+        return Plan(status=move.status, needs_fresh_view=True)
+    rows = present_rows(move, view)
+    running = [key(row) for row in rows if _is_ours(move, row, view)]
+    if not running:
+        return _finish(move, [_ended(row, view) for row in rows], context)
+    refused = [f"{tp}: {said}" for reply in context.cancellations for tp, said in reply.refused]
+    if refused:
+        message = f"the controller does not take the move back: {listed(refused)}"
+        return _give_up(move, rows, Reason.REQUEST_REFUSED, message, context)
+    if is_overdue(move.metadata, context.now):
+        message = f"{listed(running)} still move, {PATIENCE} after this object was deleted"
+        return _give_up(move, rows, Reason.PARTITIONS_FAILED, message, context)
+    return _ask(move, rows, running, view, context)
+
+
+def release(
+    move: PartitionReassignment, reason: str, message: str, *, is_warning: bool = False
+) -> Plan[PartitionReassignmentStatus]:
+    """Lets the object go as it is, and says why."""
+    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
+    return Plan(status=move.status, finalizer=FinalizerWish.RELEASE, notices=notices)
+
+
+def is_overdue(metadata: ObjectMeta, now: datetime) -> bool:
+    """Whether an object that is being deleted has waited long enough."""
+    return metadata.deletion_timestamp is not None and now >= metadata.deletion_timestamp + PATIENCE
+
+
+def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterView) -> bool:
+    """Whether the partition moves, or is about to, because of this object: from where to where the status says."""
+    tp = key(row)
+    assignment = view.assignment_of(tp)
+    is_over = row.step in ENDED or tp.topic in view.deleting
+    if assignment is None or is_over or move.status.phase is not ReassignmentPhase.RUNNING:
+        return False
+    if assignment.is_being_reassigned:
+        is_same_origin = tp not in rows_before(move) or set(assignment.origin) == set(row.original_replicas)
+        return assignment.target == row.target_replicas and is_same_origin
+    return view.reassignment is not None and view.reassignment.partitions.get(tp) == row.target_replicas
+
+
+def _ended(row: MovingPartition, view: ClusterView) -> MovingPartition:
+    """The last word on a partition that this object moves no more."""
+    if row.step in ENDED:
+        return row
+    assignment = view.assignment_of(key(row))
+    is_moving = assignment is not None and assignment.is_being_reassigned
+    if assignment is None or is_moving or set(assignment.replicas) != set(row.original_replicas):
+        return lost(row)
+    return row.model_copy(update={"step": ReassignmentStep.CANCELLED})
+
+
+def _ask(
+    move: PartitionReassignment, rows: Rows, running: list[TopicPartition], view: ClusterView, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    trouble = next((reply.trouble for reply in context.cancellations if reply.trouble), None)
+    if trouble is not None:
+        verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
+    elif view.controller is None:
+        verdict = Verdict.working(
+            Reason.NO_CONTROLLER, "no controller holds the cluster, so nobody takes the move back"
+        )
+    else:
+        message = f"taking the moves of {len(running)} partitions back, as this object is being deleted"
+        verdict = Verdict.working(Reason.PROGRESSING, message)
+    is_asked = bool(context.cancellations) or view.controller is None
+    steps = () if is_asked else (CancelReassignment(partitions=tuple(running)),)
+    status = _status(move, move.status.phase, rows, verdict, context)
+    return Plan(status=status, steps=steps, look_again_in_s=_RETRY_S)
+
+
+def _finish(move: PartitionReassignment, rows: Rows, context: Context) -> Plan[PartitionReassignmentStatus]:
+    counts = totals(rows)
+    message = (
+        f"{counts.cancelled} of {counts.total} partitions have their original replicas,"
+        f" {counts.done} had moved already, {counts.failed} failed"
+    )
+    verdict = Verdict(ready=ConditionStatus.FALSE, reason=Reason.CANCELLED, message=message)
+    status = _status(move, ReassignmentPhase.CANCELLED, rows, verdict, context)
+    return Plan(status=status, notices=(Notice(reason="ReassignmentCancelled", message=message),))
+
+
+def _give_up(
+    move: PartitionReassignment, rows: Rows, reason: Reason, message: str, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    status = _status(move, ReassignmentPhase.FAILED, rows, Verdict.stalled(reason, message), context)
+    return Plan(status=status, notices=(Notice(reason="CancellationFailed", message=message, is_warning=True),))
+
+
+def _status(
+    move: PartitionReassignment, phase: ReassignmentPhase | None, rows: Rows, verdict: Verdict, context: Context
+) -> PartitionReassignmentStatus:
+    return move.status.model_copy(
+        update={
+            "observed_generation": move.metadata.generation,
+            "conditions": conditions(verdict, move.status, move.metadata, context.now),
+            "phase": phase,
+            "completion_time": context.now if phase is not None and phase.is_final else None,
+            "totals": totals(rows),
+            "partitions": shown(rows),
+        }
+    )

@@ -1,0 +1,235 @@
+"""PartitionReassignment: asks for the move once, and shows every partition's way through seed 000's table.
+
+`phase: Running` is written before the request is: it is the intent. As long as a partition is `Waiting` it is not known
+that the request was written, and it is written (again) unless the cluster shows that it was; once every partition was
+seen under way it never is again. So a restart at any moment loses nothing and repeats nothing.
+"""
+
+from collections.abc import Mapping
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment
+from controller_core.model.wording import listed
+from controller_operator.kafka.actions import SubmitReassignment
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import (
+    Context,
+    FinalizerWish,
+    Notice,
+    Plan,
+    Step,
+    Verdict,
+    conditions,
+)
+from controller_operator.plans.reassignment.deletion import plan_deletion
+from controller_operator.plans.reassignment.rows import (
+    ENDED,
+    Rows,
+    first_rows,
+    is_unseen,
+    key,
+    lost,
+    present_rows,
+    rows_before,
+    shown,
+    totals,
+)
+from controller_operator.resources.common import FINALIZER
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.reassignment import (
+    PartitionReassignment,
+    PartitionReassignmentStatus,
+    ReassignmentPhase,
+    ReassignmentStep,
+)
+
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
+
+
+def plan_reassignment(
+    move: PartitionReassignment, view: ClusterView, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    """One more look at a move that has not ended: what to ask for, and how far each partition is."""
+    if move.metadata.deletion_timestamp is not None:
+        return plan_deletion(move, view, context)
+    targets = _targets(move)
+    if move.status.phase is not ReassignmentPhase.RUNNING:
+        return _begin(move, targets, view, context)
+    return _follow(move, targets, view, context)
+
+
+def _begin(
+    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    """Nothing was asked for yet: is it possible, is there anything to do, is the way free?"""
+    rows = first_rows(move, view)
+    refusal = _refusal(targets, view)
+    if refusal is not None:
+        return _plan(move, ReassignmentPhase.PENDING, rows, refusal, context)
+    wanted = _not_there_yet(targets, view)
+    if not wanted:
+        rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
+        return _finish(move, rows, context)
+    wait = _wait(wanted, view)
+    if wait is not None:
+        return _plan(move, ReassignmentPhase.PENDING, rows, wait, context)
+    verdict = Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(wanted)} partitions")
+    return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, (SubmitReassignment(partitions=wanted),))
+
+
+def _follow(
+    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    """The move was asked for, or was about to be."""
+    rows = present_rows(move, view)
+    ended = {key(row) for row in rows if row.step in ENDED}
+    unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
+    if unseen and not _was_asked_for(move, context):
+        return _ask_again(move, rows, unseen, view, context)
+    rows = [lost(row) if key(row) in unseen else row for row in rows]
+    needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
+    if all(row.step in ENDED for row in rows):
+        return _finish(move, rows, context, needs_fresh_view=needs_fresh_view)
+    moving = sum(row.step not in ENDED for row in rows)
+    verdict = Verdict.working(Reason.PROGRESSING, f"{moving} of {len(rows)} partitions are on their way")
+    return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, needs_fresh_view=needs_fresh_view)
+
+
+def _was_asked_for(move: PartitionReassignment, context: Context) -> bool:
+    """Whether the request is known to have been written: just now, or because every partition was seen under way."""
+    if any(isinstance(step, SubmitReassignment) for step in context.done):
+        return True
+    return move.status.totals is not None and move.status.totals.waiting == 0
+
+
+def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
+    before = rows_before(move)
+    failed = [key(row) for row in rows if row.step is ReassignmentStep.FAILED]
+    return any(tp not in before or before[tp].step is not ReassignmentStep.FAILED for tp in failed)
+
+
+def _ask_again(
+    move: PartitionReassignment, rows: Rows, unseen: Targets, view: ClusterView, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    """The intent is on record and the cluster shows nothing of it: the request was not written, or is not yet seen.
+
+    A view that may be a moment old is no reason to write twice, so this asks for a fresh one first.
+    """
+    verdict = _refusal(unseen, view) or _wait(unseen, view)
+    if verdict is not None:
+        return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context)
+    verdict = Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(unseen)} partitions")
+    steps = (SubmitReassignment(partitions=unseen),) if context.is_view_fresh else ()
+    return _plan(
+        move, ReassignmentPhase.RUNNING, rows, verdict, context, steps, needs_fresh_view=not context.is_view_fresh
+    )
+
+
+def _finish(
+    move: PartitionReassignment, rows: Rows, context: Context, *, needs_fresh_view: bool = False
+) -> Plan[PartitionReassignmentStatus]:
+    failed = [row for row in rows if row.step is ReassignmentStep.FAILED]
+    if failed:
+        is_gone = any(not row.replicas for row in failed)
+        reason = Reason.TOPIC_DELETED_DURING_MOVE if is_gone else Reason.PARTITIONS_FAILED
+        names = listed(map(key, failed))
+        message = f"{len(failed)} of {len(rows)} partitions did not reach their target: {names}"
+        phase, verdict = ReassignmentPhase.FAILED, Verdict.stalled(reason, message)
+        notice = Notice(reason="ReassignmentFailed", message=message, is_warning=True)
+    else:
+        message = f"all {len(rows)} partitions have the replicas of the spec"
+        phase, verdict = ReassignmentPhase.COMPLETED, Verdict.good(Reason.COMPLETED, message)
+        notice = Notice(reason="ReassignmentCompleted", message=message)
+    return _plan(move, phase, rows, verdict, context, notices=(notice,), needs_fresh_view=needs_fresh_view)
+
+
+def _plan(
+    move: PartitionReassignment,
+    phase: ReassignmentPhase,
+    rows: Rows,
+    verdict: Verdict,
+    context: Context,
+    steps: tuple[Step, ...] = (),
+    *,
+    notices: tuple[Notice, ...] = (),
+    needs_fresh_view: bool = False,
+) -> Plan[PartitionReassignmentStatus]:
+    has_begun = phase is not ReassignmentPhase.PENDING
+    return Plan(
+        status=PartitionReassignmentStatus(
+            observed_generation=move.metadata.generation,
+            conditions=conditions(verdict, move.status, move.metadata, context.now),
+            phase=phase,
+            start_time=move.status.start_time or (context.now if has_begun else None),
+            completion_time=context.now if phase.is_final else None,
+            totals=totals(rows),
+            partitions=shown(rows),
+        ),
+        steps=steps,
+        finalizer=_finalizer(move, phase),
+        notices=notices,
+        look_again_in_s=move.spec.ttl_seconds_after_finished if phase.is_final else None,
+        needs_fresh_view=needs_fresh_view,
+    )
+
+
+def _finalizer(move: PartitionReassignment, phase: ReassignmentPhase) -> FinalizerWish:
+    """A move that runs is taken back when its object is deleted. The finalizer goes when the run has ended."""
+    is_needed = phase is ReassignmentPhase.RUNNING and FINALIZER not in move.metadata.finalizers
+    return FinalizerWish.HOLD if is_needed else FinalizerWish.KEEP_AS_IS
+
+
+def _targets(move: PartitionReassignment) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    return {TopicPartition(each.topic, each.partition): each.replicas for each in move.spec.partitions}
+
+
+def _not_there_yet(targets: Targets, view: ClusterView) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    return {
+        tp: replicas
+        for tp, replicas in targets.items()
+        if view.assignment_of(tp) != ReplicaAssignment(replicas=replicas)
+    }
+
+
+def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
+    """Why the move cannot be asked for as the cluster is now."""
+    unknown_topics = sorted({tp.topic for tp in asked if tp.topic not in view.topics})
+    if unknown_topics:
+        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {listed(unknown_topics)}")
+    deleting = sorted({tp.topic for tp in asked if tp.topic in view.deleting})
+    if deleting:
+        return Verdict.working(Reason.TOPIC_BEING_DELETED, f"{listed(deleting)} is being deleted")
+    unknown = [tp for tp in asked if view.assignment_of(tp) is None]
+    if unknown:
+        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the topics have no partition {listed(unknown)}")
+    duplicates = [tp for tp, replicas in asked.items() if len(set(replicas)) != len(replicas)]
+    if duplicates:
+        return Verdict.stalled(
+            Reason.DUPLICATE_REPLICAS, f"{listed(duplicates)} name a broker twice: name each broker once"
+        )
+    brokers = sorted({broker for replicas in asked.values() for broker in replicas} - set(view.brokers))
+    if brokers:
+        return Verdict.working(
+            Reason.UNKNOWN_BROKER, f"broker {listed(brokers)} is not registered: start it, or choose another one"
+        )
+    return None
+
+
+def _wait(wanted: Targets, view: ClusterView) -> Verdict | None:
+    """What has to end before the move can be asked for."""
+    if view.controller is None:
+        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would begin")
+    if view.reassignment is not None:
+        return Verdict.working(
+            Reason.WAITING_FOR_OTHER_REASSIGNMENT,
+            f"a reassignment of {len(view.reassignment.partitions)} partitions runs; this one begins when it has ended",
+        )
+    moving = [tp for tp, replicas in wanted.items() if _is_moving_elsewhere(tp, replicas, view)]
+    if moving:
+        return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, f"{listed(moving)} moves elsewhere at present")
+    return None
+
+
+def _is_moving_elsewhere(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
+    assignment = view.assignment_of(tp)
+    return assignment is not None and assignment.is_being_reassigned and assignment.target != replicas

@@ -1,0 +1,133 @@
+"""How far each partition of a reassignment is: the rows of its status, and their totals.
+
+A row is told from the cluster alone (the table of seed 000), except that what has ended stays as it ended, and that
+`originalReplicas` are those from before the move.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller_core.model import reassignment as model
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.partition_rows import replica_fields
+from controller_operator.resources.reassignment import (
+    MovingPartition,
+    PartitionReassignment,
+    PartitionTarget,
+    ReassignmentStep,
+    ReassignmentTotals,
+)
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+
+ENDED: Final = (ReassignmentStep.DONE, ReassignmentStep.FAILED, ReassignmentStep.CANCELLED)
+_STEPS: Final = {
+    model.ReassignmentStep.NOT_STARTED: ReassignmentStep.WAITING,
+    model.ReassignmentStep.WAITING_FOR_ISR: ReassignmentStep.CATCHING_UP,
+    model.ReassignmentStep.MOVING_LEADER: ReassignmentStep.MOVING_LEADER,
+    model.ReassignmentStep.REMOVING_OLD_REPLICAS: ReassignmentStep.REMOVING_REPLICAS,
+    model.ReassignmentStep.COMPLETED: ReassignmentStep.DONE,
+}
+
+Rows = list[MovingPartition]
+
+
+def first_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
+    """Every partition as it is while nothing has been asked for: nothing has ended, and a gone topic may yet come."""
+    return [_row(target, view, None) for target in move.spec.partitions]
+
+
+def present_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
+    """Every partition of a move that was asked for, as it is now."""
+    before = rows_before(move)
+    return [_row(target, view, before.get(key(target))) for target in move.spec.partitions]
+
+
+def rows_before(move: PartitionReassignment) -> Mapping[TopicPartition, MovingPartition]:
+    """The rows of the status, by partition; in a long list those of finished partitions are missing."""
+    return {key(row): row for row in move.status.partitions}
+
+
+def key(row: MovingPartition | PartitionTarget) -> TopicPartition:
+    return TopicPartition(row.topic, row.partition)
+
+
+def is_unseen(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
+    """Whether nothing in the cluster shows that the partition moves, or has moved, to these replicas."""
+    assignment = view.assignment_of(tp)
+    return assignment is not None and not _is_requested(tp, replicas, view) and assignment.target != replicas
+
+
+def lost(row: MovingPartition) -> MovingPartition:
+    """A partition that was under way and is neither there nor moving: somebody else ended its move."""
+    message = "no longer moves and is not at its target: another tool cancelled or replaced the move"
+    return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
+
+
+def totals(rows: Rows) -> ReassignmentTotals:
+    """How many partitions are how far."""
+
+    def number(*steps: ReassignmentStep) -> int:
+        return sum(row.step in steps for row in rows)
+
+    ended = number(*ENDED)
+    waiting = number(ReassignmentStep.WAITING)
+    return ReassignmentTotals(
+        total=len(rows),
+        waiting=waiting,
+        moving=len(rows) - ended - waiting,
+        done=number(ReassignmentStep.DONE),
+        failed=number(ReassignmentStep.FAILED),
+        cancelled=number(ReassignmentStep.CANCELLED),
+    )
+
+
+def rank(step: ReassignmentStep) -> int:
+    """Failed ones come first, then those under way, those that wait, and the done ones last."""
+    if step in (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED):
+        return 0
+    return {ReassignmentStep.WAITING: 2, ReassignmentStep.DONE: 3}.get(step, 1)
+
+
+def shown(rows: Rows) -> tuple[MovingPartition, ...]:
+    """As many rows as a status lists, the most urgent ones first."""
+    return tuple(sorted(rows, key=lambda row: (rank(row.step), row.topic, row.partition))[:MAX_STATUS_ENTRIES])
+
+
+def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | None) -> MovingPartition:
+    """One partition as it is now. What has ended stays as it ended."""
+    if before is not None and before.step in ENDED:
+        return before
+    tp = key(target)
+    assignment = view.assignment_of(tp)
+    if assignment is None:
+        return _gone(target, before)
+    state = view.state_of(tp)
+    step = _STEPS[model.step_of(assignment, target.replicas, state.leader_and_isr if state else None)]
+    if assignment.is_being_reassigned and assignment.target != target.replicas:
+        step = ReassignmentStep.WAITING
+    if step is ReassignmentStep.WAITING and _is_requested(tp, target.replicas, view):
+        step = ReassignmentStep.CATCHING_UP
+    return MovingPartition(
+        topic=target.topic,
+        partition=target.partition,
+        original_replicas=before.original_replicas if before else assignment.origin,
+        target_replicas=target.replicas,
+        step=step,
+        **replica_fields(view, tp),
+    )
+
+
+def _is_requested(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
+    return view.reassignment is not None and view.reassignment.partitions.get(tp) == replicas
+
+
+def _gone(target: PartitionTarget, before: MovingPartition | None) -> MovingPartition:
+    return MovingPartition(
+        topic=target.topic,
+        partition=target.partition,
+        original_replicas=before.original_replicas if before else (),
+        target_replicas=target.replicas,
+        step=ReassignmentStep.FAILED if before else ReassignmentStep.WAITING,
+        message="the topic was deleted during the move" if before else "the cluster has no such partition",
+    )

@@ -1,0 +1,93 @@
+"""A topic that is not there: to be created, or deleted by another hand."""
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.placement import NotEnoughBrokers
+from controller_core.model.wording import listed
+from controller_operator.kafka.actions import CreateTopic
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
+from controller_operator.plans.topic.differences import new_replicas
+from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
+from controller_operator.plans.topic.status import Finding, topic_plan
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.topic import DriftPolicy, KafkaTopic, KafkaTopicStatus
+
+
+def plan_absent(resource: KafkaTopic, view: ClusterView, context: Context) -> Plan[KafkaTopicStatus]:
+    """The topic is not in the cluster."""
+    if not _was_seen(resource):
+        return topic_plan(resource, view, None, _creation(resource, view), context)
+    if not context.is_view_fresh:
+        return Plan(status=resource.status, needs_fresh_view=True)
+    name = resource.topic_name
+    if resource.spec.drift_policy is not DriftPolicy.ENFORCE:
+        message = f"topic {name} was deleted elsewhere: delete this object, or set driftPolicy to Enforce to create it"
+        notice = Notice(reason="TopicDeleted", message=message, is_warning=True)
+        return topic_plan(
+            resource,
+            view,
+            None,
+            Finding(verdict=Verdict.stalled(Reason.TOPIC_DELETED, message), notices=(notice,)),
+            context,
+        )
+    message = f"topic {name} was deleted elsewhere with its data: it is created again, empty"
+    notice = Notice(reason="TopicDeleted", message=message, is_warning=True)
+    return topic_plan(resource, view, None, _creation(resource, view, notices=(notice,)), context)
+
+
+def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
+    """Says which brokers of a replicaAssignment are not there."""
+    named = {broker for replicas in resource.spec.replica_assignment or () for broker in replicas}
+    unknown: list[BrokerId] = sorted(named - set(view.brokers))
+    if not unknown:
+        return None
+    message = f"broker {listed(unknown)} is not registered: start it, or change replicaAssignment"
+    return Verdict.working(Reason.UNKNOWN_BROKER, message)
+
+
+def _was_seen(resource: KafkaTopic) -> bool:
+    """Whether the object's topic has been in the cluster. An id alone is only the intent to create one with it."""
+    return resource.status.topic_id is not None and resource.status.counts is not None
+
+
+def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ...] = ()) -> Finding:
+    name = TopicName(resource.topic_name)
+    obstacle = _obstacle(resource, name, view)
+    if obstacle is not None:
+        return Finding(verdict=obstacle)
+    partitions = [PartitionId(number) for number in range(resource.spec.partition_count)]
+    try:
+        placed = new_replicas(name, resource.spec, partitions, view)
+    except NotEnoughBrokers as error:
+        return Finding(verdict=Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)))
+    known = resource.status.topic_id
+    is_intended = known is not None and not _was_seen(resource)
+    topic_id = parsed_id(known) if known and is_intended else new_topic_id(resource.metadata.uid, name, known)
+    assignment = TopicAssignment(
+        topic_id=topic_id,
+        partitions={number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()},
+    )
+    config = resource.spec.config or {}
+    return Finding(
+        verdict=Verdict.working(Reason.PROGRESSING, f"creating topic {name} with {len(partitions)} partitions"),
+        steps=(CreateTopic(topic=name, assignment=assignment, config=config),),
+        notices=notices,
+        identity={"topic_id": shown_id(topic_id), "config_keys": tuple(sorted(config)), "counts": None},
+    )
+
+
+def _obstacle(resource: KafkaTopic, name: TopicName, view: ClusterView) -> Verdict | None:
+    if view.controller is None:
+        return Verdict.working(
+            Reason.NO_CONTROLLER, "no controller holds the cluster, so the topic would get no leaders"
+        )
+    twin = next((other for other in view.topics if _metric_name(other) == _metric_name(name)), None)
+    if twin is not None:
+        message = f"topic {twin} has the same name but for '.' and '_', which Kafka's metrics cannot tell apart"
+        return Verdict.stalled(Reason.RESOURCE_CONFLICT, message)
+    return unknown_brokers(resource, view)
+
+
+def _metric_name(topic: str) -> str:
+    return topic.replace(".", "_")

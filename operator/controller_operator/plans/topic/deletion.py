@@ -1,0 +1,62 @@
+"""What becomes of a topic, and of its object's finalizer, when the object is deleted.
+
+Only an object with `deletionPolicy: Delete` has a finalizer. It is released when the topic is gone or never was ours, when
+the cluster does not let topics be deleted, and when somebody says so by pausing the object or changing the policy: a
+namespace that is being deleted must not hang on a Kafka cluster.
+"""
+
+from controller_core.model.ids import TopicName
+from controller_operator.kafka.actions import MarkTopicForDeletion
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions, ready_reason
+from controller_operator.plans.topic.ids import shown_id
+from controller_operator.resources.common import FINALIZER, DeletionPolicy
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
+
+
+def release(resource: KafkaTopic, reason: str, message: str, *, is_warning: bool = False) -> Plan[KafkaTopicStatus]:
+    """Lets the object go, and says why."""
+    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
+    return Plan(status=resource.status, finalizer=FinalizerWish.RELEASE, notices=notices)
+
+
+def plan_deletion(
+    resource: KafkaTopic, view: ClusterView, context: Context, *, is_winner: bool
+) -> Plan[KafkaTopicStatus]:
+    """What to do for an object that is being deleted."""
+    if FINALIZER not in resource.metadata.finalizers:
+        return Plan(status=resource.status)
+    name = TopicName(resource.topic_name)
+    if resource.is_paused or resource.spec.deletion_policy is DeletionPolicy.RETAIN:
+        why = "this object is paused" if resource.is_paused else "its deletionPolicy is Retain"
+        return release(resource, "TopicRetained", f"topic {name} stays, as {why}")
+    topic = view.topics.get(name)
+    if topic is None:
+        return _gone(resource, name, context)
+    topic_id = topic.assignment.topic_id
+    if not is_winner or topic_id is None or resource.status.topic_id != shown_id(topic_id):
+        message = f"topic {name} stays: it is not the one of this object (topicId {resource.status.topic_id})"
+        return release(resource, "TopicRetained", message)
+    if name in view.deleting:
+        return _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
+    mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
+    if mark not in context.done and ready_reason(resource.status) is not Reason.TOPIC_BEING_DELETED:
+        plan = _wait(resource, Reason.PROGRESSING, f"asking for the deletion of topic {name}", context)
+        return Plan(status=plan.status, steps=(mark,))
+    if not context.is_view_fresh:
+        plan = _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
+        return Plan(status=plan.status, needs_fresh_view=True)
+    message = f"topic {name} stays: the cluster took its deletion back (is delete.topic.enable=false?)"
+    return release(resource, "DeletionForbidden", message, is_warning=True)
+
+
+def _gone(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus]:
+    if not context.is_view_fresh:
+        return Plan(status=resource.status, needs_fresh_view=True)
+    return release(resource, "TopicDeleted", f"topic {name} is gone")
+
+
+def _wait(resource: KafkaTopic, reason: Reason, message: str, context: Context) -> Plan[KafkaTopicStatus]:
+    said = conditions(Verdict.working(reason, message), resource.status, resource.metadata, context.now)
+    return Plan(status=resource.status.model_copy(update={"conditions": said}))

@@ -1,0 +1,153 @@
+"""What about a topic is not as its spec says, and the steps that would make it so.
+
+Only what the spec names is compared. A configuration key that the spec does not name is nobody's business here, unless
+this object has set it earlier: then it is taken back.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.placement import place_partitions, resize_replicas
+from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig
+from controller_operator.kafka.cluster_view import ClusterView, TopicView
+from controller_operator.plans.partition_rows import replica_list
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicSpec, PlanAction, PlannedChange
+from controller_operator.resources.topic import Plan as PlannedChanges
+
+PARTITIONS: Final = "partitions"
+_ACTIONS: Final = {PARTITIONS: PlanAction.ADD_PARTITIONS, "replicationFactor": PlanAction.REASSIGN_REPLICAS}
+
+Targets = dict[TopicPartition, tuple[BrokerId, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What differs, by what would be done about it."""
+
+    partitions: Difference | None = None
+    replicas: tuple[Difference, ...] = ()
+    config: tuple[Difference, ...] = ()
+
+    @property
+    def all(self) -> tuple[Difference, ...]:
+        return (*([self.partitions] if self.partitions else []), *self.replicas, *self.config)
+
+
+def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
+    """What differs between the spec and the topic. A partition on its way counts as being where it goes."""
+    spec = resource.spec
+    wanted, live = spec.partition_count, len(topic.partitions)
+    return Differences(
+        partitions=None if wanted == live else Difference(key=PARTITIONS, desired=str(wanted), live=str(live)),
+        replicas=tuple(_replica_differences(spec, topic)),
+        config=tuple(_config_differences(resource, topic)),
+    )
+
+
+def wanted_config(resource: KafkaTopic, live: Mapping[str, str]) -> dict[str, str]:
+    """The whole configuration as it should be: what is there, without what is taken back, with what the spec says."""
+    taken_back = set(resource.status.config_keys) - set(resource.spec.config or {})
+    kept = {key: value for key, value in live.items() if key not in taken_back}
+    return kept | dict(resource.spec.config or {})
+
+
+def alter_config(resource: KafkaTopic, topic: TopicView) -> AlterTopicConfig:
+    """The step that makes the configuration as it should be."""
+    config = wanted_config(resource, topic.config)
+    return AlterTopicConfig(topic=topic.name, config=config, version=topic.config_version)
+
+
+def add_partitions(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) -> AddPartitions:
+    """The step that adds the missing partitions. Raises `NotEnoughBrokers`."""
+    missing = [PartitionId(number) for number in range(len(topic.partitions), spec.partition_count)]
+    factor = min(len(replicas.replicas) for replicas in topic.partitions.values())
+    placed = new_replicas(topic.name, spec, missing, view, replication_factor=factor)
+    added = {number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()}
+    assignment = TopicAssignment(topic_id=topic.assignment.topic_id, partitions={**topic.partitions, **added})
+    return AddPartitions(topic=topic.name, assignment=assignment, version=topic.version)
+
+
+def new_replicas(
+    topic: TopicName,
+    spec: KafkaTopicSpec,
+    partitions: list[PartitionId],
+    view: ClusterView,
+    *,
+    replication_factor: int | None = None,
+) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    """Where new partitions go: where the spec says, or where placement says. Raises `NotEnoughBrokers`."""
+    if spec.replica_assignment is not None:
+        return {number: spec.replica_assignment[number] for number in partitions}
+    factor = spec.replication_factor or replication_factor or 1
+    return place_partitions(topic, partitions, factor, view.racks)
+
+
+def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) -> Targets:
+    """The replicas of every partition whose replicas are not as the spec says. Raises `NotEnoughBrokers`."""
+    load = dict.fromkeys(view.brokers, 0)
+    for assignment in topic.partitions.values():
+        for replica in assignment.target:
+            load[replica] = load.get(replica, 0) + 1
+    targets: Targets = {}
+    for number, assignment in topic.partitions.items():
+        replicas = _wanted_replicas(spec, number, assignment, view, load)
+        if replicas != assignment.target:
+            targets[TopicPartition(topic.name, number)] = replicas
+            for added in set(replicas) - set(assignment.target):
+                load[added] += 1
+    return targets
+
+
+def planned_changes(found: Differences) -> PlannedChanges | None:
+    """The steps that the differences call for, as the status shows them; None where there are none."""
+    changes = [
+        PlannedChange(action=_action(each), key=each.key, live=each.live, desired=each.desired) for each in found.all
+    ]
+    return PlannedChanges(total=len(changes), changes=tuple(changes[:MAX_STATUS_ENTRIES])) if changes else None
+
+
+def _action(difference: Difference) -> PlanAction:
+    if difference.key.startswith("config."):
+        return PlanAction.UNSET_CONFIG if difference.desired is None else PlanAction.SET_CONFIG
+    return _ACTIONS.get(difference.key, PlanAction.REASSIGN_REPLICAS)
+
+
+def _wanted_replicas(
+    spec: KafkaTopicSpec,
+    number: PartitionId,
+    assignment: ReplicaAssignment,
+    view: ClusterView,
+    load: Mapping[BrokerId, int],
+) -> tuple[BrokerId, ...]:
+    if spec.replica_assignment is not None:
+        return spec.replica_assignment[number] if number < len(spec.replica_assignment) else assignment.target
+    factor = spec.replication_factor or len(assignment.target)
+    if factor == len(assignment.target):
+        return assignment.target
+    return resize_replicas(assignment.target, factor, view.racks, load)
+
+
+def _replica_differences(spec: KafkaTopicSpec, topic: TopicView) -> Iterator[Difference]:
+    if spec.replica_assignment is not None:
+        for number, replicas in enumerate(spec.replica_assignment):
+            live = topic.partitions.get(PartitionId(number))
+            if live is not None and live.target != replicas:
+                yield Difference(
+                    key=f"replicaAssignment[{number}]", desired=replica_list(replicas), live=replica_list(live.target)
+                )
+    else:
+        factors = {len(assignment.target) for assignment in topic.partitions.values()}
+        if factors - {spec.replication_factor}:
+            live_factors = ",".join(map(str, sorted(factors)))
+            yield Difference(key="replicationFactor", desired=str(spec.replication_factor), live=live_factors)
+
+
+def _config_differences(resource: KafkaTopic, topic: TopicView) -> Iterator[Difference]:
+    desired = resource.spec.config or {}
+    for key in sorted({*desired, *resource.status.config_keys}):
+        if desired.get(key) != topic.config.get(key):
+            yield Difference(key=f"config.{key}", desired=desired.get(key), live=topic.config.get(key))

@@ -1,0 +1,228 @@
+"""KafkaTopic: creates, takes over, and keeps a topic as its spec says.
+
+A change of the spec is always carried out; what differs later, once the topic has been as the spec says, is drift, and
+`driftPolicy` decides. The condition `Drifted` marks the border: it is there, for this generation of the spec, from the
+moment the topic was in order.
+"""
+
+from dataclasses import dataclass, replace
+
+from controller_core.model.ids import TopicName
+from controller_core.model.placement import NotEnoughBrokers
+from controller_core.model.topic_configs import complaints
+from controller_core.model.wording import listed
+from controller_core.zk import paths
+from controller_operator.kafka.cluster_view import ClusterView, TopicView
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
+from controller_operator.plans.topic.creation import plan_absent, unknown_brokers
+from controller_operator.plans.topic.deletion import plan_deletion
+from controller_operator.plans.topic.differences import (
+    Differences,
+    add_partitions,
+    alter_config,
+    differences,
+    planned_changes,
+)
+from controller_operator.plans.topic.ids import shown_id
+from controller_operator.plans.topic.moves import Moves, plan_moves
+from controller_operator.plans.topic.status import Finding, topic_plan
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.topic import AdoptionPolicy, DriftPolicy, KafkaTopic, KafkaTopicStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The other objects that matter for a topic."""
+
+    winner: str | None = None
+    """The older object that claims the same topic, as namespace/name."""
+    moves: Moves
+
+
+def plan_topic(
+    resource: KafkaTopic, view: ClusterView, around: Surroundings, context: Context
+) -> Plan[KafkaTopicStatus]:
+    """What to do for a KafkaTopic."""
+    if resource.metadata.deletion_timestamp is not None:
+        return plan_deletion(resource, view, context, is_winner=around.winner is None)
+    name = TopicName(resource.topic_name)
+    topic = view.topics.get(name)
+    finding = _refused(resource, name, view, around)
+    if finding is not None:
+        return topic_plan(resource, view, None if around.winner else topic, finding, context)
+    if topic is None:
+        return plan_absent(resource, view, context)
+    return topic_plan(resource, view, topic, _present(resource, topic, view, around), context)
+
+
+def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
+    """Why nothing is done, whether the topic is there or not."""
+    if resource.is_paused:
+        topic = view.topics.get(name)
+        planned = planned_changes(differences(resource, topic)) if topic else None
+        return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned)
+    if around.winner is not None:
+        message = f"topic {name} belongs to {around.winner}, which is older: delete one of the two"
+        conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
+        verdict = Verdict(
+            ready=ConditionStatus.FALSE,
+            reason=Reason.RESOURCE_CONFLICT,
+            message=message,
+            is_stalled=True,
+            others=(conflict,),
+        )
+        return Finding(verdict=verdict)
+    wrong = complaints(resource.spec.config or {})
+    if wrong:
+        return Finding(verdict=Verdict.stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
+    malformed = view.malformed.get(paths.topic(name))
+    if malformed is not None:
+        message = f"the znode of topic {name} makes no sense, and a person has to repair it: {malformed}"
+        return Finding(verdict=Verdict.stalled(Reason.UNKNOWN_TOPIC, message))
+    if name in view.deleting:
+        return Finding(verdict=Verdict.working(Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted"))
+    return None
+
+
+def _present(resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings) -> Finding:
+    live_id = shown_id(topic.assignment.topic_id)
+    if live_id is None:
+        message = f"topic {topic.name} has no id yet: the controller gives it one"
+        return Finding(verdict=Verdict.working(Reason.PROGRESSING, message))
+    if live_id == resource.status.topic_id:
+        return _ours(resource, topic, view, around, ())
+    return _foreign(resource, topic, view, around, live_id)
+
+
+def _foreign(resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, live_id: str) -> Finding:
+    """A topic that this object has not made: an existing one, or one that was deleted and created again elsewhere."""
+    status = resource.status
+    is_recreated = status.topic_id is not None and status.counts is not None
+    fresh = resource.model_copy(update={"status": status.model_copy(update={"config_keys": ()})})
+    found = differences(fresh, topic)
+    policy = resource.spec.adoption_policy
+    message = f"topic {topic.name} was deleted and created again elsewhere: its id is {live_id} now"
+    notices = (Notice(reason="TopicRecreated", message=message, is_warning=True),) if is_recreated else ()
+    if policy is AdoptionPolicy.NEVER or (policy is AdoptionPolicy.IF_EQUAL and found.all):
+        return Finding(
+            verdict=Verdict.stalled(Reason.NOT_ADOPTED, _not_adopted(topic, policy, found)),
+            notices=notices,
+            planned=planned_changes(found),
+        )
+    notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} was there and is taken over")
+    adopted = fresh.model_copy(
+        update={"status": fresh.status.model_copy(update={"topic_id": live_id, "conditions": ()})}
+    )
+    return _ours(adopted, topic, view, around, (*notices, notice))
+
+
+def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -> str:
+    if policy is AdoptionPolicy.NEVER:
+        return f"topic {topic.name} exists and adoptionPolicy is Never: choose another topicName, or another policy"
+    differing = listed(f"{each.key} is {each.live} instead of {each.desired}" for each in found.all)
+    return (
+        f"topic {topic.name} exists and is not as the spec says ({differing}): make the spec equal, or set "
+        f"adoptionPolicy to Always to change the topic"
+    )
+
+
+def _ours(
+    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, notices: tuple[Notice, ...]
+) -> Finding:
+    """The object's own topic."""
+    found = differences(resource, topic)
+    keys = set(resource.spec.config or {})
+    has_drifted = _was_in_order(resource) and bool(found.all)
+    identity: dict[str, object] = {"topic_id": resource.status.topic_id, "config_keys": tuple(sorted(keys))}
+    if not found.all:
+        return Finding(verdict=_in_order(topic), notices=notices, identity=identity)
+    if has_drifted and resource.spec.drift_policy is DriftPolicy.IGNORE:
+        return Finding(verdict=_in_order(topic), notices=notices, identity=identity)
+    if has_drifted and resource.spec.drift_policy is DriftPolicy.REPORT:
+        return Finding(
+            verdict=_reported(found),
+            notices=notices,
+            drift=found.all,
+            planned=planned_changes(found),
+            identity=identity,
+        )
+    # Keys that are to be taken back stay on record until they are gone.
+    identity["config_keys"] = tuple(sorted(keys | set(resource.status.config_keys)))
+    verdict, steps = _repair(resource, topic, view, around, found)
+    if has_drifted:
+        message = f"topic {topic.name} was changed elsewhere and is put right: {listed(each.key for each in found.all)}"
+        notices = (*notices, Notice(reason="DriftCorrected", message=message))
+        marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
+        verdict = replace(verdict, others=(marker,))
+    drift = found.all if has_drifted else ()
+    planned = planned_changes(found)
+    return Finding(verdict=verdict, steps=steps, notices=notices, drift=drift, planned=planned, identity=identity)
+
+
+def _repair(
+    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, found: Differences
+) -> tuple[Verdict, tuple[Step, ...]]:
+    """The steps that take the differences away, as far as that can be done now; the last word is the worst one."""
+    verdict = Verdict.working(Reason.PROGRESSING, f"changing {listed(each.key for each in found.all)}")
+    steps: list[Step] = [alter_config(resource, topic)] if found.config else []
+    if found.replicas:
+        verdict, moving = plan_moves(resource, topic, view, around.moves)
+        steps.extend(moving)
+    if found.partitions is not None:
+        verdict, adding = _more_partitions(resource, topic, view)
+        steps.extend(adding)
+    return verdict, tuple(steps)
+
+
+def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> tuple[Verdict, tuple[Step, ...]]:
+    wanted, live = resource.spec.partition_count, len(topic.partitions)
+    if wanted < live:
+        message = f"the topic has {live} partitions and the spec says {wanted}: set partitions to {live} or more"
+        return Verdict.stalled(Reason.PARTITIONS_CANNOT_DECREASE, message), ()
+    if view.controller is None:
+        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would be created"), ()
+    if topic.is_being_reassigned:
+        message = "partitions are added when the topic's replicas have ceased to move"
+        return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message), ()
+    refusal = unknown_brokers(resource, view)
+    if refusal is not None:
+        return refusal, ()
+    try:
+        step = add_partitions(resource.spec, topic, view)
+    except NotEnoughBrokers as error:
+        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), ()
+    return Verdict.working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
+
+
+def _in_order(topic: TopicView) -> Verdict:
+    said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, "the topic is as the spec says"),)
+    if topic.counts.offline:
+        message = f"{topic.counts.offline} of {topic.counts.partitions} partitions have no leader"
+        return Verdict(
+            ready=ConditionStatus.FALSE,
+            reason=Reason.PARTITIONS_OFFLINE,
+            message=message,
+            is_reconciling=True,
+            others=said,
+        )
+    if topic.is_being_reassigned:
+        message = f"replicas of {topic.counts.reassigning} partitions move"
+        return Verdict(
+            ready=ConditionStatus.TRUE, reason=Reason.PROGRESSING, message=message, is_reconciling=True, others=said
+        )
+    message = f"topic {topic.name} is as the spec says"
+    return Verdict(ready=ConditionStatus.TRUE, reason=Reason.RECONCILED, message=message, others=said)
+
+
+def _reported(found: Differences) -> Verdict:
+    """The spec says to leave it as it is, so nothing goes on that anybody could wait for."""
+    changed = listed(each.key for each in found.all)
+    message = f"changed elsewhere: {changed}: make the spec equal, or set driftPolicy to Enforce"
+    marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
+    return replace(Verdict.stalled(Reason.DRIFTED, message), others=(marker,))
+
+
+def _was_in_order(resource: KafkaTopic) -> bool:
+    """Whether the topic has been as this generation of the spec says."""
+    drifted = resource.status.condition(ConditionType.DRIFTED)
+    return drifted is not None and drifted.observed_generation == resource.metadata.generation

@@ -1,0 +1,64 @@
+"""The status of a KafkaTopic, put together from what is live and what a planner has to say about it."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller_operator.kafka.cluster_view import ClusterView, TopicView
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions, wanted_finalizer
+from controller_operator.plans.partition_rows import partition_counts, topic_rows
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicStatus
+from controller_operator.resources.topic import Plan as PlannedChanges
+
+LOOK_AGAIN_S: Final = 30.0
+"""Whatever waits for something outside the cluster is looked at this often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a planner found, and what it wants done."""
+
+    verdict: Verdict
+    steps: tuple[Step, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    drift: tuple[Difference, ...] = ()
+    planned: PlannedChanges | None = None
+    needs_fresh_view: bool = False
+    identity: dict[str, object] = field(default_factory=dict)
+    """Fields of the status that change: `topic_id`, `config_keys`, and `counts` where the topic is yet to be seen."""
+
+
+def topic_plan(
+    resource: KafkaTopic, view: ClusterView, topic: TopicView | None, finding: Finding, context: Context
+) -> Plan[KafkaTopicStatus]:
+    """The plan that carries a finding."""
+    status = resource.status.model_copy(
+        update={
+            "observed_generation": resource.metadata.generation,
+            "conditions": conditions(finding.verdict, resource.status, resource.metadata, context.now),
+            "topic_name": resource.topic_name,
+            **_live(view, topic),
+            "drift": finding.drift[:MAX_STATUS_ENTRIES],
+            "plan": finding.planned,
+            **finding.identity,
+        }
+    )
+    return Plan(
+        status=status,
+        steps=finding.steps,
+        finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
+        notices=finding.notices,
+        look_again_in_s=LOOK_AGAIN_S if finding.verdict.is_reconciling else None,
+        needs_fresh_view=finding.needs_fresh_view,
+    )
+
+
+def _live(view: ClusterView, topic: TopicView | None) -> dict[str, object]:
+    """What the cluster shows. A topic that is not there keeps its last counts: they say that it has been there."""
+    if topic is None:
+        return {"partitions": (), "replication_factor": None}
+    return {
+        "counts": partition_counts(topic.counts),
+        "partitions": topic_rows(view, topic),
+        "replication_factor": min(len(replicas.target) for replicas in topic.partitions.values()),
+    }

@@ -1,0 +1,224 @@
+"""Makes the CustomResourceDefinitions from the models, so that nobody keeps two descriptions of a resource in step.
+
+    python -m controller_operator.resources.crds [CRDS_FOLDER [CHART_FOLDER]]
+
+writes one file per kind to both folders: plain ones for `kubectl apply`, and ones that the Helm chart renders.
+Pydantic's JSON Schema is turned into what Kubernetes calls structural: every reference replaced by what it refers to,
+no `null`, no keyword that the API server refuses. The same models always give the same bytes.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from inspect import getdoc
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from controller_operator.resources import KINDS
+from controller_operator.resources.common import CATEGORY, GROUP, NOTHING_OBSERVED, VERSION, Column, Resource
+from controller_operator.resources.schema import Rule, rules
+
+CRDS_FOLDER: Final = Path("crds")
+CHART_FOLDER: Final = Path("charts/kontroller/templates/crds")
+
+_HEADER: Final = "# Generated from the models in controller_operator/resources by `make crds`: change those instead.\n"
+_CHART_METADATA: Final = """\
+metadata:
+  name: {name}
+  labels:
+    {{{{- include "kontroller.labels" . | nindent 4 }}}}
+  {{{{- if .Values.crds.keep }}}}
+  annotations:
+    helm.sh/resource-policy: keep
+  {{{{- end }}}}
+"""
+
+_RULES: Final = "x-kubernetes-validations"
+_KEPT: Final = (
+    "description", "type", "format", "enum", "default", "pattern", "minimum", "maximum", "minLength", "maxLength",
+    "minItems", "maxItems", "maxProperties", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", _RULES, "required",
+)  # fmt: skip
+_NESTED: Final = ("items", "additionalProperties", "properties")
+_DROPPED: Final = {"title", "$defs"}
+
+
+class SchemaError(Exception):
+    """A model uses something that a structural schema cannot say; the message names it."""
+
+
+def custom_resource_definition(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
+    """The CustomResourceDefinition of a kind; raises SchemaError where a model cannot be put into one."""
+    definition = kind.definition
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": definition.crd_name},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": definition.kind,
+                "listKind": f"{definition.kind}List",
+                "plural": definition.plural,
+                "singular": definition.kind.lower(),
+                "shortNames": [definition.short_name],
+                "categories": [CATEGORY],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [_column(column) for column in definition.columns],
+                    "schema": {"openAPIV3Schema": _object_schema(kind)},
+                }
+            ],
+        },
+    }
+
+
+def files(crds_folder: Path = CRDS_FOLDER, chart_folder: Path = CHART_FOLDER) -> dict[Path, str]:
+    """What belongs into the two folders: the content of every file by its path."""
+    contents = {}
+    for kind in KINDS:
+        crd = custom_resource_definition(kind)
+        name = f"{kind.definition.plural}.yaml"
+        contents[crds_folder / name] = _HEADER + _yaml(crd)
+        contents[chart_folder / name] = _chart_template(crd)
+    return contents
+
+
+def write(crds_folder: Path = CRDS_FOLDER, chart_folder: Path = CHART_FOLDER) -> None:
+    """Writes the files, and removes those of kinds that are no more."""
+    contents = files(crds_folder, chart_folder)
+    for folder in (crds_folder, chart_folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in set(folder.glob("*.yaml")) - contents.keys():
+            stale.unlink()
+    for path, content in contents.items():
+        path.write_text(content)
+
+
+def _object_schema(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
+    model = kind.model_json_schema(by_alias=True)
+    models = model["$defs"]
+    spec, status = (_structural(model["properties"][name], models) for name in ("spec", "status"))
+    status = {**_without_defaults(status), "default": {"observedGeneration": NOTHING_OBSERVED}}
+    status["properties"]["kopf"] = {
+        "description": "What the operator's framework remembers about its work on the object. Not for reading.",
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    schema: dict[str, Any] = {
+        "description": _one_line(getdoc(kind) or ""),
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"description": f"Version of this schema: {GROUP}/{VERSION}.", "type": "string"},
+            "kind": {"description": f"Kind of the object: {kind.definition.kind}.", "type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+    }
+    return {**schema, **_object_rules(kind.definition.rules)}
+
+
+def _object_rules(of_the_object: tuple[Rule, ...]) -> Mapping[str, Any]:
+    return rules(*of_the_object) if of_the_object else {}
+
+
+def _structural(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON Schema of pydantic's as a structural one. `models` is what its references refer to."""
+    schema = _resolved(schema, models)
+    unknown = schema.keys() - {*_KEPT, *_NESTED, *_DROPPED}
+    if unknown:
+        raise SchemaError(f"a structural schema has no {', '.join(sorted(unknown))}: {schema!r}")
+    result = {keyword: schema[keyword] for keyword in _KEPT if keyword in schema}
+    if "description" in result:
+        result["description"] = _one_line(result["description"])
+    if result.get("default") in (None, [], {}):
+        result.pop("default", None)
+    if "items" in schema:
+        result["items"] = _structural(schema["items"], models)
+    # False is what pruning and kubectl's strict validation do anyway; the API server refuses the word.
+    if schema.get("additionalProperties"):
+        result["additionalProperties"] = _structural(schema["additionalProperties"], models)
+    if "properties" in schema:
+        result["properties"] = {name: _structural(each, models) for name, each in schema["properties"].items()}
+    return result
+
+
+def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With `$ref` and `anyOf: [X, null]` replaced by what they stand for; what stands beside them goes before it."""
+    if "$ref" in schema:
+        target = models[schema["$ref"].removeprefix("#/$defs/")]
+        beside = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
+    elif "anyOf" in schema:
+        choices = [choice for choice in schema["anyOf"] if choice != {"type": "null"}]
+        if len(choices) != 1:
+            raise SchemaError(f"a structural schema has one type for each value, not {choices!r}")
+        target = choices[0]
+        beside = {keyword: value for keyword, value in schema.items() if keyword != "anyOf"}
+    else:
+        return schema
+    merged = {**target, **beside}
+    if _RULES in target and _RULES in beside:
+        merged[_RULES] = [*target[_RULES], *beside[_RULES]]
+    return _resolved(merged, models)
+
+
+def _without_defaults(schema: Any) -> Any:
+    """A default would have the API server write into a status what nobody has observed."""
+    if isinstance(schema, list):
+        return [_without_defaults(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {keyword: _without_defaults(value) for keyword, value in schema.items() if keyword != "default"}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    shown = {"name": column.name, "type": column.type, "jsonPath": column.json_path}
+    return {**shown, "description": column.description, **({"priority": 1} if column.wide else {})}
+
+
+def _chart_template(crd: Mapping[str, Any]) -> str:
+    """The CRD behind the chart's flag, with the chart's labels, and kept at `helm uninstall` where wanted."""
+    body = {keyword: value for keyword, value in crd.items() if keyword != "metadata"}
+    if any("{{" in text for text in _texts(body)):
+        raise SchemaError("a text in a model has '{{', which Helm would take for a template")
+    lines = _yaml(body).splitlines(keepends=True)
+    metadata = _CHART_METADATA.format(name=crd["metadata"]["name"])
+    return "".join(["{{- if .Values.crds.install }}\n", _HEADER, *lines[:2], metadata, *lines[2:], "{{- end }}\n"])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a list that occurs twice twice: anchors are legal YAML that few people read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _yaml(value: Mapping[str, Any]) -> str:
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=110)
+
+
+if __name__ == "__main__":
+    write(*(Path(argument) for argument in sys.argv[1:3]))

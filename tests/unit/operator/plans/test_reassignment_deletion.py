@@ -1,0 +1,243 @@
+"""A running move that is deleted goes back to its original replicas; nobody else's move does; nothing hangs for ever."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.schema.alter_partition_reassignments.v0 import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.alter_partition_reassignments.v0.response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload
+
+from controller_core.controller.isr import NO_THROTTLE
+from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
+from controller_core.wire.request_client import ControllerUnreachable, RequestError
+from controller_core.zk.codecs import ReassignmentPlan
+from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, FinalizerWish, Plan
+from controller_operator.plans.reassignment.deletion import PATIENCE
+from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.resources import PartitionReassignment
+from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentStep
+from tests.unit.operator.clusters import (
+    NOW,
+    ORDERS,
+    assigned,
+    healthy,
+    led,
+    ready,
+    reassignment,
+    status_of,
+    topic,
+    view,
+)
+
+FRESH = Context(now=NOW, is_view_fresh=True)
+TARGETS = {0: [4, 5, 6], 1: [4, 5, 6]}
+MOVING = (assigned([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3]), led(1, [1, 2, 3]))
+BACK = (assigned([1, 2, 3]), led(1, [1, 2, 3]))
+THERE = (assigned([4, 5, 6]), led(4, [4, 5, 6]))
+ELSEWHERE = (assigned([3, 5, 1, 2], [5], [1, 2]), led(1, [1, 2, 3]))
+
+
+def tp(number: int) -> TopicPartition:
+    return TopicPartition(ORDERS, PartitionId(number))
+
+
+def deleted(**metadata: Any) -> PartitionReassignment:
+    """A move of two partitions from 1, 2, 3 to 4, 5, 6 that runs, and is being deleted."""
+    begun = plan_reassignment(reassignment(TARGETS), view(healthy([1, 2, 3], [1, 2, 3])), Context(now=NOW))
+    assert begun.finalizer is FinalizerWish.HOLD
+    about = {"deletionTimestamp": NOW.isoformat(), "finalizers": [FINALIZER], **metadata}
+    return reassignment(TARGETS, status=status_of(begun), **about)
+
+
+def asked(plan: Plan[Any]) -> list[tuple[TopicPartition, ...]]:
+    assert all(isinstance(step, CancelReassignment) for step in plan.steps)
+    return [step.partitions for step in plan.steps if isinstance(step, CancelReassignment)]
+
+
+def steps_of(plan: Plan[Any]) -> dict[int, ReassignmentStep]:
+    return {int(row.partition): row.step for row in plan.status.partitions}
+
+
+def reply(*partitions: int, **about: Any) -> CancelReply:
+    return CancelReply(step=CancelReassignment(partitions=tuple(map(tp, partitions))), **about)
+
+
+def answered(*replies: CancelReply) -> Context:
+    return replace(FRESH, cancellations=replies)
+
+
+def test_a_move_that_runs_is_held_once_and_one_that_has_ended_never_again() -> None:
+    move = deleted(deletionTimestamp=None)
+    assert plan_reassignment(move, view(topic(MOVING, MOVING)), FRESH).finalizer is FinalizerWish.KEEP_AS_IS
+    bare = deleted(deletionTimestamp=None, finalizers=[])
+    assert plan_reassignment(bare, view(topic(MOVING, MOVING)), FRESH).finalizer is FinalizerWish.HOLD
+    assert plan_reassignment(bare, view(topic(THERE, THERE)), FRESH).finalizer is FinalizerWish.KEEP_AS_IS
+
+
+def test_what_still_moves_is_taken_back_and_then_the_run_is_over() -> None:
+    first = plan_reassignment(deleted(), view(topic(MOVING, THERE)), FRESH)
+    assert asked(first) == [(tp(0),)]
+    assert first.status.phase is ReassignmentPhase.RUNNING
+    waiting = plan_reassignment(deleted(), view(topic(MOVING, THERE)), answered(reply(0)))
+    assert (waiting.steps, waiting.status.phase) == ((), ReassignmentPhase.RUNNING)
+    assert waiting.look_again_in_s is not None
+    last = plan_reassignment(deleted(), view(topic(BACK, THERE)), answered(reply(0)))
+    assert (last.steps, last.status.phase, last.status.completion_time) == ((), ReassignmentPhase.CANCELLED, NOW)
+    assert steps_of(last) == {0: ReassignmentStep.CANCELLED, 1: ReassignmentStep.DONE}
+    assert ready(last).reason is Reason.CANCELLED
+    assert [notice.reason for notice in last.notices] == ["ReassignmentCancelled"]
+
+
+def test_nothing_is_concluded_from_a_view_that_may_be_old() -> None:
+    plan = plan_reassignment(deleted(), view(topic(BACK, BACK)), Context(now=NOW))
+    assert plan.needs_fresh_view
+    assert (plan.steps, plan.notices) == ((), ())
+
+
+def test_another_tools_later_move_of_a_partition_is_left_alone() -> None:
+    plan = plan_reassignment(deleted(), view(topic(ELSEWHERE, MOVING)), FRESH)
+    assert asked(plan) == [(tp(1),)]
+    last = plan_reassignment(deleted(), view(topic(ELSEWHERE, BACK)), answered(reply(1)))
+    assert steps_of(last) == {0: ReassignmentStep.FAILED, 1: ReassignmentStep.CANCELLED}
+
+
+def test_another_tools_move_to_the_same_target_from_elsewhere_is_left_alone() -> None:
+    other = (assigned([4, 5, 6, 2, 3], [4, 5, 6], [2, 3]), led(2, [2, 3]))
+    plan = plan_reassignment(deleted(), view(topic(other, BACK)), FRESH)
+    assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.CANCELLED)
+
+
+def test_a_partition_that_was_done_and_moves_again_is_left_alone() -> None:
+    move = deleted(deletionTimestamp=None)
+    done = plan_reassignment(move, view(topic(THERE, MOVING)), FRESH)
+    status = status_of(done)
+    again = reassignment(TARGETS, status=status, deletionTimestamp=NOW.isoformat(), finalizers=[FINALIZER])
+    assert asked(plan_reassignment(again, view(topic(MOVING, MOVING)), FRESH)) == [(tp(1),)]
+
+
+def test_a_request_that_nobody_has_taken_up_yet_is_taken_back_as_well() -> None:
+    request = ReassignmentPlan(partitions={tp(0): tuple(map(BrokerId, (4, 5, 6)))})
+    plan = plan_reassignment(deleted(), view(topic(BACK, BACK), reassignment=request), FRESH)
+    assert asked(plan) == [(tp(0),)]
+
+
+def test_a_move_that_was_never_asked_for_takes_nobody_elses_back() -> None:
+    pending = reassignment(TARGETS, deletionTimestamp=NOW.isoformat(), finalizers=[FINALIZER])
+    plan = plan_reassignment(pending, view(topic(MOVING, MOVING)), FRESH)
+    assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.CANCELLED)
+
+
+@pytest.mark.parametrize("seen", [view(), view(topic(MOVING, MOVING), deleting=frozenset([ORDERS]))])
+def test_nothing_is_asked_for_a_topic_that_goes_or_is_gone(seen: ClusterView) -> None:
+    plan = plan_reassignment(deleted(), seen, FRESH)
+    assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.CANCELLED)
+    assert set(steps_of(plan).values()) == {ReassignmentStep.FAILED}
+
+
+def test_a_refusal_ends_the_run_with_the_controllers_words() -> None:
+    refusal = reply(0, 1, refused=((tp(0), "not you"),))
+    plan = plan_reassignment(deleted(), view(topic(MOVING, MOVING)), answered(refusal))
+    assert (plan.status.phase, ready(plan).reason) == (ReassignmentPhase.FAILED, Reason.REQUEST_REFUSED)
+    assert [(notice.reason, notice.is_warning) for notice in plan.notices] == [("CancellationFailed", True)]
+    assert "not you" in plan.notices[0].message
+
+
+@pytest.mark.parametrize(
+    ("seen", "context", "reason"),
+    [
+        (view(topic(MOVING, MOVING), controller=None), FRESH, Reason.NO_CONTROLLER),
+        (view(topic(MOVING, MOVING)), answered(reply(0, trouble="nobody answers")), Reason.BROKERS_UNAVAILABLE),
+    ],
+)
+def test_it_waits_for_a_controller_that_answers_but_not_for_ever(
+    seen: ClusterView, context: Context, reason: Reason
+) -> None:
+    plan = plan_reassignment(deleted(), seen, context)
+    assert (plan.steps, plan.status.phase, ready(plan).reason) == ((), ReassignmentPhase.RUNNING, reason)
+    assert plan.look_again_in_s is not None
+    late = replace(context, now=NOW + PATIENCE + timedelta(seconds=1))
+    last = plan_reassignment(deleted(), seen, late)
+    assert last.status.phase is ReassignmentPhase.FAILED
+    assert [notice.reason for notice in last.notices] == ["CancellationFailed"]
+
+
+def test_pausing_lets_the_object_go_and_the_move_run() -> None:
+    move = deleted(annotations={PAUSE_ANNOTATION: "true"})
+    plan = plan_reassignment(move, view(topic(MOVING, MOVING)), FRESH)
+    assert (plan.steps, plan.finalizer) == ((), FinalizerWish.RELEASE)
+    assert [notice.reason for notice in plan.notices] == ["ReassignmentLeft"]
+
+
+class Controller:
+    """A controller that answers every request the same way, and remembers what it was asked."""
+
+    def __init__(self, answer: AlterPartitionReassignmentsResponse | RequestError) -> None:
+        self._answer = answer
+        self.asked: list[AlterPartitionReassignmentsRequest] = []
+
+    async def ask(self, request: RequestPayload, response_type: Callable[..., Any]) -> Any:
+        assert isinstance(request, AlterPartitionReassignmentsRequest)
+        assert response_type is AlterPartitionReassignmentsResponse
+        self.asked.append(request)
+        if isinstance(self._answer, RequestError):
+            raise self._answer
+        return self._answer
+
+
+def answer(
+    codes: Sequence[ErrorCode] = (), error_code: ErrorCode = ErrorCode.none
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error_code,
+        error_message=None,
+        responses=(
+            ReassignableTopicResponse(
+                name=WireTopicName(ORDERS),
+                partitions=tuple(
+                    ReassignablePartitionResponse(partition_index=i32(number), error_code=code, error_message=None)
+                    for number, code in enumerate(codes)
+                ),
+            ),
+        ),
+    )
+
+
+STEP = CancelReassignment(partitions=(tp(0), tp(1), tp(2)))
+
+
+async def test_a_cancellation_names_no_replicas_and_only_a_real_refusal_is_one() -> None:
+    codes = (ErrorCode.none, ErrorCode.no_reassignment_in_progress, ErrorCode.cluster_authorization_failed)
+    controller = Controller(answer(codes))
+    refused = ((tp(2), "cluster_authorization_failed"),)
+    assert await cancel_reassignment(STEP, controller) == CancelReply(step=STEP, refused=refused)
+    (request,) = controller.asked
+    assert [
+        (str(each.name), part.partition_index, part.replicas) for each in request.topics for part in each.partitions
+    ] == [(ORDERS, 0, None), (ORDERS, 1, None), (ORDERS, 2, None)]
+
+
+async def test_a_refusal_of_the_whole_request_is_one_of_every_partition() -> None:
+    said = await cancel_reassignment(STEP, Controller(answer((), ErrorCode.cluster_authorization_failed)))
+    assert said.refused == tuple((each, "cluster_authorization_failed") for each in STEP.partitions)
+
+
+async def test_an_error_is_trouble_for_the_plan_to_tell() -> None:
+    controller = Controller(ControllerUnreachable("nobody is there"))
+    assert await cancel_reassignment(STEP, controller) == CancelReply(step=STEP, trouble="nobody is there")

@@ -1,0 +1,360 @@
+"""What is done for a KafkaTopic, by what is there and what its policies allow."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName
+from controller_core.zk.session import ZkVersion
+from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, FinalizerWish, ForgetMove, Plan, StartMove
+from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
+from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.resources import KafkaTopic, PartitionReassignment
+from controller_operator.resources.conditions import ConditionType, Reason
+from tests.unit.operator.clusters import (
+    NOW,
+    ORDERS,
+    ORDERS_ID,
+    ORDERS_SHOWN,
+    assigned,
+    healthy,
+    kafka_topic,
+    led,
+    raw,
+    ready,
+    status_of,
+    topic,
+    view,
+)
+
+LOOK = Context(now=NOW)
+FRESH = replace(LOOK, is_view_fresh=True)
+ALONE = Surroundings(moves={})
+FINALIZER = "kontroller.dev/finalizer"
+DELETED: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
+
+
+def plan(
+    resource: KafkaTopic, cluster: ClusterView, context: Context = LOOK, around: Surroundings = ALONE
+) -> Plan[Any]:
+    return plan_topic(resource, cluster, around, context)
+
+
+def settled(spec: dict[str, Any] | None = None, *, cluster: ClusterView | None = None, **metadata: Any) -> KafkaTopic:
+    """An object whose topic is as the spec says, and has been seen so."""
+    seen = cluster or view(healthy([1, 2], [2, 3], config=(spec or {}).get("config")))
+    adopted = plan(kafka_topic(spec), seen)
+    return kafka_topic(spec, status=status_of(adopted), **metadata)
+
+
+def _again(before: KafkaTopic, spec: dict[str, Any], **metadata: Any) -> KafkaTopic:
+    """The object with another spec, as it comes after the one before."""
+    return kafka_topic(spec, status=before.status.to_kubernetes(), **{"generation": 2, **metadata})
+
+
+class TestCreation:
+    def test_the_topics_id_is_on_record_before_the_topic_is_made(self) -> None:
+        first = plan(kafka_topic({"config": {"retention.ms": "1"}}), view())
+        (step,) = first.steps
+        assert isinstance(step, CreateTopic)
+        assert first.status.topic_id == shown_id(step.assignment.topic_id)
+        assert (len(step.assignment.partitions), step.config) == (2, {"retention.ms": "1"})
+        assert all(len(each.replicas) == 2 for each in step.assignment.partitions.values())
+
+    def test_an_attempt_that_is_repeated_is_the_same(self) -> None:
+        first = plan(kafka_topic(), view())
+        assert plan(kafka_topic(status=status_of(first)), view()).steps == first.steps
+
+    def test_after_a_restart_the_created_topic_is_known_as_our_own_whatever_the_adoption_policy(self) -> None:
+        never = {"adoptionPolicy": "Never"}
+        first = plan(kafka_topic(never), view())
+        made = healthy([1, 2], [2, 3], topic_id=parsed_id(first.status.topic_id))
+        again = plan(kafka_topic(never, status=status_of(first)), view(made))
+        assert ready(again).reason is Reason.RECONCILED
+        assert again.notices == ()
+
+    def test_another_topic_of_that_name_made_in_between_is_not_ours(self) -> None:
+        never = {"adoptionPolicy": "Never"}
+        first = plan(kafka_topic(never), view())
+        again = plan(kafka_topic(never, status=status_of(first)), view(healthy([1, 2], [2, 3])))
+        assert ready(again).reason is Reason.NOT_ADOPTED
+
+    def test_the_replicas_of_the_spec_are_used(self) -> None:
+        spec = {"partitions": None, "replicationFactor": None, "replicaAssignment": [[3, 1], [1, 2]]}
+        (step,) = plan(kafka_topic(spec), view()).steps
+        assert isinstance(step, CreateTopic)
+        assert [each.replicas for each in step.assignment.partitions.values()] == [(3, 1), (1, 2)]
+
+    @pytest.mark.parametrize(
+        ("spec", "cluster", "reason", "is_stalled"),
+        [
+            ({}, view(controller=None), Reason.NO_CONTROLLER, False),
+            ({"replicationFactor": 3}, view(brokers=(1, 2)), Reason.NOT_ENOUGH_BROKERS, False),
+            (
+                {"partitions": None, "replicationFactor": None, "replicaAssignment": [[9]]},
+                view(),
+                Reason.UNKNOWN_BROKER,
+                False,
+            ),
+            ({"config": {"retention.ms": "soon"}}, view(), Reason.INVALID_CONFIG, True),
+            ({"topicName": "or.ders"}, view(healthy([1], name="or_ders")), Reason.RESOURCE_CONFLICT, True),
+            ({}, view(deleting=frozenset({ORDERS})), Reason.TOPIC_BEING_DELETED, False),
+        ],
+    )
+    def test_what_stands_in_the_way_is_named(
+        self, spec: dict[str, Any], cluster: ClusterView, reason: Reason, is_stalled: bool
+    ) -> None:
+        refused = plan(kafka_topic(spec), cluster)
+        assert refused.steps == ()
+        assert ready(refused).reason is reason
+        assert (refused.status.condition(ConditionType.STALLED) is not None) is is_stalled
+        assert (refused.status.condition(ConditionType.RECONCILING) is not None) is not is_stalled
+
+    def test_a_finalizer_is_held_only_where_the_topic_is_to_go_with_the_object(self) -> None:
+        assert plan(kafka_topic(), view()).finalizer is FinalizerWish.KEEP_AS_IS
+        assert plan(kafka_topic({"deletionPolicy": "Delete"}), view()).finalizer is FinalizerWish.HOLD
+        held = kafka_topic(finalizers=[FINALIZER])
+        assert plan(held, view()).finalizer is FinalizerWish.RELEASE
+
+
+class TestAdoption:
+    @pytest.mark.parametrize(
+        ("policy", "config", "reason"),
+        [
+            ("IfEqual", {"retention.ms": "1"}, Reason.RECONCILED),
+            ("IfEqual", {"retention.ms": "1", "segment.ms": "2"}, Reason.RECONCILED),
+            ("IfEqual", {"retention.ms": "2"}, Reason.NOT_ADOPTED),
+            ("Never", {"retention.ms": "1"}, Reason.NOT_ADOPTED),
+            ("Always", {"retention.ms": "2"}, Reason.PROGRESSING),
+        ],
+    )
+    def test_the_policy_decides(self, policy: str, config: dict[str, str], reason: Reason) -> None:
+        spec = {"adoptionPolicy": policy, "config": {"retention.ms": "1"}}
+        taken = plan(kafka_topic(spec), view(healthy([1, 2], [2, 3], config=config)))
+        assert ready(taken).reason is reason
+        assert (taken.status.topic_id == ORDERS_SHOWN) is (reason is not Reason.NOT_ADOPTED)
+        assert bool(taken.steps) is (policy == "Always")
+
+    def test_a_topic_that_is_not_adopted_shows_what_adoption_would_change(self) -> None:
+        spec = {"partitions": 4, "config": {"retention.ms": "1"}}
+        refused = plan(kafka_topic(spec), view(healthy([1, 2], [2, 3])))
+        assert [(change.action, change.key, change.desired) for change in refused.status.plan.changes] == [
+            ("AddPartitions", "partitions", "4"),
+            ("SetConfig", "config.retention.ms", "1"),
+        ]
+
+    def test_a_topic_recreated_elsewhere_is_told_and_adopted_anew_by_the_policy(self) -> None:
+        other = TopicId(new_topic_id("x", ORDERS, None))
+        cluster = view(healthy([1, 2], [2, 3], topic_id=other))
+        equal = plan(settled(), cluster)
+        assert [notice.reason for notice in equal.notices] == ["TopicRecreated", "TopicAdopted"]
+        assert equal.status.topic_id == shown_id(other)
+        never = plan(settled({"adoptionPolicy": "Never"}, cluster=None), cluster)
+        assert ready(never).reason is Reason.NOT_ADOPTED
+
+
+class TestChanges:
+    def test_partitions_are_added_and_the_others_left_as_they_are(self) -> None:
+        grown = plan(_again(settled(), {"partitions": 4}), view(healthy([1, 2], [2, 3])))
+        (step,) = grown.steps
+        assert isinstance(step, AddPartitions)
+        assert step.version == ZkVersion(4)
+        assert step.assignment.topic_id == ORDERS_ID
+        assert [step.assignment.partitions[PartitionId(n)].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
+        assert len(step.assignment.partitions) == 4
+
+    def test_partitions_are_not_added_while_replicas_move(self) -> None:
+        moving = topic((assigned([2, 3, 1], [3], [1]), led(1, [1, 2])), (assigned([2, 3]), led(2, [2, 3])))
+        waiting = plan(kafka_topic({"partitions": 3}, status={"topicId": ORDERS_SHOWN, "counts": {}}), view(moving))
+        assert waiting.steps == ()
+        assert ready(waiting).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
+
+    def test_fewer_partitions_than_there_are_is_refused(self) -> None:
+        owned = {"topicId": ORDERS_SHOWN, "counts": {}}
+        refused = plan(kafka_topic(status=owned), view(healthy([1, 2], [2, 3], [3, 1])))
+        assert refused.steps == ()
+        assert ready(refused).reason is Reason.PARTITIONS_CANNOT_DECREASE
+
+    def test_keys_that_the_spec_drops_are_taken_back_and_others_left_alone(self) -> None:
+        before = settled({"config": {"retention.ms": "1", "segment.ms": "2"}})
+        live = {"retention.ms": "1", "segment.ms": "2", "flush.ms": "3"}
+        changed = kafka_topic({"config": {"retention.ms": "9"}}, status=before.status.to_kubernetes(), generation=2)
+        altered = plan(changed, view(healthy([1, 2], [2, 3], config=live)))
+        assert altered.steps == (
+            AlterTopicConfig(topic=ORDERS, config={"retention.ms": "9", "flush.ms": "3"}, version=ZkVersion(1)),
+        )
+        assert altered.status.config_keys == ("retention.ms", "segment.ms")
+
+        done = kafka_topic({"config": {"retention.ms": "9"}}, status=status_of(altered), generation=2)
+        after = plan(done, view(healthy([1, 2], [2, 3], config={"retention.ms": "9", "flush.ms": "3"})))
+        assert after.status.config_keys == ("retention.ms",)
+        assert ready(after).reason is Reason.RECONCILED
+
+    @pytest.mark.parametrize(
+        ("policy", "reason", "is_put_right", "drifted"),
+        [
+            ("Enforce", Reason.PROGRESSING, True, "True"),
+            ("Report", Reason.DRIFTED, False, "True"),
+            ("Ignore", Reason.RECONCILED, False, "False"),
+        ],
+    )
+    def test_what_was_changed_elsewhere_goes_by_the_drift_policy(
+        self, policy: str, reason: Reason, is_put_right: bool, drifted: str
+    ) -> None:
+        spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
+        changed = plan(settled(spec), view(healthy([1, 2], [2, 3], config={"retention.ms": "5"})))
+        assert ready(changed).reason is reason
+        assert bool(changed.steps) is is_put_right
+        condition = changed.status.condition(ConditionType.DRIFTED)
+        assert condition is not None
+        assert condition.status == drifted
+        assert [each.key for each in changed.status.drift] == ([] if policy == "Ignore" else ["config.retention.ms"])
+
+    @pytest.mark.parametrize("policy", ["Enforce", "Report", "Ignore"])
+    def test_a_changed_spec_is_carried_out_whatever_the_drift_policy(self, policy: str) -> None:
+        before = settled({"driftPolicy": policy, "config": {"retention.ms": "1"}})
+        spec = {"driftPolicy": policy, "config": {"retention.ms": "2"}}
+        changed = kafka_topic(spec, status=before.status.to_kubernetes(), generation=2)
+        altered = plan(changed, view(healthy([1, 2], [2, 3], config={"retention.ms": "1"})))
+        assert [type(step) for step in altered.steps] == [AlterTopicConfig]
+
+    def test_an_outage_in_between_does_not_turn_drift_into_a_change_of_the_spec(self) -> None:
+        spec = {"driftPolicy": "Report", "config": {"retention.ms": "1"}}
+        drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
+        during = plan(settled(spec), replace(drifted, deleting=frozenset({ORDERS})))
+        assert ready(during).reason is Reason.TOPIC_BEING_DELETED
+        after = plan(kafka_topic(spec, status=status_of(during)), drifted)
+        assert (ready(after).reason, after.steps) == (Reason.DRIFTED, ())
+
+    def test_a_topic_deleted_elsewhere_is_made_again_with_another_id_or_reported(self) -> None:
+        assert plan(settled(), view()).needs_fresh_view
+        again = plan(settled(), view(), FRESH)
+        assert [type(step) for step in again.steps] == [CreateTopic]
+        assert again.status.topic_id not in (None, ORDERS_SHOWN)
+        assert [notice.reason for notice in again.notices] == ["TopicDeleted"]
+        reported = plan(settled({"driftPolicy": "Report"}), view(), FRESH)
+        assert (ready(reported).reason, reported.steps) == (Reason.TOPIC_DELETED, ())
+
+    def test_nothing_changes_in_the_status_when_nothing_changed(self) -> None:
+        resource = settled()
+        later = replace(LOOK, now=NOW.replace(hour=5))
+        assert plan(resource, view(healthy([1, 2], [2, 3])), later).status == resource.status
+
+
+class TestMoves:
+    GROWN = {"replicationFactor": 3}  # noqa: RUF012 - read only
+
+    def resource(self) -> KafkaTopic:
+        return kafka_topic(self.GROWN, status=settled().status.to_kubernetes(), generation=2)
+
+    def move(self, step: StartMove, phase: str | None) -> dict[str, PartitionReassignment]:
+        partitions = [{"topic": ORDERS, "partition": 0, "replicas": [1, 2, 3]}]
+        made = raw("PartitionReassignment", {"partitions": partitions}, status={"phase": phase} if phase else {})
+        return {step.name: PartitionReassignment.model_validate(made)}
+
+    def start(self) -> StartMove:
+        (step,) = plan(self.resource(), view(healthy([1, 2], [2, 3]))).steps
+        assert isinstance(step, StartMove)
+        return step
+
+    def test_another_replication_factor_moves_every_partition_and_keeps_what_is_there(self) -> None:
+        step = self.start()
+        assert [(tp.partition, replicas[:2], len(replicas)) for tp, replicas in step.partitions] == [
+            (0, (1, 2), 3),
+            (1, (2, 3), 3),
+        ]
+        assert self.start().name == step.name
+
+    @pytest.mark.parametrize(
+        ("phase", "reason", "steps"),
+        [
+            (None, Reason.PROGRESSING, []),
+            ("Running", Reason.PROGRESSING, []),
+            ("Failed", Reason.PARTITIONS_FAILED, []),
+            ("Completed", Reason.PROGRESSING, [ForgetMove]),
+        ],
+    )
+    def test_a_move_that_is_there_is_not_made_again(
+        self, phase: str | None, reason: Reason, steps: list[type[object]]
+    ) -> None:
+        around = Surroundings(moves=self.move(self.start(), phase))
+        waiting = plan(self.resource(), view(healthy([1, 2], [2, 3])), around=around)
+        assert ready(waiting).reason is reason
+        assert [type(step) for step in waiting.steps] == steps
+
+
+class TestDeletion:
+    def deleted(self, **changes: Any) -> KafkaTopic:
+        return settled({"deletionPolicy": "Delete", **changes.pop("spec", {})}, **DELETED, **changes)
+
+    def test_the_mark_is_set_and_the_object_waits_for_the_topic_to_go(self) -> None:
+        cluster = view(healthy([1, 2], [2, 3]))
+        first = plan(self.deleted(), cluster)
+        assert first.steps == (MarkTopicForDeletion(topic=ORDERS, topic_id=ORDERS_ID),)
+        marked = kafka_topic({"deletionPolicy": "Delete"}, status=status_of(first), **DELETED)
+        waiting = plan(marked, replace(cluster, deleting=frozenset({ORDERS})))
+        assert (waiting.finalizer, waiting.steps) == (FinalizerWish.KEEP_AS_IS, ())
+        assert ready(waiting).reason is Reason.TOPIC_BEING_DELETED
+        gone = kafka_topic({"deletionPolicy": "Delete"}, status=status_of(waiting), **DELETED)
+        assert plan(gone, view()).needs_fresh_view
+        assert plan(gone, view(), FRESH).finalizer is FinalizerWish.RELEASE
+
+    def test_the_object_is_let_go_when_the_cluster_takes_the_mark_back(self) -> None:
+        cluster = view(healthy([1, 2], [2, 3]))
+        first = plan(self.deleted(), cluster)
+        marked = kafka_topic({"deletionPolicy": "Delete"}, status=status_of(first), **DELETED)
+        refused = plan(marked, cluster, replace(FRESH, done=first.steps))
+        assert refused.finalizer is FinalizerWish.RELEASE
+        assert [notice.reason for notice in refused.notices] == ["DeletionForbidden"]
+
+    def test_a_topic_with_another_id_is_never_deleted(self) -> None:
+        other = view(healthy([1, 2], topic_id=new_topic_id("x", ORDERS, None)))
+        released = plan(self.deleted(), other)
+        assert (released.finalizer, released.steps) == (FinalizerWish.RELEASE, ())
+
+    @pytest.mark.parametrize(
+        ("changes", "around"),
+        [
+            ({"annotations": {"kontroller.dev/pause": "true"}}, ALONE),
+            ({"spec": {"deletionPolicy": "Retain"}}, ALONE),
+            ({}, Surroundings(winner="shop/other", moves={})),
+        ],
+    )
+    def test_a_paused_a_retained_and_somebody_elses_topic_stay(
+        self, changes: dict[str, Any], around: Surroundings
+    ) -> None:
+        released = plan(self.deleted(**changes), view(healthy([1, 2], [2, 3])), around=around)
+        assert (released.finalizer, released.steps) == (FinalizerWish.RELEASE, ())
+
+
+def test_the_younger_of_two_claims_does_nothing_and_names_the_winner() -> None:
+    lost = plan(kafka_topic(), view(), around=Surroundings(winner="shop/older", moves={}))
+    assert lost.steps == ()
+    assert ready(lost).reason is Reason.RESOURCE_CONFLICT
+    assert "shop/older" in ready(lost).message
+
+
+def test_a_paused_object_shows_what_it_would_do_and_does_nothing() -> None:
+    paused = _again(settled(), {"partitions": 3}, annotations={"kontroller.dev/pause": "true"})
+    shown = plan(paused, view(healthy([1, 2], [2, 3])))
+    assert shown.steps == ()
+    assert [change.key for change in shown.status.plan.changes] == ["partitions"]
+    assert ready(shown).reason is Reason.PAUSED
+
+
+def test_partitions_without_a_leader_make_the_topic_unready() -> None:
+    offline = view(topic((assigned([1, 2]), led(-1, [1])), (assigned([2, 3]), led(2, [2, 3]))))
+    shown = plan(settled(), offline)
+    assert ready(shown).reason is Reason.PARTITIONS_OFFLINE
+    assert shown.status.counts.offline == 1
+    assert shown.status.partitions[0].leader == BrokerId(-1)
+
+
+def test_topic_ids_are_never_repeated_and_never_begin_with_a_dash() -> None:
+    ids = [shown_id(new_topic_id(f"uid-{n}", TopicName("t"), None)) or "" for n in range(2000)]
+    assert len(set(ids)) == 2000
+    assert not any(each.startswith("-") for each in ids)
+    assert new_topic_id("uid-1", TopicName("t"), None) != new_topic_id("uid-1", TopicName("t"), ids[1])
