@@ -65,8 +65,8 @@ e2e: build ## Install the chart on a node whose pods really run, and disturb it 
 node: build ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
 	$(BIN)/python -m devcluster node
 
-crds: $(READY) ## Write the custom resource definitions from the models into crds/
-	$(BIN)/python -m controller_operator.crds crds
+crds: $(READY) ## Write the definitions of the resources from their models, into crds/ and into the chart
+	$(BIN)/python -m controller_operator.resources.crds
 
 QUICK ?=
 DOCS ?=

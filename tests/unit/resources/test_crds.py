@@ -1,5 +1,8 @@
 """The generated CustomResourceDefinitions: they are what the models say, and what Kubernetes calls structural."""
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,10 +11,17 @@ import pytest
 import yaml
 from pydantic import Field
 
-from controller_operator.crds import CHART_FOLDER, CRDS_FOLDER, SchemaError, custom_resource_definition, files, write
 from controller_operator.resources import KINDS, KafkaTopic
 from controller_operator.resources.common import Definition, Resource, Spec, Status
 from controller_operator.resources.conditions import Reason
+from controller_operator.resources.crds import (
+    CHART_FOLDER,
+    CRDS_FOLDER,
+    SchemaError,
+    custom_resource_definition,
+    files,
+    write,
+)
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 PROJECT = Path(__file__).parents[3]
@@ -38,7 +48,25 @@ def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
 def test_the_committed_definitions_are_those_of_the_models(folder: Path) -> None:
     committed = {path.name: path.read_text() for path in (PROJECT / folder).glob("*.yaml")}
     generated = {path.name: content for path, content in files().items() if path.parent == folder}
-    assert committed == generated, "stale: run `python -m controller_operator.crds crds`"
+    assert committed == generated, "stale: run `make crds`"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)
+def test_the_chart_installs_what_kubectl_applies_but_for_its_own_metadata(kind: type[Resource[Any, Any]]) -> None:
+    name = f"{kind.definition.plural}.yaml"
+    applied = yaml.safe_load((PROJECT / CRDS_FOLDER / name).read_text())
+    lines = (PROJECT / CHART_FOLDER / name).read_text().splitlines()
+    installed = yaml.safe_load("\n".join(line for line in lines if "{{" not in line))
+    own = {"labels": None, "annotations": {"helm.sh/resource-policy": "keep"}}
+    assert installed == {**applied, "metadata": {**applied["metadata"], **own}}
+
+
+def test_make_crds_writes_both_folders(tmp_path: Path) -> None:
+    recipe = re.search(r"^crds:.*\n\t\$\(BIN\)/python (.+)\n", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    subprocess.run([sys.executable, *recipe[1].split()], cwd=tmp_path, check=True)
+    written = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*.yaml")}
+    assert written == files()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)
@@ -156,7 +184,7 @@ def test_a_field_of_two_types_is_refused() -> None:
 
 
 def test_a_text_that_helm_would_take_for_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller_operator.crds.KINDS", (Template,))
+    monkeypatch.setattr("controller_operator.resources.crds.KINDS", (Template,))
     with pytest.raises(SchemaError, match="Helm"):
         files()
 
