@@ -9,10 +9,12 @@ from typing import Final
 
 from devcluster.kontroller import ControllerProcess
 from devcluster.ports import accepts
-from devcluster.processes import wait_until
+from devcluster.processes import StartError, wait_until
 from devcluster.servers import Server
 
 _START_DEADLINE_S: Final = 150.0
+_SESSION_LOST: Final = "ZooKeeperClientExpiredException"
+"""What Kafka says before it ends because its session expired while it started; whatever runs it starts it again."""
 
 
 class Impossible(Exception):
@@ -93,8 +95,9 @@ class SoakServer:
         while True:
             try:
                 self.server.start()
-            except ConnectionError:
-                if time.monotonic() > deadline:
+            except (ConnectionError, StartError) as error:
+                is_zookeepers = isinstance(error, ConnectionError) or _SESSION_LOST in str(error)
+                if not is_zookeepers or time.monotonic() > deadline:
                     raise
             else:
                 self.wanted = Wanted.UP

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.processes import ManagedProcess, wait_until
+from devcluster.processes import ManagedProcess, StartError, wait_until
 from devcluster.servers import Server
-from devcluster.soak.servers import Impossible, SoakServer
+from devcluster.soak.servers import Impossible, SoakServer, Wanted
 
 
 class Sleeper(Server):
@@ -86,3 +86,33 @@ def test_operations_on_one_server_happen_in_their_order(server: SoakServer) -> N
         outcome.result(timeout=30)
     assert not server.server.process.is_running
     server.close()
+
+
+class Reluctant(Sleeper):
+    """Its next start ends with these last words, where there are any."""
+
+    last_words = ""
+
+    def start(self) -> None:
+        if words := self.last_words:
+            self.last_words = ""
+            raise StartError(words)
+        super().start()
+
+
+def starts_after(folder: Path, last_words: str) -> bool:
+    """Whether a server that is down starts, though its first try ends with these last words."""
+    with Reluctant(folder / "log") as reluctant:
+        reluctant.kill()
+        reluctant.last_words = last_words
+        SoakServer("reluctant", reluctant, Wanted.DOWN).start()
+        return reluctant.process.is_running
+
+
+def test_a_broker_whose_session_expires_while_it_starts_is_started_again(tmp_path: Path) -> None:
+    assert starts_after(tmp_path, "ended with exit status 1\nkafka.zookeeper.ZooKeeperClientExpiredException: Session")
+
+
+def test_another_failure_to_start_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="no such file"):
+        starts_after(tmp_path, "ended with exit status 1: no such file")
