@@ -17,14 +17,14 @@ from pathlib import Path
 
 import structlog
 
-from controller_core.controller.history import copy_of
-from controller_core.controller.term import Term
+from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.term.term import Term
 from controller_core.journal.batches import Context, Snapshot
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import read
 from controller_core.journal.segments import SegmentFiles
 from controller_core.journal.writer import JournalWriter
-from tests.unit.controller.harness import Cluster
+from simulation.cluster import Cluster
 
 BROKERS = 6
 PARTITIONS_OF_A_TOPIC = 100

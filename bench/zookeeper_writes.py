@@ -34,7 +34,7 @@ from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, Pa
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.zk import codecs, paths
 from controller_core.zk.fenced import FencedWriter
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import Check, Create, SetData, ZkSession, ZkVersion
 from devcluster.run_folder import RunFolder, run_folder
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from kio.index import load_response_schema
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.frames import decode_response, encode_request
+from controller_core.wire.codecs.frames import decode_response, encode_request
 
 CLIENT_ID = "devcluster"
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
 from controller_core.model.metadata import Broker
-from controller_core.wire.encoding import encode_control_request
+from controller_core.wire.codecs.encoding import encode_control_request
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected
 from controller_core.wire.messages import (
     ControlRequest,

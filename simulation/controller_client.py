@@ -6,8 +6,8 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.frames import decode_request, decode_response, encode_request, encode_response
-from controller_core.wire.request_client import AnswerLost, ControllerUnreachable, error_codes
+from controller_core.wire.client.request_client import AnswerLost, ControllerUnreachable, error_codes
+from controller_core.wire.codecs.frames import decode_request, decode_response, encode_request, encode_response
 
 Response = TypeVar("Response", bound=ResponsePayload)
 Answer = Callable[[RequestPayload], Awaitable[ResponsePayload]]

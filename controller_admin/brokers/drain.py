@@ -27,7 +27,7 @@ from typing import Final, TypeVar
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12 import MetadataResponse
 
-from controller_core.model.broker_stop import (
+from controller_core.model.draining.broker_stop import (
     absent,
     enough,
     explained,
@@ -36,13 +36,13 @@ from controller_core.model.broker_stop import (
     still_led,
     turn_of,
 )
-from controller_core.model.cluster_picture import ClusterPicture
+from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.model.wording import counted, listed
-from controller_core.wire.cluster_picture import EVERYTHING, read_picture
+from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
+from controller_core.wire.client.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
+from controller_core.wire.client.request_client import AnswerUnreadable, ControllerClient, RequestError
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
-from controller_core.wire.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
-from controller_core.wire.request_client import AnswerUnreadable, ControllerClient, RequestError
 
 PAUSE_S: Final = 1.0
 

@@ -8,11 +8,11 @@ import asyncio
 
 from kio.schema.metadata.v12 import MetadataResponse
 
-from controller_core.model.broker_readiness import behind, why_not_ready
+from controller_core.model.draining.broker_readiness import behind, why_not_ready
 from controller_core.model.ids import BrokerId
-from controller_core.wire.arrivals import ArrivalsRefused, ask_arrivals
-from controller_core.wire.cluster_picture import EVERYTHING, read_picture
-from controller_core.wire.request_client import ClusterClient, RequestError
+from controller_core.wire.client.arrivals import ArrivalsRefused, ask_arrivals
+from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
+from controller_core.wire.client.request_client import ClusterClient, RequestError
 
 
 async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: float) -> str | None:

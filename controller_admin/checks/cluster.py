@@ -10,11 +10,11 @@ from kio.schema.list_partition_reassignments.v0 import (
 from kio.schema.metadata.v12 import MetadataResponse
 
 from controller_admin.checks.waiting import NotWell
-from controller_core.model.broker_stop import ids
-from controller_core.model.cluster_picture import ClusterPicture
+from controller_core.model.draining.broker_stop import ids
+from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId
-from controller_core.wire.cluster_picture import NO_TOPICS, read_picture
-from controller_core.wire.request_client import Address, ClusterClient, RequestError
+from controller_core.wire.client.cluster_picture import NO_TOPICS, read_picture
+from controller_core.wire.client.request_client import Address, ClusterClient, RequestError
 
 _ONLY_A_CONTROLLER_ANSWERS: Final = ListPartitionReassignmentsRequest(topics=())
 """Anybody else says NOT_CONTROLLER."""

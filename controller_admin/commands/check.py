@@ -23,7 +23,7 @@ def check_cluster(bootstrap: Bootstrap, deadline_seconds: DeadlineSeconds = 60) 
     addresses = bootstrap_addresses(bootstrap)
 
     from controller_admin.checks.cluster import look_at_cluster
-    from controller_core.wire.request_client import RequestClient
+    from controller_core.wire.client.request_client import RequestClient
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms)

@@ -96,7 +96,7 @@ def run(
 
     # Loaded for a controller alone: other commands are over in less time than this takes.
     from controller_core.controller.controller import ZooKeeperGone
-    from controller_core.controller.presence import IdInUse
+    from controller_core.controller.role.presence import IdInUse
     from controller_core.process.logging import configure_logging
     from controller_core.process.run import run_controller
     from controller_core.process.settings import InvalidSettings, load_settings

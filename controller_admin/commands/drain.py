@@ -41,7 +41,7 @@ def drain(
 
     from controller_admin.brokers.drain import Drain, NotDrained, NotRegistered
     from controller_core.model.ids import BrokerId
-    from controller_core.wire.request_client import RequestClient
+    from controller_core.wire.client.request_client import RequestClient
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=max(500, timeout_ms // 3))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from controller_core.wire.request_client import Address
+    from controller_core.wire.client.request_client import Address
 
 _LARGEST_ID = 2**31 - 1
 _LONGEST_S = 24 * 3600
@@ -25,7 +25,7 @@ DeadlineSeconds = Annotated[
 
 def bootstrap_addresses(text: str) -> "tuple[Address, ...]":
     """The servers of `--bootstrap`; ends the command where it is not a list of them."""
-    from controller_core.wire.request_client import parse_addresses
+    from controller_core.wire.client.request_client import parse_addresses
 
     try:
         return parse_addresses(text)

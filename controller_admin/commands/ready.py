@@ -25,7 +25,7 @@ def ready(
 
     from controller_admin.brokers.readiness import look_at_broker
     from controller_core.model.ids import BrokerId
-    from controller_core.wire.request_client import RequestClient
+    from controller_core.wire.client.request_client import RequestClient
 
     client = RequestClient(addresses, timeout_ms=timeout_seconds * 1000, connect_timeout_ms=timeout_seconds * 1000)
 

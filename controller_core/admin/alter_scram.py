@@ -18,13 +18,13 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused
-from controller_core.controller.config_writes import ensure_paths, notify, sanitized, write_config
-from controller_core.controller.isr import NO_THROTTLE
-from controller_core.controller.served_api import ServedApi
-from controller_core.controller.slices import sliced
-from controller_core.controller.term import Term
+from controller_core.controller.loop.slices import sliced
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.serving.served_api import ServedApi
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.config_writes import ensure_paths, notify, sanitized, write_config
 from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS, SaltedPassword, credential
-from controller_core.wire.versions import Versions
+from controller_core.wire.codecs.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete, WriteOp, ZkNode

@@ -2,18 +2,11 @@
 
 from typing import Final
 
-from controller_core.admin import (
-    alter_reassignments,
-    alter_scram,
-    create_partitions,
-    create_topics,
-    delete_topics,
-    elect_leaders,
-    list_reassignments,
-    own_configs,
-    update_features,
-)
-from controller_core.controller.served_api import AnyServedApi
+from controller_core.admin import alter_scram, update_features
+from controller_core.admin.cluster import own_configs
+from controller_core.admin.partitions import alter_reassignments, elect_leaders, list_reassignments
+from controller_core.admin.topics import create_partitions, create_topics, delete_topics
+from controller_core.controller.serving.served_api import AnyServedApi
 
 CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (
     create_topics.API,

@@ -6,7 +6,7 @@ One item that is not done is enough to go on waiting, so only the next one is lo
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from controller_core.controller.term import Term
+from controller_core.controller.term.term import Term
 
 Item = TypeVar("Item")
 

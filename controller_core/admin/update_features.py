@@ -16,12 +16,12 @@ from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.static.primitive import i8
 from kio.static.protocol import RequestPayload
 
-from controller_core.controller import brokers, features
-from controller_core.controller.isr import NO_THROTTLE
-from controller_core.controller.served_api import ServedApi
-from controller_core.controller.term import Term
+from controller_core.controller.operations import brokers, features
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.serving.served_api import ServedApi
+from controller_core.controller.term.term import Term
 from controller_core.model.features import FeatureUpdate, UpdatedFeatures, UpgradeType, updated_features
-from controller_core.wire.versions import Versions
+from controller_core.wire.codecs.versions import Versions
 from controller_core.zk import paths
 
 _ATTEMPTS: Final = 3

@@ -16,33 +16,34 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core import collection
 from controller_core.collection import collection_paused
-from controller_core.controller import failover, handlers, topic_configs
-from controller_core.controller.broker_requests import ControllerIdentity
-from controller_core.controller.channels import BrokerChannels
-from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.event_queue import EventQueue, Queued
-from controller_core.controller.events import (
+from controller_core.controller import failover, handlers
+from controller_core.controller.loop.event_queue import EventQueue, Queued
+from controller_core.controller.loop.events import (
     Event,
     RequestReceived,
     RoleDue,
     RoleEvent,
     SessionEnded,
 )
-from controller_core.controller.history import History
-from controller_core.controller.interludes import Interludes
-from controller_core.controller.metrics import ControllerMetrics
-from controller_core.controller.patient_session import PatientSession
-from controller_core.controller.readiness import Readiness
-from controller_core.controller.request_batch import RequestBatch
-from controller_core.controller.requests import Requests
-from controller_core.controller.role import Role, Won
-from controller_core.controller.seams import ControllerSettings, Seams
-from controller_core.controller.served_api import AnyServedApi
-from controller_core.controller.standby import Standby
-from controller_core.controller.state_change_log import StateChangeLog
-from controller_core.controller.term import Term
-from controller_core.controller.unserved_listeners import UnservedListeners
-from controller_core.controller.watched_reads import WatchedReads
+from controller_core.controller.loop.retrying_reads import PatientSession
+from controller_core.controller.loop.watched_reads import WatchedReads
+from controller_core.controller.recording.state_change_log import StateChangeLog
+from controller_core.controller.recording.term_journal import History
+from controller_core.controller.role.readiness import Readiness
+from controller_core.controller.role.role import Role, Won
+from controller_core.controller.role.seams import ControllerSettings, Seams
+from controller_core.controller.sending.broker_requests import ControllerIdentity
+from controller_core.controller.sending.channels import BrokerChannels
+from controller_core.controller.sending.request_batch import RequestBatch
+from controller_core.controller.serving.between_groups import Interludes
+from controller_core.controller.serving.metrics import ControllerMetrics
+from controller_core.controller.serving.open_requests import Requests
+from controller_core.controller.serving.served_api import AnyServedApi
+from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.term.standby import Standby
+from controller_core.controller.term.term import Term
+from controller_core.controller.term.unserved_listeners import UnservedListeners
+from controller_core.controller.znodes import topic_configs
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.supervision import until_one_ends
@@ -224,9 +225,9 @@ class Controller:
 
     async def _begin_term(self, won: Won, event: Event) -> None:
         taken = Queued(event=event, since_ms=self._seams.clock.monotonic_ms())
-        log.info("became the controller", controller_epoch=won.office.epoch, role_was_with=won.taken_from.name)
+        log.info("became the controller", controller_epoch=won.role.epoch, role_was_with=won.taken_from.name)
         self._metrics.terms.inc()
-        identity = ControllerIdentity(id=self._id, epoch=won.office.epoch, listeners=self._listeners)
+        identity = ControllerIdentity(id=self._id, epoch=won.role.epoch, listeners=self._listeners)
         state = ClusterState(is_journaled=self._seams.journal.is_kept)
         self._term = Term(
             identity=identity,
@@ -234,11 +235,11 @@ class Controller:
             watched=WatchedReads(self._zk, self._queue.put),
             standby=self._standby,
             writer=FencedWriter(
-                self._seams.zk, won.office.epoch_version, reconnect_timeout_ms=self._settings.zookeeper_timeout_ms
+                self._seams.zk, won.role.epoch_version, reconnect_timeout_ms=self._settings.zookeeper_timeout_ms
             ),
             state=state,
             batch=RequestBatch(state, identity),
-            channels=BrokerChannels(self._seams.links, self._seams.clock, won.office.epoch, self._queue.put),
+            channels=BrokerChannels(self._seams.links, self._seams.clock, won.role.epoch, self._queue.put),
             changes=StateChangeLog(identity=identity),
             history=History(
                 journal=self._seams.journal,

@@ -8,29 +8,24 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from controller_core.controller import (
-    balance,
+from controller_core.controller.loop.events import IsrChangesNotified, JournalDue, LedgerDue
+from controller_core.controller.operations import (
     brokers,
     config_changes,
-    deleted_topics,
     deletion,
     elections,
     features,
-    ledger,
+    leader_rebalance,
     log_dirs,
-    reassignment,
-    reassignment_drop,
-    reassignment_requests,
-    recorded_configs,
     startup,
-    throttles,
 )
-from controller_core.controller.events import IsrChangesNotified, JournalDue, LedgerDue
-from controller_core.controller.partition_states import read_states
-from controller_core.controller.prepared_topic import Prepared
-from controller_core.controller.term import Term
-from controller_core.controller.topic_znodes import TopicZnode, read_topics
-from controller_core.controller.topics import add_topics, read_topic_names
+from controller_core.controller.operations.topics import add_topics, read_topic_names
+from controller_core.controller.reassigning import drop, reassignment, requested, throttles
+from controller_core.controller.sending.prepared_topic import Prepared
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import deleted_topics, recorded_configs, removed_replicas
+from controller_core.controller.znodes.partition_states import read_states
+from controller_core.controller.znodes.topic_znodes import TopicZnode, read_topics
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.zk import paths
 from controller_core.zk.session import Delete
@@ -43,7 +38,7 @@ async def on_controller_failover(term: Term) -> None:
     repaired, prepared = await _load(term)
     # Brokers take LeaderAndIsr only for brokers that they know to be alive.
     term.batch.update_metadata(())
-    ledger.clean_up(term, term.state.brokers)
+    removed_replicas.clean_up(term, term.state.brokers)
     deleted_topics.make_forgotten(term, term.state.brokers)
     term.send_requests()
     partitions = list(term.state.all_partitions())
@@ -54,17 +49,17 @@ async def on_controller_failover(term: Term) -> None:
     await term.send_all_requests()
     # 2. partitionStateMachine.startup()
     await startup.partition_startup(term, partitions, whole)
-    await reassignment_drop.expel_dropped(term, [name for name in term.state.topics if name not in whole])
+    await drop.expel_dropped(term, [name for name in term.state.topics if name not in whole])
     await reassignment.announce(term, repaired)
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)
-    await reassignment_requests.on_reassignments_requested(term)
+    await requested.on_reassignments_requested(term)
     await throttles.note_begun(term, term.state.reassignments)
     await throttles.sweep(term)
     await deletion.resume(term)
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
-    balance.start_balancing(term)
+    leader_rebalance.start_balancing(term)
     term.enqueue(LedgerDue())
     if term.history.is_kept:
         term.enqueue_later(JournalDue(), term.history.alive_interval_ms)
@@ -89,7 +84,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     await recorded_configs.load_of_topics(term, term.state.topics)
     await _load_states(term, [name for name in term.state.topics if name not in prepared])
     await deletion.load_deletions(term)
-    await ledger.load(term)
+    await removed_replicas.load(term)
     await deleted_topics.load(term)
     term.state.is_loaded = True
     await term.history.begin_term()

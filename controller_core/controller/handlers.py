@@ -6,24 +6,7 @@ from typing import Final, assert_never
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.controller import (
-    balance,
-    brokers,
-    config_changes,
-    deletion,
-    elections,
-    epoch_raise,
-    features,
-    isr,
-    ledger,
-    ledger_retention,
-    log_dirs,
-    reassignment_completion,
-    reassignment_requests,
-    throttles,
-    topics,
-)
-from controller_core.controller.events import (
+from controller_core.controller.loop.events import (
     AnswerOverdue,
     BalanceDue,
     BrokerAnswered,
@@ -51,10 +34,24 @@ from controller_core.controller.events import (
     TopicModified,
     TopicsChanged,
 )
-from controller_core.controller.term import Term
+from controller_core.controller.operations import (
+    alter_partition,
+    brokers,
+    config_changes,
+    deletion,
+    elections,
+    features,
+    leader_rebalance,
+    log_dirs,
+    topics,
+)
+from controller_core.controller.reassigning import completion, requested, throttles
+from controller_core.controller.term import epoch_raise
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import removed_replicas, removed_replicas_retention
 from controller_core.model.ids import PartitionId, TopicPartition
-from controller_core.wire.answers import is_all_well
-from controller_core.wire.entries import deleted_by
+from controller_core.wire.codecs.answers import is_all_well
+from controller_core.wire.codecs.entries import deleted_by
 from controller_core.wire.messages import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
@@ -86,25 +83,25 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case TopicDeletionsRequested():
             await deletion.on_topic_deletions_requested(term)
         case ReassignmentsRequested():
-            await reassignment_requests.on_reassignments_requested(term)
+            await requested.on_reassignments_requested(term)
         case ReassignmentsCompletable():
-            await reassignment_completion.on_completable(term)
+            await completion.on_completable(term)
         case ReassignmentsEnded():
             await throttles.sweep(term)
         case PreferredElectionRequested():
             await elections.on_preferred_election_requested(term)
         case IsrChangesNotified():
-            await isr.on_isr_changes_notified(term)
+            await alter_partition.on_isr_changes_notified(term)
         case LogDirsFailed():
             await log_dirs.on_log_dirs_failed(term)
         case ConfigsChanged():
             await config_changes.on_configs_changed(term)
         case BalanceDue():
-            await balance.on_balance_due(term)
+            await leader_rebalance.on_balance_due(term)
         case JournalDue():
             term.enqueue_later(JournalDue(), await term.history.note_alive())
         case LedgerDue():
-            await ledger_retention.on_ledger_due(term)
+            await removed_replicas_retention.on_ledger_due(term)
         case FeaturesChanged():
             await features.on_features_changed(term)
         case BrokerAnswered():
@@ -119,7 +116,7 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case AnswerOverdue():
             pass  # answers that wait are looked at after every event
         case RequestReceived():
-            raise AssertionError(f"{event} is answered by `controller_core.controller.requests`")
+            raise AssertionError(f"{event} is answered by `controller_core.controller.serving.open_requests`")
         case ControllerChanged() | SessionEnded() | RoleDue():
             raise AssertionError(f"{event} decides about the role, and is not an event of a term")
         case _:
@@ -168,8 +165,8 @@ async def _on_replicas_told(term: Term, answered: BrokerAnswered, topics: Iterab
                 present.append(TopicPartition(name, partition.partition_index))
             elif partition.error_code is ErrorCode.inconsistent_topic_id:
                 other.append(TopicPartition(name, partition.partition_index))
-    await ledger.on_replicas_accepted(term, answered.broker, present)
-    ledger.on_other_topic_found(term, answered.broker, other)
+    await removed_replicas.on_replicas_accepted(term, answered.broker, present)
+    removed_replicas.on_other_topic_found(term, answered.broker, other)
 
 
 def _is_of_present_life(term: Term, answered: BrokerAnswered) -> bool:
@@ -192,11 +189,11 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     if response.error_code is not ErrorCode.none:
         failed.update(asked)
     deleted = {partition: epoch for partition, epoch in asked.items() if partition not in failed}
-    ledger.on_replicas_not_deleted(term, answered.broker, failed)
-    await ledger.on_replicas_deleted(term, answered.broker, deleted)
+    removed_replicas.on_replicas_not_deleted(term, answered.broker, failed)
+    await removed_replicas.on_replicas_deleted(term, answered.broker, deleted)
     # A replica that cannot be deleted holds up its topic's deletion, but no reassignment: the partition is served already.
-    reassignment_completion.on_replicas_deleted(term, answered.broker, deleted)
-    reassignment_completion.on_replicas_not_deleted(term, answered.broker, failed)
+    completion.on_replicas_deleted(term, answered.broker, deleted)
+    completion.on_replicas_not_deleted(term, answered.broker, failed)
     deletion.on_replicas_not_deleted(term, answered.broker, failed)
     await deletion.on_replicas_deleted(term, answered.broker, deleted)
 

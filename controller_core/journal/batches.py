@@ -60,7 +60,7 @@ class StateCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elected:
-    """A term of office began."""
+    """A term began."""
 
     context: Context
     config: RecordedConfig = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resigned:
-    """A term of office ended."""
+    """A term ended."""
 
     context: Context
     reason: str

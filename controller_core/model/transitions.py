@@ -1,7 +1,7 @@
 """The states of partitions and replicas, and the only ways from one to another (seed 000).
 
 The tables below are the specification's, line by line. What a transition does to ZooKeeper and the brokers stands in
-`controller_core.controller.partition_machine` and `replica_machine`; this module decides only whether it may happen.
+`controller.machines.partition_machine` and `replica_machine`; this module decides only whether it may happen.
 """
 
 from collections.abc import Iterable, Mapping

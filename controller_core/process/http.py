@@ -10,7 +10,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from controller_core.controller.readiness import Readiness
+from controller_core.controller.role.readiness import Readiness
 
 
 async def serve_metrics(

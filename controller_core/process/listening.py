@@ -11,22 +11,22 @@ from typing import Any, Final
 from kio.static.protocol import RequestPayload, ResponsePayload
 from prometheus_client import CollectorRegistry
 
-from controller_core.admin import api_versions, as_broker, describe_cluster, metadata, own_configs
-from controller_core.admin.api_versions import VersionRange
 from controller_core.admin.apis import OWN_CONFIG_APIS
-from controller_core.admin.cluster_view import ClusterView
-from controller_core.controller.served_api import AnyServedApi
-from controller_core.controller.term import Term
+from controller_core.admin.cluster import api_versions, as_broker, describe_cluster, metadata, own_configs
+from controller_core.admin.cluster.api_versions import VersionRange
+from controller_core.admin.cluster.cluster_view import ClusterView
+from controller_core.controller.serving.served_api import AnyServedApi
+from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import SERVED_PROTOCOL
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.supervision import noticed
-from controller_core.wire.broker_addresses import BrokerAddresses
-from controller_core.wire.gate import AddressGate
-from controller_core.wire.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
-from controller_core.wire.owned_api import AskBroker, NoAnswerNow
-from controller_core.wire.relay import Address
-from controller_core.wire.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.limits.broker_addresses import BrokerAddresses
+from controller_core.wire.limits.gate import AddressGate
+from controller_core.wire.listener.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
+from controller_core.wire.listener.owned_api import AskBroker, NoAnswerNow
+from controller_core.wire.listener.relay import Address
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError, ZkSession

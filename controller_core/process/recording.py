@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from pydantic import Field
 
-from controller_core.controller.clock import SystemClock
+from controller_core.controller.loop.clock import SystemClock
 from controller_core.process.http import serve_metrics
 from controller_core.process.journal import close_journals, open_journal
 from controller_core.process.journal_http import journal_routes
@@ -20,7 +20,7 @@ from controller_core.recorder.directory import check_cluster, recorders_director
 from controller_core.recorder.recorder import Recorder
 from controller_core.recorder.view import cluster_id_of
 from controller_core.zk import paths
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.session import KazooSession
 
 log = structlog.get_logger()
 

@@ -9,13 +9,13 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
-from controller_core.controller.broker_apis import BROKER_APIS
-from controller_core.controller.clock import SystemClock
 from controller_core.controller.controller import Controller
-from controller_core.controller.metrics import ControllerMetrics
-from controller_core.controller.office import registered_brokers
-from controller_core.controller.seams import Seams
-from controller_core.controller.unserved_listeners import report_at_start
+from controller_core.controller.loop.clock import SystemClock
+from controller_core.controller.role.role_znode import registered_brokers
+from controller_core.controller.role.seams import Seams
+from controller_core.controller.serving.broker_apis import BROKER_APIS
+from controller_core.controller.serving.metrics import ControllerMetrics
+from controller_core.controller.term.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.ids import BrokerId
@@ -26,10 +26,10 @@ from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
-from controller_core.wire.admission import connections_within, raise_descriptor_limit
-from controller_core.wire.listener import Listener, ListenerLimits
+from controller_core.wire.limits.admission import connections_within, raise_descriptor_limit
+from controller_core.wire.listener.listener import Listener, ListenerLimits
 from controller_core.wire.tcp_link import tcp_link_factory
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()

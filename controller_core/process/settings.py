@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from controller_core.controller.broker_requests import SECURITY_PROTOCOL_IDS
+from controller_core.controller.sending.broker_requests import SECURITY_PROTOCOL_IDS
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint

@@ -9,9 +9,9 @@ from typing import Any, Final
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from controller_core.wire.complaints import Complaints
-from controller_core.wire.frames import RequestHead, read_client_id
-from controller_core.wire.versions import Versions
+from controller_core.wire.codecs.frames import RequestHead, read_client_id
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.complaints import Complaints
 
 INTERVAL_S: Final = 600.0
 """A sender is named so often, for each API."""

@@ -10,8 +10,8 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.clock import Clock
-from controller_core.controller.pen import Pen
+from controller_core.controller.loop.clock import Clock
+from controller_core.controller.recording.stamped_journal import Pen
 from controller_core.journal.batches import (
     Alive,
     Committed,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from controller_core.controller.watched_reads import WatchedReads
+from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.journal.batches import StateCopy, TopicCopy
 from controller_core.journal.observed import is_replaced
 from controller_core.model.features import FinalizedFeatures

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from controller_core.controller.clock import Clock
+from controller_core.controller.loop.clock import Clock
 from controller_core.journal.batches import Journal
 from controller_core.journal.changes import Change, Kind
 from controller_core.model.ids import ControllerEpoch

@@ -4,7 +4,7 @@ Two implementations stand behind it: `controller_core.wire.tcp_link.TcpBrokerLin
 `simulation.brokers.SimulatedBrokerLink` for tests; one contract suite (`tests/contract`) holds both to this.
 
 A link carries one request at a time, in the order of the calls. It does not retry: what to send again, and
-until when, is decided by the stream that owns the link (`controller_core.controller.channels`), because only the
+until when, is decided by the stream that owns the link (`controller_core.controller.sending.channels`), because only the
 controller knows whether the broker is still the one that the request was meant for.
 """
 

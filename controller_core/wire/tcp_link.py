@@ -19,10 +19,10 @@ from typing import Final, TypeVar
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
 from controller_core.model.metadata import Broker
-from controller_core.wire.answers import decode_control_response
-from controller_core.wire.decoding import Undecodable
-from controller_core.wire.encoding import control_request_pieces
-from controller_core.wire.frames import (
+from controller_core.wire.codecs.answers import decode_control_response
+from controller_core.wire.codecs.decoding import Undecodable
+from controller_core.wire.codecs.encoding import control_request_pieces
+from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameCut,
     FrameError,

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from controller_core.zk import paths
-from controller_core.zk.foresight import first_failure, is_applied, paths_to_read
 from controller_core.zk.packing import TransactionLimits
 from controller_core.zk.session import (
     Check,
@@ -31,6 +30,7 @@ from controller_core.zk.session import (
     ZkSession,
     ZkVersion,
 )
+from controller_core.zk.write_outcomes import first_failure, is_applied, paths_to_read
 
 K = TypeVar("K")
 

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
-from controller_core.model.topic_names import why_illegal
+from controller_core.model.topics.topic_names import why_illegal
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"

@@ -1,6 +1,6 @@
 """The ZooKeeper seam: all that the rest of Kontroller asks of ZooKeeper, and the errors it may answer with.
 
-Two implementations stand behind it: `controller_core.zk.kazoo_session.KazooSession` for a real ensemble, and
+Two implementations stand behind it: `controller_core.zk.kazoo.session.KazooSession` for a real ensemble, and
 `simulation.zookeeper.SimulatedZooKeeper` for tests. One contract suite (`tests/contract`) holds both to what is said
 here.
 

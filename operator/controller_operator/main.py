@@ -11,7 +11,7 @@ from kubernetes_asyncio import config
 from yaml import YAMLError
 
 from controller_core.process.http import serve_metrics
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_operator.handlers import operator_registry
 from controller_operator.kubernetes.object_api import KubernetesObjects, ObjectApi

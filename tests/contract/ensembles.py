@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
 from devcluster.zookeeper import ZooKeeper

@@ -28,7 +28,7 @@ from controller_core.model.ids import (
     TopicPartition,
 )
 from controller_core.model.metadata import Broker, Endpoint
-from controller_core.wire.frames import decode_response, encode_request, read_frame
+from controller_core.wire.codecs.frames import decode_response, encode_request, read_frame
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected
 from controller_core.wire.messages import (
     ErrorCode,

@@ -21,15 +21,15 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller.isr import NO_THROTTLE
-from controller_core.wire.frames import decode_request, encode_response, read_frame, read_request_head
-from controller_core.wire.request_client import (
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.wire.client.request_client import (
     Address,
     AnswerLost,
     ControllerClient,
     ControllerUnreachable,
     RequestClient,
 )
+from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from devcluster.ports import release_port, reserve_port
 from simulation.controller_client import Answer, SimulatedControllerClient
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from kazoo.security import make_digest_acl
 
-from controller_core.zk.kazoo_requests import MultiRead
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.requests import MultiRead
+from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import (
     AccessRefused,
     ConnectionLost,

@@ -25,8 +25,10 @@ from controller_core.model.ids import (
     TopicId,
     TopicName,
 )
-from controller_core.wire.frames import decode_response, encode_request, read_frame
-from controller_core.wire.listener import Acceptor, Listener, OwnedApi, RelayTarget
+from controller_core.wire.codecs.frames import decode_response, encode_request, read_frame
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.listener.listener import Acceptor, Listener, OwnedApi, RelayTarget
+from controller_core.wire.listener.relay import Address
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -47,9 +49,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from controller_core.wire.relay import Address
 from controller_core.wire.tcp_link import TcpBrokerLink
-from controller_core.wire.versions import Versions
 from devcluster.kafka import Broker
 from devcluster.zookeeper import ZooKeeper
 from tests.real.conftest import StartKafka

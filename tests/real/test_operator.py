@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import Move
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_core.zk.throttles import remove_throttle, set_throttle
 from devcluster.kafka import KafkaCluster

@@ -24,7 +24,7 @@ from kio.static.protocol import ResponsePayload
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint, FeatureRange
-from controller_core.wire.frames import encode_response, read_request_head
+from controller_core.wire.codecs.frames import encode_response, read_request_head
 from controller_core.wire.messages import ErrorCode, UpdateMetadataResponse
 from controller_core.zk import codecs, paths
 from devcluster.kontroller import ControllerProcess

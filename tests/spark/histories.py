@@ -12,8 +12,8 @@ from uuid import UUID
 
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.history import copy_of
+from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.batches import (
     Alive,
     Batch,

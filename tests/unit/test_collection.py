@@ -7,7 +7,7 @@ import pytest
 
 from controller_core import collection
 from controller_core.collection import collection_paused
-from controller_core.wire.workers import Lane, beside
+from controller_core.wire.listener.workers import Lane, beside
 
 
 @pytest.fixture(autouse=True)

@@ -115,7 +115,7 @@ def test_every_metric_that_is_named_exists_and_every_metric_is_named() -> None:
     literals = {
         name
         for module in (
-            "controller_core/controller/metrics.py",
+            "controller_core/controller/serving/metrics.py",
             "controller_core/process/unserved_requests.py",
             "operator/controller_operator/metrics.py",
         )

@@ -11,22 +11,22 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, noticed, supervised
-from tests.unit.controller.virtual_time import VirtualClock, until_quiet
+from simulation.virtual_time import VirtualClock, until_quiet
 
 PROJECT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_operator")
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
-    "controller_core/controller/groups.py",
-    "controller_core/controller/partition_states.py",
-    "controller_core/controller/reach.py",
+    "controller_core/controller/term/groups.py",
+    "controller_core/controller/znodes/partition_states.py",
+    "controller_core/controller/role/reach.py",
     "controller_core/process/signals.py",
-    "controller_core/wire/client_connection.py",
+    "controller_core/wire/listener/client_connection.py",
 }
 SUPERVISED_ITSELF: Final = {
     "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
     "controller_core/supervision.py": "here it is done",
-    "controller_core/wire/listener.py": "looks at each connection that has ended",
+    "controller_core/wire/listener/listener.py": "looks at each connection that has ended",
 }
 
 

@@ -13,7 +13,7 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.topic_names import why_illegal
+from controller_core.model.topics.topic_names import why_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import INT32_MAX, described, field, json_object
 

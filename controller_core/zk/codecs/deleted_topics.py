@@ -6,7 +6,7 @@ from typing import Final
 import orjson
 
 from controller_core.model.ids import TopicName
-from controller_core.model.topic_names import why_illegal
+from controller_core.model.topics.topic_names import why_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object, require_version
 

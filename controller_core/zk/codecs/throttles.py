@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import Claim, Claims, Move, Throttle
-from controller_core.model.topic_names import why_illegal
+from controller_core.model.topics.topic_names import why_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import INT32_MAX, INT64_MAX, MalformedZnode, json_object, require_version
 

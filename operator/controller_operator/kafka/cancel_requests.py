@@ -22,7 +22,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32, i32Timedelta
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from controller_core.wire.request_client import ControllerClient, RequestError
+from controller_core.wire.client.request_client import ControllerClient, RequestError
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _NOTHING_TO_CANCEL: Final = (

@@ -16,7 +16,7 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey
 from kio.static.primitive import i8, i16, i32Timedelta
 
 from controller_core.model.features import FeatureUpdate
-from controller_core.wire.request_client import Address, ControllerClient, RequestError, parse_addresses
+from controller_core.wire.client.request_client import Address, ControllerClient, RequestError, parse_addresses
 from controller_operator.kafka.cluster_view import ClusterView
 
 OpenClient = Callable[[Sequence[Address]], ControllerClient]

@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 
 from controller_core.supervision import supervised
-from controller_core.wire.request_client import RequestClient
+from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.kafka.cluster_view import ClusterView

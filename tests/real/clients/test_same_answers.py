@@ -14,10 +14,10 @@ from kio.index import load_request_schema
 from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponse0
 from kio.static.protocol import RequestPayload
 
-from controller_core.admin import as_broker
+from controller_core.admin.cluster import as_broker
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import REFUSED_API_KEYS
-from controller_core.wire.frames import decode_response, with_length
+from controller_core.wire.codecs.frames import decode_response, with_length
 from devcluster.processes import ConditionTimeoutError, wait_until
 from devcluster.requests import ConnectionClosed, send_frame, send_request
 from tests.real.clients.conftest import ServedCluster

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import pytest
 
-from controller_core.controller.clock import SystemClock
+from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerEpoch, BrokerId, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, Endpoint, ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.delegating_session import DelegatingSession
-from controller_core.zk.kazoo_session import KazooSession
+from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import (
     ConnectionLost,
     Create,
@@ -29,8 +29,8 @@ from controller_core.zk.session import (
 from devcluster.ensemble import ZooKeeperEnsemble
 from devcluster.run_folder import RunFolder
 from simulation.brokers import SimulatedBroker
-from tests.unit.controller.harness import _PARENTS as PARENTS
-from tests.unit.controller.process import Life, Process, ProcessSettings
+from simulation.cluster import _PARENTS as PARENTS
+from simulation.process import Life, Process, ProcessSettings
 
 BROKERS: Final = (1, 2, 3)
 PARTITIONS: Final = 50

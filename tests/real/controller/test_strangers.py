@@ -22,8 +22,8 @@ from kio.static.primitive import i8, i32, i64
 from kio.static.protocol import RequestPayload
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.wire.entries import unsigned_varint
-from controller_core.wire.frames import decode_response, encode_request
+from controller_core.wire.codecs.entries import unsigned_varint
+from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,

@@ -3,9 +3,9 @@
 import asyncio
 from functools import cache
 
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster, tp
-from tests.unit.controller.process import ProcessSettings
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster, tp
+from simulation.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 A_WHILE_MS = 100_000

@@ -13,11 +13,11 @@ from kio.schema.alter_user_scram_credentials.v0.request import (
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32
 
-from controller_core.controller.config_writes import sanitized
+from controller_core.controller.znodes.config_writes import sanitized
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster
 
 SHA_256, SHA_512 = 1, 2
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")

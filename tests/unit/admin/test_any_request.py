@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from kio.index import load_response_schema
 from kio.static.protocol import RequestPayload
 
-from controller_core.controller.served_api import AnyServedApi
+from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.process.run import SERVED_APIS
-from controller_core.wire.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.listener.owned_api import OwnedApi
 from controller_core.wire.messages import ControlledShutdownResponse, ErrorCode
-from controller_core.wire.owned_api import OwnedApi
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster, tp
-from tests.unit.wire.strategies import PRIMITIVES, TEXT, messages
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster, tp
+from tests.unit.wire.codecs.strategies import PRIMITIVES, TEXT, messages
 
 A_DAY_MS = 24 * 3600 * 1000
 NAMES = ("orders", "moving", "doomed", "new", "", ".", "..", "a/b", "x" * 300, "__consumer_offsets", "orders.x", "\0")

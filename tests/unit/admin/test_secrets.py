@@ -22,15 +22,15 @@ from kio.static.primitive import i8, i16
 
 from controller_core.admin import alter_scram
 from controller_core.process.logging import processors
-from controller_core.wire.frames import encode_request, read_request_head
-from controller_core.wire.owned_api import AnswerFailedError, OwnedApi
-from controller_core.wire.redaction import redacted
-from controller_core.wire.versions import Versions
+from controller_core.wire.codecs.frames import encode_request, read_request_head
+from controller_core.wire.codecs.redaction import redacted
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.listener.owned_api import AnswerFailedError, OwnedApi
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import BadVersion, Create, FailedOp, SetData, WriteOp, ZkError
+from simulation.cluster import CONTROLLER, Cluster
 from tests.unit.admin.test_alter_scram import upsert
-from tests.unit.controller.harness import CONTROLLER, Cluster
 
 SALT = bytes(range(0x81, 0x91))
 SALTED = bytes(range(0xC0, 0xE0))
@@ -137,7 +137,7 @@ async def test_an_unexpected_error_while_configurations_are_altered_says_nothing
     def stumble_over(*_: object) -> None:
         raise RuntimeError("nobody expected that")
 
-    monkeypatch.setattr("controller_core.admin.own_configs._check", stumble_over)
+    monkeypatch.setattr("controller_core.admin.cluster.own_configs._check", stumble_over)
     with production_logs("json") as logs:
         await cluster.request(ALTER_CONFIGS)
     assert "IncrementalAlterConfigsRequest" in logs.getvalue()

@@ -8,20 +8,22 @@ import pytest
 from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin import alter_scram, create_partitions, create_topics, metadata
-from controller_core.controller.slices import SLICE
-from controller_core.controller.term import Term
-from controller_core.wire.owned_api import AskBroker
+from controller_core.admin import alter_scram
+from controller_core.admin.cluster import metadata
+from controller_core.admin.topics import create_partitions, create_topics
+from controller_core.controller.loop.slices import SLICE
+from controller_core.controller.term.term import Term
+from controller_core.wire.listener.owned_api import AskBroker
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster
+from simulation.turns import turns_during
+from tests.unit.admin.cluster.test_metadata import request as question
+from tests.unit.admin.cluster.test_metadata import view
 from tests.unit.admin.test_alter_scram import upsert
-from tests.unit.admin.test_create_partitions import request as growth
-from tests.unit.admin.test_create_partitions import topic as grown
-from tests.unit.admin.test_create_topics import request as creation
-from tests.unit.admin.test_create_topics import topic
-from tests.unit.admin.test_metadata import request as question
-from tests.unit.admin.test_metadata import view
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster
-from tests.unit.controller.turns import turns_during
+from tests.unit.admin.topics.test_create_partitions import request as growth
+from tests.unit.admin.topics.test_create_partitions import topic as grown
+from tests.unit.admin.topics.test_create_topics import request as creation
+from tests.unit.admin.topics.test_create_topics import topic
 
 LARGE = 10 * SLICE
 

@@ -17,7 +17,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import AccessRefused, Check, Delete, SetData, WriteOp
-from tests.unit.controller.harness import Cluster, tp
+from simulation.cluster import Cluster, tp
 
 A_MINUTE = i32Timedelta.parse(timedelta(minutes=1))
 NO_FEATURES = b'{"version":2,"status":1,"features":{}}'

@@ -18,7 +18,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_admin.checks.api import look_at_api
 from controller_admin.checks.cluster import look_at_cluster
 from controller_admin.checks.waiting import NotWell, wait_until_well
-from controller_core.wire.request_client import Address, ControllerUnreachable
+from controller_core.wire.client.request_client import Address, ControllerUnreachable
 from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiRefused, ApiUnavailable, ObjectGone
 from controller_operator.resources import KINDS
 from tests.unit.admin_commands.answering_cluster import NO_TIME

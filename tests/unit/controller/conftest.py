@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster
 
 
 @pytest.fixture

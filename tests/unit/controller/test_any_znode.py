@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Create
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster, tp
-from tests.unit.controller.process import Process
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster, tp
+from simulation.process import Process
 from tests.unit.journal.memory import MemoryJournal
 
 REGISTRATION: Final = {

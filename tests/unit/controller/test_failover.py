@@ -6,8 +6,8 @@ from controller_core.model.transitions import PartitionStatus, ReplicaStatus
 from controller_core.wire.messages import LeaderAndIsrRequest, UpdateMetadataRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode
-from tests.unit.controller.checks import assert_sound
-from tests.unit.controller.harness import Cluster, tp
+from simulation.checks import assert_sound
+from simulation.cluster import Cluster, tp
 
 ORDERS = tp("orders")
 

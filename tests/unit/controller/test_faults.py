@@ -18,9 +18,9 @@ from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.throttles import set_throttle
-from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
-from tests.unit.controller.harness import CONTROLLER, Cluster, ids, tp
-from tests.unit.controller.process import Life, Process
+from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
+from simulation.cluster import CONTROLLER, Cluster, ids, tp
+from simulation.process import Life, Process
 
 ORDERS = tp("orders")
 MAX_STEPS = 200

@@ -7,18 +7,19 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from controller_core.controller import groups, state_change_log
-from controller_core.controller.broker_requests import ControllerIdentity
-from controller_core.controller.liveness import Liveness
-from controller_core.controller.state_change_log import StateChangeLog
+from controller_core.controller.recording import state_change_log
+from controller_core.controller.recording.state_change_log import StateChangeLog
+from controller_core.controller.sending.broker_requests import ControllerIdentity
+from controller_core.controller.state.liveness import Liveness
+from controller_core.controller.term import groups
 from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse, ErrorCode, LeaderAndIsrRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, SetData, WriteOp
-from tests.unit.controller.checks import assert_sound
-from tests.unit.controller.harness import Cluster, alter_partition, ids, tp
-from tests.unit.controller.process import LISTENERS, Process
+from simulation.checks import assert_sound
+from simulation.cluster import Cluster, alter_partition, ids, tp
+from simulation.process import LISTENERS, Process
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 PARTITIONS = 23

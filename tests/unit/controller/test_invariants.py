@@ -17,20 +17,21 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from structlog.testing import capture_logs
 
-from controller_core.controller import channels, groups
+from controller_core.controller.sending import channels
+from controller_core.controller.term import groups
 from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 from controller_core.zk import paths
-from tests.unit.controller.checks import (
+from simulation.checks import (
     assert_configs_are_recorded,
     assert_no_log_is_nobodys,
     assert_no_surprises,
     assert_sound,
 )
-from tests.unit.controller.harness import Cluster, alter_reassignments, tp
-from tests.unit.controller.process import Life
-from tests.unit.controller.virtual_time import until_quiet
+from simulation.cluster import Cluster, alter_reassignments, tp
+from simulation.process import Life
+from simulation.virtual_time import until_quiet
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 BROKERS: Final = (1, 2, 3, 4, 5)

@@ -10,8 +10,8 @@ from types import FrameType
 
 import pytest
 
-from controller_core.controller.events import BrokerAnswered
 from controller_core.controller.handlers import on_broker_answered
+from controller_core.controller.loop.events import BrokerAnswered
 from controller_core.model.ids import EPOCH_DURING_DELETE, BrokerId
 from controller_core.wire.messages import (
     ErrorCode,
@@ -24,8 +24,8 @@ from controller_core.wire.messages import (
 )
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import SetData
-from tests.unit.controller.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
-from tests.unit.controller.harness import CONTROLLER, Cluster, ids, tp
+from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
+from simulation.cluster import CONTROLLER, Cluster, ids, tp
 
 ORDERS = tp("orders")
 

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import pytest
 
-from controller_core.controller.events import BalanceDue
+from controller_core.controller.loop.events import BalanceDue
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
 from controller_core.wire.messages import AlterPartitionRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import SessionId, WriteOp, ZkNode
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster, alter_partition, alter_reassignments, tp
 from simulation.zookeeper_tree import ZnodeTree
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster, alter_partition, alter_reassignments, tp
 
 FEW: Final = 300
 AT_MOST: Final = 2.6

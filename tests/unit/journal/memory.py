@@ -1,7 +1,7 @@
 """A journal without a disk or a thread: the production scribe, and a list of lines."""
 
-from controller_core.controller.cluster_state import ClusterState
-from controller_core.controller.history import copy_of
+from controller_core.controller.recording.term_journal import copy_of
+from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.batches import Batch, Context, Snapshot
 from controller_core.journal.fold import Folded, Image, fold
 from controller_core.journal.reader import Entry, Position, check, parse

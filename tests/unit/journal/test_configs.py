@@ -8,12 +8,12 @@ from controller_core.journal import configs
 from controller_core.journal.changes import Kind
 from controller_core.journal.fold import Image
 from controller_core.model.ids import TopicName
-from controller_core.model.topic_configs import TOPIC_CONFIGS
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode
-from tests.unit.controller.checks import assert_configs_are_recorded, simulated_cluster
-from tests.unit.controller.harness import CONTROLLER, Cluster
-from tests.unit.controller.process import ProcessSettings
+from simulation.checks import assert_configs_are_recorded, simulated_cluster
+from simulation.cluster import CONTROLLER, Cluster
+from simulation.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 from tests.unit.journal.test_history import lines
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from controller_core.controller.event_queue import EventQueue
-from controller_core.controller.events import BrokersChanged
-from controller_core.controller.history import copy_of
+from controller_core.controller.loop.event_queue import EventQueue
+from controller_core.controller.loop.events import BrokersChanged
+from controller_core.controller.recording.term_journal import copy_of
 from controller_core.journal.batches import Context, RecorderStarted, Snapshot
 from controller_core.journal.changes import Changes, Kind, Tracked
 from controller_core.journal.fold import fold
@@ -18,9 +18,9 @@ from controller_core.journal.records import Line
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import paths
 from controller_core.zk.session import Delete
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster, tp
-from tests.unit.controller.process import ProcessSettings
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster, tp
+from simulation.process import ProcessSettings
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 

@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
-from controller_core.controller import history
-from controller_core.controller.events import Event, RequestReceived, RoleDue, RoleEvent, SessionEnded
+from controller_core.controller.loop.events import Event, RequestReceived, RoleDue, RoleEvent, SessionEnded
+from controller_core.controller.recording import term_journal
 from controller_core.journal.changes import Kind
 from controller_core.journal.records import Delta, Line
 from controller_core.process.run import SERVED_APIS
@@ -26,13 +26,13 @@ def test_every_field_and_kind_is_described(name: str) -> None:
 @pytest.mark.parametrize(
     "cause",
     [
-        history.cause_of(RoleDue()),
-        history.STOPPED,
-        history.BROKER_FAILED,
-        history.BROKER_RESTARTED,
-        history.BROKER_STARTED,
-        *map(history.cause_of_type, HAPPENED),
-        *(history.cause_of_type(api.versions.newest) for api in SERVED_APIS),
+        term_journal.cause_of(RoleDue()),
+        term_journal.STOPPED,
+        term_journal.BROKER_FAILED,
+        term_journal.BROKER_RESTARTED,
+        term_journal.BROKER_STARTED,
+        *map(term_journal.cause_of_type, HAPPENED),
+        *(term_journal.cause_of_type(api.versions.newest) for api in SERVED_APIS),
     ],
 )
 def test_every_cause_is_described(cause: str) -> None:
@@ -42,10 +42,10 @@ def test_every_cause_is_described(cause: str) -> None:
 def test_the_table_of_causes_has_no_others() -> None:
     described = {line.split("`")[1] for line in CAUSES.splitlines() if line.startswith("| `")}
     assert described == {
-        history.cause_of(SessionEnded()),
-        history.STOPPED,
-        history.BROKER_FAILED,
-        history.BROKER_RESTARTED,
-        history.BROKER_STARTED,
-        *map(history.cause_of_type, HAPPENED),
+        term_journal.cause_of(SessionEnded()),
+        term_journal.STOPPED,
+        term_journal.BROKER_FAILED,
+        term_journal.BROKER_RESTARTED,
+        term_journal.BROKER_STARTED,
+        *map(term_journal.cause_of_type, HAPPENED),
     }

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from controller_core.model.access import AccessRules, Address, Need, need_of, parse_address
-from controller_core.wire.owned_api import INTER_BROKER_API_KEYS
+from controller_core.wire.listener.owned_api import INTER_BROKER_API_KEYS
 
 STRANGER = "127.0.0.77"
 BROKER = "10.1.1.1"

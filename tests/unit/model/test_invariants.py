@@ -15,8 +15,8 @@ from controller_core.model.leader_selectors import (
     without_replicas,
 )
 from controller_core.model.metadata import ReplicaAssignment
-from controller_core.model.placement_repair import without_phantom
 from controller_core.model.reassignment import begin_reassignment, complete_reassignment, dropped_replicas
+from controller_core.model.topics.placement_repair import without_phantom
 from tests.unit.model.strategies import BROKERS, Partition, partitions, replica_lists
 
 PHANTOM = BrokerId(1000)

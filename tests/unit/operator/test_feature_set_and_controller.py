@@ -19,9 +19,9 @@ from controller_operator.plans.feature_set.planner import Claims, plan_feature_s
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import FeatureSet
 from controller_operator.resources.conditions import Reason
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster
 from simulation.controller_client import Answer, SimulatedControllerClient
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster
 from tests.unit.operator.clusters import NOW, feature_set, raw, ready, status_of
 
 

@@ -11,19 +11,19 @@ from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller.term import Term
+from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules, parse_address
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.process.listening import LOADING_LOOK_S, ListenerAssembly
 from controller_core.process.run import SERVED_APIS
-from controller_core.wire.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.listener.relay import Address
 from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
-from controller_core.wire.relay import Address
 from controller_core.zk import codecs, paths
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import CONTROLLER, Cluster
+from simulation.checks import simulated_cluster
+from simulation.cluster import CONTROLLER, Cluster
 
 METADATA = MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
 DESCRIBE_CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_core.controller.readiness import Readiness
+from controller_core.controller.role.readiness import Readiness
 from controller_core.process.http import readiness_route, serve_metrics
 
 

@@ -6,12 +6,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controller_core.controller.isr import refusal
+from controller_core.controller.operations.alter_partition import refusal
 from controller_core.process.unserved_requests import UnservedRequests
-from controller_core.wire.frames import RequestHead, read_client_id
+from controller_core.wire.codecs.frames import RequestHead, read_client_id
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.listener.owned_api import OwnedApi, VersionNotServed
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse, ErrorCode
-from controller_core.wire.owned_api import OwnedApi, VersionNotServed
-from controller_core.wire.versions import Versions
 
 ALTER_PARTITION = 56
 

@@ -6,7 +6,7 @@ from typing import Final
 from hypothesis import example, given
 
 from controller_core.zk import paths
-from tests.unit.controller.checks import simulated_cluster
+from simulation.checks import simulated_cluster
 from tests.unit.controller.test_any_znode import EXAMPLES, Znode, some_znodes, write
 from tests.unit.recorder.test_recorder import served
 

@@ -10,8 +10,8 @@ from controller_core.recorder.chronicle import UNOBSERVED, AnotherCluster
 from controller_core.recorder.recorder import Recorder
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ConnectionLost, Delete, ZooKeeperUnreachable
-from tests.unit.controller.checks import simulated_cluster
-from tests.unit.controller.harness import Cluster, tp
+from simulation.checks import simulated_cluster
+from simulation.cluster import Cluster, tp
 from tests.unit.journal.memory import MemoryJournal
 from tests.unit.recorder.watching import ReadOnlySession, Settings, Watched, told
 

@@ -9,7 +9,7 @@ from controller_core.journal.records import Line
 from controller_core.recorder.recorder import Recorder
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import Watch, WriteOp, ZkError, ZkNode, ZkSession
-from tests.unit.controller.harness import Cluster
+from simulation.cluster import Cluster
 from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
 
 

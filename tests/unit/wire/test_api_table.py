@@ -8,7 +8,7 @@ from controller_core.model.access import Need, need_of
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import API_TABLE, HANDLING, REFUSED_API_KEYS, Handling
-from controller_core.wire.request_limits import LIMITS
+from controller_core.wire.limits.request_limits import LIMITS
 from simulation.zookeeper import SimulatedZooKeeper
 
 LAST_OF_3_9: Final = 87

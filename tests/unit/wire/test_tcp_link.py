@@ -8,7 +8,7 @@ import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from controller_core.model.metadata import Broker, Endpoint
-from controller_core.wire.frames import (
+from controller_core.wire.codecs.frames import (
     Unencodable,
     encode_response,
     read_frame,

@@ -30,7 +30,7 @@ from controller_core.model.metadata import (
     ReplicaAssignment,
     TopicAssignment,
 )
-from controller_core.model.topic_names import why_illegal
+from controller_core.model.topics.topic_names import why_illegal
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import FeatureZnode, MalformedZnode
 from controller_core.zk.codecs.topics import MAX_LEADER_EPOCH

@@ -3,7 +3,7 @@
 import struct
 from typing import Final
 
-from controller_core.zk.kazoo_requests import GetNode, MultiRead
+from controller_core.zk.kazoo.requests import GetNode, MultiRead
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
 
 STAT: Final = struct.Struct("!qqqqiiiqiiq")

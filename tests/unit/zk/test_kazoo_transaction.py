@@ -8,7 +8,7 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, NotE
 from kazoo.protocol import serialization as kazoo
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from controller_core.zk.kazoo_transaction import FailedAt, Transaction
+from controller_core.zk.kazoo.transaction import FailedAt, Transaction
 from controller_core.zk.session import Check, Create, CreateMode, Delete, SetData, WriteOp, ZkVersion
 
 _FLAGS = {CreateMode.PERSISTENT: 0, CreateMode.EPHEMERAL: 1, CreateMode.PERSISTENT_SEQUENTIAL: 2}

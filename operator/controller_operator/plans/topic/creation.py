@@ -2,7 +2,7 @@
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.model.placement import NotEnoughBrokers
+from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import listed
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.cluster_view import ClusterView

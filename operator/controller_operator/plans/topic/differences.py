@@ -10,7 +10,7 @@ from typing import Final
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.model.placement import place_partitions, resize_replicas
+from controller_core.model.topics.placement import place_partitions, resize_replicas
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.partition_rows import replica_list

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from controller_core.model.placement import NotEnoughBrokers
+from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict
 from controller_operator.plans.topic.creation import unknown_brokers

@@ -8,8 +8,8 @@ moment the topic was in order.
 from dataclasses import dataclass, replace
 
 from controller_core.model.ids import TopicName
-from controller_core.model.placement import NotEnoughBrokers
-from controller_core.model.topic_configs import complaints
+from controller_core.model.topics.placement import NotEnoughBrokers
+from controller_core.model.topics.topic_configs import complaints
 from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView

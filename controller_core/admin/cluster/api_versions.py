@@ -1,0 +1,82 @@
+"""ApiVersions: what clients may ask on the controller's port.
+
+What is passed on is served in the versions of the broker that it is passed to, so that broker is asked, and its answer
+amended: what is answered here is served in our versions, what is refused here is not offered, and the finalized features
+are those of the controller, which decides them. Features that are supported are the broker's business.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kio.schema.api_versions.v0 import ApiVersionsResponse as ApiVersionsResponse0
+from kio.schema.api_versions.v0.response import ApiVersion as ApiVersion0
+from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v4.response import ApiVersion, FinalizedFeatureKey
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i16, i64
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.admin.cluster.cluster_view import ClusterView
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.wire.api_table import REFUSED_API_KEYS
+from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.listener.owned_api import AskBroker
+
+VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)
+
+_FIRST_WITH_SOFTWARE: Final = 3
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRange:
+    """The versions of an API that are served, both ends included."""
+
+    min: int
+    max: int
+
+
+def on_api_versions(
+    view: ClusterView, own: Mapping[int, VersionRange], request: RequestPayload
+) -> ResponsePayload | AskBroker:
+    """`own`: the APIs that are answered here, by their keys."""
+    if request.__version__ >= _FIRST_WITH_SOFTWARE:
+        names_itself = converted(request, ApiVersionsRequest)
+        texts = (names_itself.client_software_name, names_itself.client_software_version)
+        if not all(_SOFTWARE.fullmatch(text) for text in texts):
+            return ApiVersionsResponse(error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=NO_THROTTLE)
+
+    def amended(answer: ResponsePayload) -> ResponsePayload:
+        brokers = converted(answer, ApiVersionsResponse)
+        offered = {int(key.api_key): key for key in brokers.api_keys if key.api_key not in REFUSED_API_KEYS}
+        offered |= {key: _api_version(key, versions) for key, versions in own.items()}
+        features = view.state.finalized_features
+        levels = features.features if features else {}
+        return replace(
+            brokers,
+            api_keys=tuple(offered[key] for key in sorted(offered)),
+            finalized_features_epoch=i64(features.epoch if features else -1),
+            finalized_features=tuple(
+                FinalizedFeatureKey(name=name, max_version_level=i16(level), min_version_level=i16(level))
+                for name, level in levels.items()
+            ),
+        )
+
+    nothing = ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(), throttle_time=NO_THROTTLE)
+
+    async def otherwise() -> ResponsePayload:
+        return amended(nothing)
+
+    return AskBroker(amended=amended, otherwise=otherwise)
+
+
+def unsupported() -> ResponsePayload:
+    """The answer to a version that is not known, in the one that everybody knows: which ones are (KIP-511)."""
+    known = ApiVersion0(api_key=i16(VERSIONS.key), min_version=i16(VERSIONS.min), max_version=i16(VERSIONS.max))
+    return ApiVersionsResponse0(error_code=ErrorCode.unsupported_version, api_keys=(known,))
+
+
+def _api_version(key: int, versions: VersionRange) -> ApiVersion:
+    return ApiVersion(api_key=i16(key), min_version=i16(versions.min), max_version=i16(versions.max))

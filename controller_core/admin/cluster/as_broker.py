@@ -1,0 +1,101 @@
+"""What the controller answers where it is asked as each broker is: it has no logs, groups or transactions.
+
+Tools ask all brokers that they are told of, the controller among them, and put the answers together: kafka-log-dirs,
+kafka-transactions, kafka-consumer-groups. Or their users name one broker, where the answer for another would mislead.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDirsRequest
+from kio.schema.alter_replica_log_dirs.v2.response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse, DescribeLogDirsResult
+from kio.schema.describe_producers.v0.request import DescribeProducersRequest
+from kio.schema.describe_producers.v0.response import DescribeProducersResponse, PartitionResponse, TopicResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_groups.v5.response import ListGroupsResponse
+from kio.schema.list_transactions.v1.request import ListTransactionsRequest
+from kio.schema.list_transactions.v1.response import ListTransactionsResponse
+from kio.static.protocol import ResponsePayload
+
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.wire.codecs.versions import Versions
+
+NO_LOG_DIR: Final = "none"
+
+
+def no_log_dirs(_: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """One directory with nothing in it: Java's admin client takes an answer without any for a lack of rights."""
+    return DescribeLogDirsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        results=(DescribeLogDirsResult(error_code=ErrorCode.none, log_dir=NO_LOG_DIR, topics=()),),
+    )
+
+
+def no_groups(_: ListGroupsRequest) -> ListGroupsResponse:
+    return ListGroupsResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none, groups=())
+
+
+def no_transactions(_: ListTransactionsRequest) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, unknown_state_filters=(), transaction_states=()
+    )
+
+
+def no_such_log_dir(request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    """LOG_DIR_NOT_FOUND for each replica, as a broker answers for a directory that it does not have."""
+    topics = [topic for directory in request.dirs for topic in directory.topics]
+    return AlterReplicaLogDirsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=tuple(
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=ErrorCode.log_dir_not_found)
+                    for index in topic.partitions
+                ),
+            )
+            for topic in topics
+        ),
+    )
+
+
+def leads_nothing(request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """NOT_LEADER_OR_FOLLOWER for each partition, as a broker answers that has no replica of it."""
+    return DescribeProducersResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    PartitionResponse(
+                        partition_index=index,
+                        error_code=ErrorCode.not_leader_or_follower,
+                        error_message=None,
+                        active_producers=(),
+                    )
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+Answers = Mapping[Versions[Any], Callable[[Any], ResponsePayload]]
+
+ANSWERS: Final[Answers] = {
+    Versions(ListGroupsRequest, oldest=0): no_groups,
+    Versions(AlterReplicaLogDirsRequest, oldest=1): no_such_log_dir,
+    Versions(DescribeLogDirsRequest, oldest=1): no_log_dirs,
+    Versions(DescribeProducersRequest): leads_nothing,
+    Versions(ListTransactionsRequest, oldest=0): no_transactions,
+}
+"""Each takes a request of its newest version."""

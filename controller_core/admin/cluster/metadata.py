@@ -1,0 +1,239 @@
+"""Metadata: where the partitions of topics are, as Kafka's ZooKeeper-mode brokers tell it in each of its versions.
+
+A topic is known here as it is to brokers: while a partition of it has a state, and until its deletion begins. What a
+broker does better is left to one: a topic that is not there and may be created by itself (only brokers know whether they
+do that), and answers about so many partitions that making them would keep the controller busy. Where no broker answers
+they are made here, in slices: each topic is told as it is in its turn.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v10 import MetadataResponse as MetadataResponse10
+from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v12.response import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from controller_core.admin.cluster.cluster_view import ClusterView
+from controller_core.controller.loop.slices import SLICE, sliced
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.topics import topic_names
+from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.listener.owned_api import AskBroker
+from controller_core.wire.listener.workers import Lane, beside
+
+VERSIONS: Final = Versions(MetadataRequest, oldest=0)
+
+MOST_PARTITIONS: Final = 2_000
+"""Answers about more are left to a broker; so are questions about more topics."""
+
+_FIRST_WITH_LISTENER_ERROR: Final = 6
+_LAST_WITH_CLUSTER_OPERATIONS: Final = 10
+_FIRST_BY_ID: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What a request asks for, whatever its version. `names` and `ids` are both None where it asks for all topics."""
+
+    version: int
+    names: Sequence[TopicName] | None
+    ids: Sequence[TopicId] | None
+    may_create: bool
+    wants_topic_operations: bool
+    wants_cluster_operations: bool
+
+    @property
+    def is_all(self) -> bool:
+        return self.names is None and self.ids is None
+
+
+async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload | AskBroker:
+    """Answers a request of any version."""
+    if not view.state.is_loaded:
+        return AskBroker()
+    asked = _asked(request)
+    if isinstance(asked, ErrorCode):
+        return _refusal(request, asked)
+    if len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
+        return AskBroker()
+
+    async def answer() -> ResponsePayload:
+        return await _response(view, asked, *_named(view, asked))
+
+    if asked.is_all:
+        return AskBroker(otherwise=answer) if len(view.state.states) > MOST_PARTITIONS else await answer()
+    names, _ = _named(view, asked)
+    if asked.may_create and any(not _is_known(view, name) and not topic_names.why_illegal(name) for name in names):
+        return AskBroker(otherwise=answer)
+    return (
+        AskBroker(otherwise=answer)
+        if sum(_partitions(view, name) for name in names) > MOST_PARTITIONS
+        else await answer()
+    )
+
+
+# What is asked
+
+
+def _asked(request: Any) -> _Asked | ErrorCode:
+    """The error for the request as a whole where it says what its version cannot mean."""
+    version = int(request.__version__)
+    is_all = request.topics is None or (version == 0 and not request.topics)
+    topics = () if is_all else request.topics
+    ids = [topic_id for topic in topics if (topic_id := getattr(topic, "topic_id", None)) is not None]
+    names = [topic.name for topic in topics]
+    if version < _FIRST_BY_ID and (ids or None in names):
+        return ErrorCode.invalid_request
+    if not ids and None in names:
+        return ErrorCode.unknown_server_error  # Kafka stumbles over a topic with neither name nor id
+    return _Asked(
+        version=version,
+        names=None if is_all or ids else list(dict.fromkeys(names)),
+        ids=list(dict.fromkeys(ids)) or None,
+        may_create=not is_all and not ids and getattr(request, "allow_auto_topic_creation", True),
+        wants_topic_operations=getattr(request, "include_topic_authorized_operations", False),
+        wants_cluster_operations=getattr(request, "include_cluster_authorized_operations", False),
+    )
+
+
+def _named(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Sequence[TopicId]]:
+    """The names of the topics that are asked for, known or not, and the ids that no known topic has."""
+    if asked.ids is None:
+        return asked.names if asked.names is not None else list(view.state.topics), ()
+    names: list[TopicName] = []
+    unknown: list[TopicId] = []
+    for topic_id in asked.ids:
+        name = view.state.topic_named(topic_id)
+        if name is not None and _is_known(view, name):
+            names.append(name)
+        else:
+            unknown.append(topic_id)
+    return names, unknown
+
+
+def _is_known(view: ClusterView, name: TopicName) -> bool:
+    deletion = view.state.deletions.get(name)
+    is_going = deletion is not None and deletion.started
+    return not is_going and any(partition in view.state.states for partition in view.state.partitions_of(name))
+
+
+def _partitions(view: ClusterView, name: TopicName) -> int:
+    topic = view.state.topics.get(name)
+    return 0 if topic is None else len(topic.partitions)
+
+
+# The answer
+
+
+async def _response(
+    view: ClusterView, asked: _Asked, names: Iterable[TopicName], unknown_ids: Iterable[TopicId]
+) -> ResponsePayload:
+    nodes = list(view.nodes())
+    reachable = {node.id for node in nodes}
+    topics = [
+        await _topic(view, asked, name, reachable)
+        async for name in sliced(names, lambda name: 1 + _partitions(view, name))
+        if not asked.is_all or _is_known(view, name)
+    ]
+    response = MetadataResponse(
+        throttle_time=NO_THROTTLE,
+        brokers=tuple(
+            MetadataResponseBroker(node_id=WireBrokerId(node.id), host=node.host, port=i32(node.port), rack=node.rack)
+            for node in nodes
+        ),
+        cluster_id=view.cluster_id,
+        controller_id=WireBrokerId(view.controller.id),
+        topics=(*(_failed(ErrorCode.unknown_topic_id, None, topic_id) for topic_id in unknown_ids), *topics),
+    )
+    lowered = partial(_in_version, response, asked.version, wants_cluster_operations=asked.wants_cluster_operations)
+    is_large = sum(len(topic.partitions) for topic in topics) > SLICE
+    return await beside(Lane.CLIENTS, lowered) if is_large else lowered()
+
+
+def _in_version(response: MetadataResponse, version: int, *, wants_cluster_operations: bool = False) -> ResponsePayload:
+    """The operations on the cluster are known only to versions in the middle, so they go in on the way down."""
+    if version > _LAST_WITH_CLUSTER_OPERATIONS:
+        return VERSIONS.lowered(response, version)
+    operations = ON_CLUSTER if wants_cluster_operations else NOT_ASKED
+    middle = replace(converted(response, MetadataResponse10), cluster_authorized_operations=operations)
+    return converted(middle, VERSIONS.response_type(version))
+
+
+async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: set[BrokerId]) -> MetadataResponseTopic:
+    operations = ON_TOPIC if asked.wants_topic_operations else NOT_ASKED
+    if not _is_known(view, name):
+        illegal = topic_names.why_illegal(name)
+        error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
+        return replace(_failed(error_code, name, None), topic_authorized_operations=operations)
+    topic_id = view.state.topics[name].topic_id
+    partitions = [
+        _partition(view, asked.version, partition, reachable)
+        async for partition in sliced(view.state.partitions_of(name))
+        if partition in view.state.states
+    ]
+    return MetadataResponseTopic(
+        error_code=ErrorCode.none,
+        name=WireTopicName(name),
+        topic_id=topic_id,
+        is_internal=name in topic_names.INTERNAL_TOPICS,
+        partitions=tuple(partitions),
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(
+    view: ClusterView, version: int, partition: TopicPartition, reachable: set[BrokerId]
+) -> MetadataResponsePartition:
+    """A leader without the listener counts as none. Version 0 leaves such replicas out, and says that it does."""
+    leadership = view.state.states[partition].leader_and_isr
+    replicas = view.state.assignment(partition).replicas
+    shown, shown_isr = replicas, leadership.isr
+    if version == 0:
+        shown, shown_isr = (tuple(b for b in brokers if b in reachable) for brokers in (replicas, leadership.isr))
+    if leadership.leader in reachable:
+        is_cut = (shown, shown_isr) != (replicas, leadership.isr)
+        leader, error_code = leadership.leader, ErrorCode.replica_not_available if is_cut else ErrorCode.none
+    else:
+        names_listener = version >= _FIRST_WITH_LISTENER_ERROR and leadership.leader in view.state.brokers
+        leader = NO_LEADER
+        error_code = ErrorCode.listener_not_found if names_listener else ErrorCode.leader_not_available
+    return MetadataResponsePartition(
+        error_code=error_code,
+        partition_index=i32(partition.partition),
+        leader_id=WireBrokerId(leader),
+        leader_epoch=i32(leadership.leader_epoch),
+        replica_nodes=_ids(shown),
+        isr_nodes=_ids(shown_isr),
+        offline_replicas=_ids(b for b in replicas if not view.state.is_served_by(partition, b)),
+    )
+
+
+def _failed(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=error_code,
+        name=None if name is None else WireTopicName(name),
+        topic_id=topic_id,
+        is_internal=name in topic_names.INTERNAL_TOPICS,
+        partitions=(),
+    )
+
+
+def _refusal(request: Any, error_code: ErrorCode) -> ResponsePayload:
+    """The answer that refuses every topic that is asked for."""
+    topics = tuple(
+        replace(_failed(error_code, topic.name or "", topic.topic_id), is_internal=False) for topic in request.topics
+    )
+    return _in_version(MetadataResponse(throttle_time=NO_THROTTLE, brokers=(), topics=topics), int(request.__version__))
+
+
+def _ids(brokers: Iterable[BrokerId]) -> tuple[WireBrokerId, ...]:
+    return tuple(WireBrokerId(broker) for broker in brokers)

@@ -1,0 +1,165 @@
+"""AlterPartitionReassignments: partitions are to move, and running moves are to be replaced or taken back (KIP-455).
+
+The answer says what was begun, not what is done: a reassignment takes as long as its data. What is asked for here
+supplants what `/admin/reassign_partitions` asks for the same partition.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from kio.schema.alter_partition_reassignments.v0.request import AlterPartitionReassignmentsRequest
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+
+from controller_core.controller.loop.slices import sliced
+from controller_core.controller.operations import topics
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.reassigning import completion, reassignment
+from controller_core.controller.reassigning.requested import is_done, not_live, why_it_would_lose_messages
+from controller_core.controller.reassigning.room import without_room
+from controller_core.controller.serving.served_api import ServedApi
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.reassignment_znode import supplant_requests
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.wire.codecs.versions import Versions
+
+Target = tuple[BrokerId, ...] | None
+"""RAR; None takes the running reassignment back."""
+Refusal = tuple[ErrorCode, str]
+
+BEGUN: Final = (ErrorCode.none, None)
+NOTHING_RUNS: Final = (ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
+NO_PARTITION: Final = (ErrorCode.unknown_topic_or_partition, "Partition does not exist.")
+NOT_WRITTEN: Final = (
+    ErrorCode.invalid_replica_assignment,
+    "Refused, because the znode of its topic cannot be written: the controller's log says why.",
+)
+
+
+async def on_alter_reassignments(
+    term: Term, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Begins what can be begun; of several entries for one partition the last counts, as with Kafka."""
+    asked = {partition: target async for partition, target in sliced(_asked(request))}
+    await _learn_of_new(term, asked)
+    await completion.finish_early(term, {partition: target or () for partition, target in asked.items()})
+    refused: dict[TopicPartition, Refusal] = {}
+    accepted: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+    async for partition, wanted in sliced(asked.items()):
+        target = _origin(term, partition) if wanted is None else wanted
+        if target is None:
+            refused[partition] = NOTHING_RUNS
+        elif why_not := _why_not(term, partition, target):
+            refused[partition] = why_not
+        else:
+            accepted[partition] = target
+    changed = {partition: target for partition, target in accepted.items() if not _is_so(term, partition, target)}
+    refused |= {
+        partition: (ErrorCode.invalid_replica_assignment, f"Refused, because {reason}.")
+        for partition, reason in (await without_room(term, changed)).items()
+    }
+    await supplant_requests(term, accepted.keys() - refused.keys())
+    beginning = {partition: target for partition, target in changed.items() if partition not in refused}
+    begun = await reassignment.begin(term, beginning)
+    refused |= {p: NOT_WRITTEN if term.state.has(p) else NO_PARTITION for p in beginning.keys() - begun}
+    by_topic: defaultdict[TopicName, list[ReassignablePartitionResponse]] = defaultdict(list)
+    async for partition in sliced(asked):
+        by_topic[partition.topic].append(_result(partition, *refused.get(partition, BEGUN)))
+    return _response(by_topic)
+
+
+def refusal(_: AlterPartitionReassignmentsRequest, error_code: ErrorCode) -> AlterPartitionReassignmentsResponse:
+    """The answer of who cannot do it."""
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=error_code, error_message=None, responses=()
+    )
+
+
+def _asked(request: AlterPartitionReassignmentsRequest) -> Iterator[tuple[TopicPartition, Target]]:
+    for topic in request.topics:
+        for entry in topic.partitions:
+            partition = TopicPartition(TopicName(topic.name), PartitionId(entry.partition_index))
+            yield partition, None if entry.replicas is None else tuple(map(BrokerId, entry.replicas))
+
+
+async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
+    """What was created a moment ago may not have been told to us yet."""
+    unknown = {partition.topic async for partition in sliced(asked) if not term.state.has(partition)}
+    if not unknown <= term.state.topics.keys():
+        await topics.on_topics_changed(term)
+    if grown := unknown & term.state.topics.keys():
+        await topics.on_topics_modified(term, grown)
+
+
+def _origin(term: Term, partition: TopicPartition) -> tuple[BrokerId, ...] | None:
+    """Where the running reassignment began; None where nothing runs. That of a topic which is deleted meanwhile has ended,
+    and the assignment shows it still: taking it back is refused as asking for another one is, as with Kafka."""
+    run = term.state.reassignments.get(partition)
+    if run is not None:
+        return run.full.origin
+    if partition.topic in term.state.deletions and term.state.has(partition):
+        assignment = term.state.assignment(partition)
+        return assignment.origin if assignment.is_being_reassigned else None
+    return None
+
+
+def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> Refusal | None:
+    """Kafka's checks in Kafka's order, and one of our own: no acknowledged message may be lost."""
+    if reason := _why_malformed(target):
+        return ErrorCode.invalid_replica_assignment, reason
+    if missing := not_live(term, partition, target):
+        return ErrorCode.invalid_replica_assignment, (
+            f"Replica assignment has brokers that are not alive. Replica list: {missing}, "
+            f"live broker list: {sorted(term.state.live)}"
+        )
+    if not term.state.has(partition) or partition.topic in term.state.deletions:
+        return NO_PARTITION
+    if reason := why_it_would_lose_messages(term, partition, target):
+        return ErrorCode.invalid_replica_assignment, f"Refused, because {reason}."
+    return None
+
+
+def _why_malformed(target: tuple[BrokerId, ...]) -> str | None:
+    if not target:
+        return "Empty replica list specified in partition reassignment."
+    if len(set(target)) != len(target):
+        return f"Duplicate replica ids in partition reassignment replica list: {list(target)}"
+    if min(target) < 0:
+        return f"Invalid broker id in replica list: {list(target)}"
+    return None
+
+
+def _is_so(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+    """Whether the partition is there already, or on its way to there."""
+    run = term.state.reassignments.get(partition)
+    return is_done(term, partition, target) or (run is not None and run.target == target)
+
+
+def _result(partition: TopicPartition, error_code: ErrorCode, message: str | None) -> ReassignablePartitionResponse:
+    return ReassignablePartitionResponse(
+        partition_index=i32(partition.partition), error_code=error_code, error_message=message
+    )
+
+
+def _response(by_topic: Mapping[TopicName, list[ReassignablePartitionResponse]]) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        error_message=None,
+        responses=tuple(
+            ReassignableTopicResponse(name=WireTopicName(topic), partitions=tuple(partitions))
+            for topic, partitions in by_topic.items()
+        ),
+    )
+
+
+API: Final = ServedApi(
+    versions=Versions(AlterPartitionReassignmentsRequest), answer=on_alter_reassignments, refuse=refusal
+)

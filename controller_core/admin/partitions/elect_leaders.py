@@ -1,0 +1,117 @@
+"""ElectLeaders: preferred or unclean elections, partition by partition (KIP-460).
+
+A person who asks for an unclean election gets one whatever the topic's configuration says: whoever asks by name accepts
+that acknowledged messages may be lost. It is held only where there is no live leader.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+
+from controller_core.admin.refusals import Refused
+from controller_core.controller.loop.slices import sliced
+from controller_core.controller.machines import partition_machine
+from controller_core.controller.machines.partition_machine import Election
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.serving.served_api import ServedApi
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.wire.codecs.versions import Versions
+
+ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
+
+_NOT_ELECTED: Final = {
+    Election.PREFERRED: ErrorCode.preferred_leader_not_available,
+    Election.UNCLEAN: ErrorCode.eligible_leaders_not_available,
+}
+
+
+async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Holds the elections; of all partitions, where none are named, and then only what came of them is answered."""
+    election = ELECTIONS.get(request.election_type)
+    if election is None:
+        return refusal(request, ErrorCode.invalid_request)
+    asked = None if request.topic_partitions is None else {one: None async for one in sliced(_named(request))}
+    partitions = list(asked) if asked is not None else _known_to_clients(term)
+    refused = {
+        partition: why
+        async for partition in sliced(partitions)
+        if (why := _why_not(term, partition, election)) is not None
+    }
+    wanted = [partition for partition in partitions if partition not in refused]
+    not_elected = await partition_machine.to_online(term, wanted, election)
+    results = refused | {
+        partition: Refused(_NOT_ELECTED[election], failure.reason) for partition, failure in not_elected.items()
+    }
+    if asked is None:
+        partitions = [
+            partition
+            for partition in partitions
+            if partition not in results or results[partition].error_code is not ErrorCode.election_not_needed
+        ]
+    by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
+    async for partition in sliced(partitions):
+        by_topic[partition.topic].append(_result(partition, results.get(partition)))
+    return _response(ErrorCode.none, by_topic)
+
+
+def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeadersResponse:
+    """The answer that refuses every partition of the request."""
+    refused = Refused(error_code)
+    by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
+    for partition in dict.fromkeys(_named(request)):
+        by_topic[partition.topic].append(_result(partition, refused))
+    return _response(error_code, by_topic)
+
+
+def _named(request: ElectLeadersRequest) -> Iterator[TopicPartition]:
+    for topic in request.topic_partitions or ():
+        for partition in topic.partitions:
+            yield TopicPartition(TopicName(topic.topic), PartitionId(partition))
+
+
+def _known_to_clients(term: Term) -> list[TopicPartition]:
+    """All partitions but those that brokers do not know: never led so far, or on their way out."""
+    return [partition for partition in term.state.states if partition.topic not in term.state.deletions]
+
+
+def _why_not(term: Term, partition: TopicPartition, election: Election) -> Refused | None:
+    if not term.state.has(partition):
+        return Refused(ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
+    if partition.topic in term.state.deletions:
+        return Refused(ErrorCode.invalid_topic_exception, "The topic is being deleted")
+    state = term.state.states.get(partition)
+    if election is Election.UNCLEAN:
+        is_right = term.state.is_leader_live(partition)
+    else:
+        is_right = state is not None and state.leader_and_isr.leader == term.state.assignment(partition).preferred
+    message = "Leader election not needed for topic partition."
+    return Refused(ErrorCode.election_not_needed, message) if is_right else None
+
+
+def _result(partition: TopicPartition, refused: Refused | None) -> PartitionResult:
+    return PartitionResult(
+        partition_id=i32(partition.partition),
+        error_code=refused.error_code if refused else ErrorCode.none,
+        error_message=refused.message if refused else None,
+    )
+
+
+def _response(error_code: ErrorCode, by_topic: Mapping[TopicName, list[PartitionResult]]) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error_code,
+        replica_election_results=tuple(
+            ReplicaElectionResult(topic=WireTopicName(topic), partition_result=tuple(partitions))
+            for topic, partitions in by_topic.items()
+        ),
+    )
+
+
+API: Final = ServedApi(versions=Versions(ElectLeadersRequest, oldest=0), answer=on_elect_leaders, refuse=refusal)

@@ -1,0 +1,229 @@
+"""CreatePartitions: a topic grows. The topic's id and its partitions so far are written back as they are."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kio.schema.errors import ErrorCode
+
+from controller_core.admin.pending import Pending
+from controller_core.admin.refusals import TIMED_OUT, Refused
+from controller_core.admin.topics.create_topics import (
+    MAX_PARTITIONS_PER_REQUEST,
+    TOPIC_WEIGHT,
+    Budget,
+    at_rest,
+    placed_in_slices,
+)
+from controller_core.controller.loop.slices import sliced, turn_after
+from controller_core.controller.operations import topics
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.topic_znodes import TopicZnode, read_topics
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import TopicAssignment
+from controller_core.model.topics import topic_names
+from controller_core.model.topics.placement import NotEnoughBrokers
+from controller_core.wire.codecs.versions import Versions
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import BadVersion, SetData, WriteOp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """A topic that may grow, with what its znode is to hold."""
+
+    name: TopicName
+    znode: TopicZnode
+    assignment: TopicAssignment
+
+    @property
+    def write(self) -> WriteOp:
+        data = codecs.encode_topic(self.assignment)
+        return SetData(path=paths.topic(self.name), data=data, version=self.znode.version)
+
+    @property
+    def added(self) -> list[TopicPartition]:
+        return [
+            TopicPartition(self.name, p) for p in self.assignment.partitions if p not in self.znode.content.partitions
+        ]
+
+
+Outcomes = Mapping[int, Growth | Refused]
+"""What became of each entry of the request, by its position."""
+
+
+async def on_create_partitions(term: Term, request: CreatePartitionsRequest) -> Answer:
+    """Adds the partitions that may be added; the other topics have the error of the first check that they fail."""
+    outcomes = await _check(term, dict(enumerate(request.topics)))
+    if not request.validate_only:
+        outcomes = await _write(term, request, outcomes)
+    grown = list(_growing(outcomes).values())
+    if request.validate_only or not grown:
+        return _response(request, outcomes)
+    if request.timeout <= timedelta():
+        return _response(request, _timed_out(outcomes, {growth.name for growth in grown}))
+    pending = Pending((partition for growth in grown for partition in growth.added), _is_done)
+    return Waiting(
+        timeout_ms=request.timeout / timedelta(milliseconds=1),
+        outcome=lambda term: _response(request, outcomes) if pending.is_over(term) else None,
+        overdue=lambda term: _response(
+            request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)})
+        ),
+    )
+
+
+def refusal(request: CreatePartitionsRequest, error_code: ErrorCode) -> CreatePartitionsResponse:
+    """The answer that refuses every topic of the request."""
+    return _response(request, dict.fromkeys(range(len(request.topics)), Refused(error_code)))
+
+
+async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict[int, Growth | Refused]:
+    entries = Counter(topic.name for topic in asked.values())
+    legal = [TopicName(name) for name in entries if topic_names.why_illegal(name) is None]
+    znodes = await read_topics(term, legal)
+    budget = Budget(MAX_PARTITIONS_PER_REQUEST)
+
+    async def outcome(topic: CreatePartitionsTopic) -> Growth | Refused:
+        if entries[topic.name] > 1:
+            return Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
+        try:
+            return await _checked(term, topic, znodes.get(TopicName(topic.name)), budget)
+        except Refused as refused:
+            return refused
+
+    def weight(entry: tuple[int, CreatePartitionsTopic]) -> int:
+        return TOPIC_WEIGHT + max(entry[1].count, 0)
+
+    return {at: await outcome(topic) async for at, topic in sliced(asked.items(), weight)}
+
+
+async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
+    """The topic as it would be; raises `Refused`."""
+    name = TopicName(topic.name)
+    if name in term.state.deletions:
+        raise Refused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
+    if znode is not None and any(assignment.is_being_reassigned for assignment in znode.content.partitions.values()):
+        message = f"A partition reassignment is in progress for the topic '{name}'."
+        raise Refused(ErrorCode.reassignment_in_progress, message)
+    if znode is None or not znode.content.partitions:
+        raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+    if znode.content.unusable:
+        bad = ", ".join(entry.key[:80] for entry in znode.content.unusable[:5])
+        message = f"The entries of some partitions in {paths.topic(name)} cannot be read, mend them first: {bad}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    present = znode.content.partitions
+    increment = topic.count - len(present)
+    if increment < 0:
+        message = f"Topic currently has {len(present)} partitions, which is higher than the requested {topic.count}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    if increment == 0:
+        raise Refused(ErrorCode.invalid_partitions, f"Topic already has {len(present)} partitions.")
+    if topic.count > MAX_PARTITIONS_PER_REQUEST:
+        message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    budget.spend(increment)
+    new = range(len(present), topic.count)
+    factor = len(present[PartitionId(0)].replicas) if PartitionId(0) in present else 1
+    replicas = await _placed(term, name, new, factor) if topic.assignments is None else _given(term, topic, new, factor)
+    partitions = {**present, **at_rest(replicas)}
+    await turn_after(len(partitions))
+    growth = Growth(name=name, znode=znode, assignment=replace(znode.content, partitions=partitions))
+    why_too_large = term.writer.why_too_large([growth.write])
+    if why_too_large is not None:
+        message = f"{topic.count} partitions are too many for one znode: {why_too_large}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    return growth
+
+
+async def _placed(term: Term, name: TopicName, new: range, factor: int) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+    racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
+    try:
+        return await placed_in_slices(name, new, factor, racks)
+    except NotEnoughBrokers as error:
+        message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
+        raise Refused(ErrorCode.invalid_replication_factor, message) from error
+
+
+def _given(
+    term: Term, topic: CreatePartitionsTopic, new: range, factor: int
+) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+    invalid = ErrorCode.invalid_replica_assignment
+    lists = [tuple(BrokerId(broker) for broker in given.broker_ids) for given in topic.assignments or ()]
+    unknown = sorted({broker for brokers in lists for broker in brokers} - term.state.brokers.keys())
+    if unknown:
+        raise Refused(invalid, f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
+    if len(lists) != len(new):
+        message = f"Increasing the number of partitions by {len(new)} but {len(lists)} assignments provided."
+        raise Refused(invalid, message)
+    replicas = dict(zip(map(PartitionId, new), lists, strict=True))
+    for number, brokers in replicas.items():
+        if not brokers:
+            raise Refused(invalid, f"Cannot have replication factor of 0 for partition id {number}.")
+        if len(set(brokers)) != len(brokers):
+            message = f"Duplicate brokers not allowed in replica assignment: {list(brokers)} for partition id {number}."
+            raise Refused(invalid, message)
+    odd = {number: len(brokers) for number, brokers in replicas.items() if len(brokers) != factor}
+    if odd:
+        message = (
+            f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
+            f"{list(odd)} have replication factors {list(odd.values())}, respectively."
+        )
+        raise Refused(invalid, message)
+    return replicas
+
+
+async def _write(
+    term: Term, request: CreatePartitionsRequest, outcomes: dict[int, Growth | Refused]
+) -> dict[int, Growth | Refused]:
+    """Writes what was checked; a topic that someone else wrote in between is checked again."""
+    settled = dict(outcomes)
+    remaining = _growing(outcomes)
+    while remaining:
+        failed = (await term.writer.write({at: [growth.write] for at, growth in remaining.items()})).failed
+        await topics.on_topics_modified(term, [growth.name for at, growth in remaining.items() if at not in failed])
+        again = {at: request.topics[at] for at, error in failed.items() if isinstance(error, BadVersion)}
+        gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted meanwhile.")
+        settled |= dict.fromkeys(failed.keys() - again.keys(), gone) | await _check(term, again)
+        remaining = _growing({at: settled[at] for at in again})
+    return settled
+
+
+def _growing(outcomes: Outcomes) -> dict[int, Growth]:
+    return {at: outcome for at, outcome in outcomes.items() if isinstance(outcome, Growth)}
+
+
+def _is_done(term: Term, partition: TopicPartition) -> bool:
+    return term.state.is_leader_live(partition) or not term.state.has(partition)
+
+
+def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
+    return {
+        at: TIMED_OUT if isinstance(outcome, Growth) and outcome.name in late else outcome
+        for at, outcome in outcomes.items()
+    }
+
+
+def _response(request: CreatePartitionsRequest, outcomes: Outcomes) -> CreatePartitionsResponse:
+    by_name = {topic.name: outcomes[at] for at, topic in enumerate(request.topics)}
+    return CreatePartitionsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            CreatePartitionsTopicResult(
+                name=name,
+                error_code=outcome.error_code if isinstance(outcome, Refused) else ErrorCode.none,
+                error_message=outcome.message if isinstance(outcome, Refused) else None,
+            )
+            for name, outcome in by_name.items()
+        ),
+    )
+
+
+API: Final = ServedApi(
+    versions=Versions(CreatePartitionsRequest, oldest=0), answer=on_create_partitions, refuse=refusal
+)

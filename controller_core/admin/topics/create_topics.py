@@ -1,0 +1,370 @@
+"""CreateTopics: Kafka's checks in Kafka's order, one atomic write for each topic, and leaders before the answer.
+
+Kafka answers when its metadata cache shows a leader for every partition. Here the controller creates the partitions in
+the same event, so the answer waits only for partitions none of whose replicas is on a live broker.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Final
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i8, i16, i32
+
+from controller_core.admin.pending import Pending
+from controller_core.admin.refusals import Refused
+from controller_core.controller.loop.slices import sliced, turn_after
+from controller_core.controller.operations import topics
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.config_writes import ensure_paths, write_config
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.topics import topic_names
+from controller_core.model.topics.placement import Racks, place_partitions
+from controller_core.model.topics.topic_configs import complaints, effective, is_true
+from controller_core.wire.codecs.versions import Versions
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create, NodeExists, TooLarge, WriteOp, ZkNode
+
+NOT_GIVEN: Final = -1
+"""A count or factor that the request leaves to the cluster's defaults, or to the assignment."""
+
+MAX_PARTITIONS_PER_REQUEST: Final = 100_000
+"""So many are created within one event; everybody else's requests wait meanwhile."""
+
+TOPIC_WEIGHT: Final = 10
+"""As how many partitions the checks of a topic count that are made whatever it has, or its znode."""
+
+_PLACED_AT_ONCE: Final = 5_000
+"""So many partitions are placed before the event loop has its turn: some milliseconds."""
+
+_REMOTE_STORAGE: Final = "remote.storage.enable"
+_TOPIC_SOURCE: Final = i8(1)
+_DEFAULT_SOURCE: Final = i8(5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that may be created."""
+
+    name: TopicName
+    assignment: TopicAssignment
+    config: Mapping[str, str]
+    is_late: bool = False
+    """Whether it is created, and has no leaders yet when the client's time is over."""
+
+
+class Budget:
+    """How many partitions a request may still ask for."""
+
+    def __init__(self, partitions: int) -> None:
+        self._left = partitions
+
+    def spend(self, partitions: int) -> None:
+        """Raises `Refused` where there is not so much left."""
+        if partitions > self._left:
+            message = f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}."
+            raise Refused(ErrorCode.policy_violation, message)
+        self._left -= partitions
+
+
+Outcomes = Mapping[int, NewTopic | Refused]
+"""What became of each entry of the request, by its position."""
+
+
+async def on_create_topics(term: Term, request: CreateTopicsRequest) -> Answer:
+    """Creates what may be created; the others have the error of the first check that they fail."""
+    outcomes: dict[int, NewTopic | Refused] = await _check(term, request.topics)
+    if not request.validate_only:
+        outcomes |= await _create(term, {at: new for at, new in outcomes.items() if isinstance(new, NewTopic)})
+    created = [new.name for new in outcomes.values() if isinstance(new, NewTopic)]
+    if created and not request.validate_only and request.timeout <= timedelta():
+        outcomes = dict(_timed_out(outcomes, created))
+    answer = _response([result async for result in sliced(_results(request, outcomes))])
+    if request.validate_only or not created or request.timeout <= timedelta():
+        return answer
+    pending = Pending((partition for name in created for partition in term.state.partitions_of(name)), _is_done)
+    return Waiting(
+        timeout_ms=request.timeout / timedelta(milliseconds=1),
+        outcome=lambda term: answer if pending.is_over(term) else None,
+        overdue=lambda term: _response(
+            _results(request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)}))
+        ),
+    )
+
+
+def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopicsResponse:
+    """The answer that refuses every topic of the request."""
+    return _response(_results(request, dict.fromkeys(range(len(request.topics)), Refused(error_code))))
+
+
+async def _check(term: Term, asked: tuple[CreatableTopic, ...]) -> dict[int, NewTopic | Refused]:
+    entries = Counter(topic.name for topic in asked)
+    taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.why_illegal(name) is None])
+    normalized = dict(topic_names.by_normalized(term.state.topics))
+    budget = Budget(MAX_PARTITIONS_PER_REQUEST)
+    prohibited = f"Creation of internal topic {topic_names.CLUSTER_METADATA_TOPIC} is prohibited."
+
+    async def outcome(topic: CreatableTopic) -> NewTopic | Refused:
+        if TopicName(topic.name) == topic_names.CLUSTER_METADATA_TOPIC:
+            return Refused(ErrorCode.invalid_request, prohibited)
+        if entries[topic.name] > 1:
+            return Refused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
+        try:
+            new = await _checked(term, topic, taken, normalized, budget)
+        except Refused as refused:
+            return refused
+        normalized[topic_names.normalized(new.name)] = new.name
+        return new
+
+    def weight(entry: tuple[int, CreatableTopic]) -> int:
+        return TOPIC_WEIGHT + max(entry[1].num_partitions, len(entry[1].assignments))
+
+    return {at: await outcome(topic) async for at, topic in sliced(enumerate(asked), weight)}
+
+
+async def _checked(
+    term: Term,
+    topic: CreatableTopic,
+    taken: Mapping[TopicName, str],
+    normalized: Mapping[str, TopicName],
+    budget: Budget,
+) -> NewTopic:
+    """The topic as it would be created; raises `Refused`."""
+    name = TopicName(topic.name)
+    if name in term.state.topics and name not in term.state.deletions:
+        raise Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        raise Refused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
+    replicas = _given_replicas(topic, budget) if topic.assignments else await _placed_replicas(term, topic, budget)
+    illegal = topic_names.why_illegal(name)
+    if illegal is not None:
+        raise Refused(ErrorCode.invalid_topic_exception, illegal)
+    if name in taken:
+        raise Refused(ErrorCode.topic_already_exists, taken[name])
+    other = normalized.get(topic_names.normalized(name))
+    if other is not None:
+        raise Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
+    _check_replicas(term, replicas)
+    config = _checked_config(term, topic)
+    await turn_after(len(replicas))
+    assignment = TopicAssignment(topic_id=term.clock.new_topic_id(), partitions=at_rest(replicas))
+    new = NewTopic(name=name, assignment=assignment, config=config)
+    await turn_after(len(replicas))
+    why_too_large = term.writer.why_too_large(_writes(new, None))
+    if why_too_large is not None:
+        raise _refused_as_too_large(new, why_too_large)
+    return new
+
+
+def _writes(new: NewTopic, left_behind: ZkNode | None) -> list[WriteOp]:
+    """The transaction that creates a topic, over a configuration that a former one may have left behind."""
+    return [
+        write_config(paths.topic_config(new.name), new.config, left_behind),
+        Create(path=paths.topic(new.name), data=codecs.encode_topic(new.assignment)),
+    ]
+
+
+def _refused_as_too_large(new: NewTopic, why: str) -> Refused:
+    message = f"{len(new.assignment.partitions)} partitions and the configuration are too many for one znode: {why}."
+    return Refused(ErrorCode.invalid_partitions, message)
+
+
+def _checked_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
+    config = {config.name: config.value for config in topic.configs if config.value is not None}
+    wrong = complaints(config)
+    if not wrong and is_true(config.get(_REMOTE_STORAGE, "")) and not term.settings.remote_log_storage_system_enable:
+        wrong = [
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        ]
+    if wrong:
+        raise Refused(ErrorCode.invalid_config, "; ".join(wrong))
+    return config
+
+
+def _given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    if topic.num_partitions != NOT_GIVEN or topic.replication_factor != NOT_GIVEN:
+        raise Refused(
+            ErrorCode.invalid_request,
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time.",
+        )
+    budget.spend(len(topic.assignments))
+    return {
+        PartitionId(assignment.partition_index): tuple(BrokerId(broker) for broker in assignment.broker_ids)
+        for assignment in topic.assignments
+    }
+
+
+async def _placed_replicas(
+    term: Term, topic: CreatableTopic, budget: Budget
+) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    settings = term.settings
+    count = settings.num_partitions if topic.num_partitions == NOT_GIVEN else topic.num_partitions
+    factor = settings.default_replication_factor if topic.replication_factor == NOT_GIVEN else topic.replication_factor
+    if count <= 0:
+        raise Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
+    if count > MAX_PARTITIONS_PER_REQUEST:
+        message = f"Number of partitions must not be larger than {MAX_PARTITIONS_PER_REQUEST}."
+        raise Refused(ErrorCode.invalid_partitions, message)
+    if factor <= 0:
+        raise Refused(ErrorCode.invalid_replication_factor, "Replication factor must be larger than 0.")
+    racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
+    if factor > len(racks):
+        message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
+        raise Refused(ErrorCode.invalid_replication_factor, message)
+    budget.spend(count)
+    return await placed_in_slices(TopicName(topic.name), range(count), factor, racks)
+
+
+def at_rest(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[PartitionId, ReplicaAssignment]:
+    """The assignments of new partitions by their numbers: one for all that have the same replicas."""
+    shared = {brokers: ReplicaAssignment(replicas=brokers) for brokers in set(replicas.values())}
+    return {number: shared[replicas[number]] for number in sorted(replicas)}
+
+
+async def placed_in_slices(
+    topic: TopicName, numbers: range, replication_factor: int, racks: Racks
+) -> dict[PartitionId, tuple[BrokerId, ...]]:
+    """The replicas of partitions of a topic. Raises `NotEnoughBrokers`."""
+    parts = (numbers[at : at + _PLACED_AT_ONCE] for at in range(0, len(numbers), _PLACED_AT_ONCE))
+    replicas: dict[PartitionId, tuple[BrokerId, ...]] = {}
+    async for part in sliced(parts, len):
+        replicas |= place_partitions(topic, map(PartitionId, part), replication_factor, racks)
+    return replicas
+
+
+def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> None:
+    """As Kafka, which lets an assignment name brokers that are not there: the partition waits for them."""
+    invalid = ErrorCode.invalid_replica_assignment
+    distinct = dict.fromkeys(replicas.values())  # far fewer than there are partitions
+    if len({len(brokers) for brokers in distinct}) != 1 or not all(distinct):
+        raise Refused(invalid, "All partitions should have the same number of replicas")
+    for brokers in distinct:
+        if len(set(brokers)) != len(brokers):
+            number = _first_with(brokers, replicas)
+            raise Refused(invalid, f"Duplicate replica assignment found: partition {number} on {list(brokers)}")
+        if term.identity.id in brokers:
+            raise Refused(invalid, f"{term.identity.id} is the controller, which holds no replicas: name a broker")
+        if min(brokers) < 0:
+            number = _first_with(brokers, replicas)
+            raise Refused(invalid, f"Partition {number} names a broker id below 0: {list(brokers)}")
+    if sorted(replicas) != list(range(len(replicas))):
+        raise Refused(invalid, "partitions should be a consecutive 0-based integer sequence")
+
+
+def _first_with(brokers: tuple[BrokerId, ...], replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> PartitionId:
+    return next(number for number, each in replicas.items() if each == brokers)
+
+
+async def _taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, str]:
+    """Which of the names ZooKeeper has already, and the message that says so."""
+    nodes = await term.zk.read_many([path for name in names for path in (paths.delete_topic(name), paths.topic(name))])
+    marks, znodes = nodes[::2], nodes[1::2]
+    existing = {
+        name: f"Topic '{name}' already exists." for name, node in zip(names, znodes, strict=True) if node is not None
+    }
+    marked = {name: f"Topic '{name}' is marked for deletion." for name, node in zip(names, marks, strict=True) if node}
+    return existing | marked
+
+
+async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refused]:
+    """Writes each topic with its configuration and makes the controller create its partitions; returns who was late."""
+    await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKERS, paths.TOPICS])
+    late: dict[int, Refused] = {}
+    remaining = dict(wanted)
+    while remaining:
+        left_behind = await term.zk.read_many([paths.topic_config(new.name) for new in remaining.values()])
+        found = zip(remaining.items(), left_behind, strict=True)
+        writes = {at: _writes(new, config) async for (at, new), config in sliced(found, _weight)}
+        failed = (await term.writer.write(writes)).failed
+        for at, error in failed.items():
+            name = remaining[at].name
+            if isinstance(error, NodeExists) and error.failed.op.path == paths.topic(name):
+                late[at] = Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+            elif isinstance(error, TooLarge):
+                late[at] = _refused_as_too_large(remaining[at], str(error))
+        remaining = {at: remaining[at] for at in failed if at not in late}
+    created = [new.name for at, new in wanted.items() if at not in late]
+    if created:
+        await topics.on_new_topic_creation(term, created)
+    return late
+
+
+def _weight(found: tuple[tuple[int, NewTopic], ZkNode | None]) -> int:
+    (_, new), _ = found
+    return TOPIC_WEIGHT + len(new.assignment.partitions)
+
+
+def _is_done(term: Term, partition: TopicPartition) -> bool:
+    return term.state.is_leader_live(partition) or not term.state.has(partition)
+
+
+def _timed_out(outcomes: Outcomes, names: Iterable[TopicName]) -> Outcomes:
+    late = set(names)
+    return {
+        at: replace(outcome, is_late=True) if isinstance(outcome, NewTopic) and outcome.name in late else outcome
+        for at, outcome in outcomes.items()
+    }
+
+
+def _results(request: CreateTopicsRequest, outcomes: Outcomes) -> Iterator[CreatableTopicResult]:
+    for at, topic in enumerate(request.topics):
+        yield _result(topic, outcomes[at], is_created=not request.validate_only)
+
+
+def _response(results: Iterable[CreatableTopicResult]) -> CreateTopicsResponse:
+    return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results))
+
+
+def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: bool) -> CreatableTopicResult:
+    if isinstance(outcome, Refused):
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=None,
+            error_code=outcome.error_code,
+            error_message=outcome.message,
+            configs=(),
+        )
+    topic_id = outcome.assignment.topic_id if is_created else None
+    if outcome.is_late:
+        code = ErrorCode.request_timed_out
+        return CreatableTopicResult(name=topic.name, topic_id=topic_id, error_code=code, error_message=None, configs=())
+    partitions = outcome.assignment.partitions
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic_id,
+        error_code=ErrorCode.none,
+        error_message=None,
+        num_partitions=i32(len(partitions)),
+        replication_factor=i16(len(partitions[PartitionId(0)].replicas)),
+        configs=_effective(frozenset(outcome.config.items())),
+    )
+
+
+@lru_cache(maxsize=64)
+def _effective(given: frozenset[tuple[str, str]]) -> tuple[CreatableTopicConfigs, ...]:
+    """All configurations of a topic; those of topics that are created together are most often the same."""
+    config = dict(given)
+    return tuple(
+        CreatableTopicConfigs(
+            name=name,
+            value=value,
+            read_only=False,
+            config_source=_TOPIC_SOURCE if name in config else _DEFAULT_SOURCE,
+            is_sensitive=False,
+        )
+        for name, value in effective(config).items()
+    )
+
+
+API: Final = ServedApi(versions=Versions(CreateTopicsRequest, oldest=2), answer=on_create_topics, refuse=refusal)

@@ -1,0 +1,133 @@
+"""DeleteTopics: topics are marked for deletion by name or id; the answer comes when they are gone.
+
+A replica on a broker that is down cannot be deleted before that broker returns. The topic is served no more then, and
+that is what is answered, as Kafka does.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.protocol import RequestPayload
+
+from controller_core.admin.pending import Pending
+from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
+from controller_core.controller.loop.slices import sliced
+from controller_core.controller.operations import deletion
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.config_writes import ensure_paths
+from controller_core.model.ids import TopicId, TopicName
+from controller_core.wire.codecs.versions import Versions
+from controller_core.zk import paths
+from controller_core.zk.session import Create, NodeExists
+
+Outcomes = Mapping[int, TopicName | Refused]
+"""The topic that each entry of the request names, or why it is refused, by its position."""
+
+
+async def on_delete_topics(term: Term, request: DeleteTopicsRequest) -> Answer:
+    """Marks the topics, and begins their deletion in the same event."""
+    if not term.settings.delete_topic_enable:
+        return refusal(request, ErrorCode.topic_deletion_disabled)
+    if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
+        return refusal(request, ErrorCode.invalid_request)
+    outcomes = {at: outcome_of(partial(_named, term, topic)) async for at, topic in sliced(enumerate(request.topics))}
+    doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused)))
+    pending = Pending([(name, term.state.topics[name].czxid) for name in doomed], _is_gone)
+    if doomed:
+        await _mark(term, doomed)
+        await deletion.on_topic_deletions_requested(term)
+    if doomed and request.timeout <= timedelta():
+        return _results(request, _timed_out(outcomes, set(doomed)))
+    answer = _response([_result(topic, outcomes[at]) async for at, topic in sliced(enumerate(request.topics))])
+    return Waiting(
+        timeout_ms=request.timeout / timedelta(milliseconds=1),
+        outcome=lambda term: answer if pending.is_over(term) else None,
+        overdue=lambda term: _results(request, _timed_out(outcomes, {name for name, _ in pending.left(term)})),
+    )
+
+
+def refusal(request: DeleteTopicsRequest, error_code: ErrorCode) -> DeleteTopicsResponse:
+    """The answer that refuses every topic of the request."""
+    return _response(
+        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code, error_message=None)
+        for topic in request.topics
+    )
+
+
+def _named(term: Term, topic: DeleteTopicState) -> TopicName:
+    name = TopicName(topic.name) if topic.name is not None else None
+    if topic.topic_id is not None:
+        name = term.state.topic_named(TopicId(topic.topic_id))
+        if name is None:
+            raise Refused(ErrorCode.unknown_topic_id)
+    if name is None or name not in term.state.topics or term.state.is_being_deleted(name):
+        raise Refused(ErrorCode.unknown_topic_or_partition)
+    return name
+
+
+async def _mark(term: Term, names: list[TopicName]) -> None:
+    await ensure_paths(term, [paths.ADMIN, paths.DELETE_TOPICS])
+    failed = (await term.writer.write({name: [Create(path=paths.delete_topic(name))] for name in names})).failed
+    for error in failed.values():
+        if not isinstance(error, NodeExists):
+            raise error
+
+
+def _is_gone(term: Term, incarnation: tuple[TopicName, int]) -> bool:
+    """Whether nothing of a topic's znode of that czxid is left but what brokers that are down still hold."""
+    name, czxid = incarnation
+    topic, doomed = term.state.topics.get(name), term.state.deletions.get(name)
+    if topic is None or topic.czxid != czxid:
+        return True
+    return (
+        doomed is not None
+        and doomed.started
+        and all(replica.broker not in term.state.brokers for replica in doomed.awaiting_deletion)
+    )
+
+
+def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
+    return {
+        at: TIMED_OUT if not isinstance(outcome, Refused) and outcome in late else outcome
+        for at, outcome in outcomes.items()
+    }
+
+
+def _results(request: DeleteTopicsRequest, outcomes: Outcomes) -> DeleteTopicsResponse:
+    return _response(_result(topic, outcomes[at]) for at, topic in enumerate(request.topics))
+
+
+def _response(results: Iterable[DeletableTopicResult]) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
+
+
+def _result(topic: DeleteTopicState, outcome: TopicName | Refused) -> DeletableTopicResult:
+    name = topic.name
+    if name is None and not isinstance(outcome, Refused):
+        name = WireTopicName(outcome)
+    return DeletableTopicResult(
+        name=name,
+        topic_id=topic.topic_id,
+        error_code=outcome.error_code if isinstance(outcome, Refused) else ErrorCode.none,
+        error_message=outcome.message if isinstance(outcome, Refused) else None,
+    )
+
+
+def _lifted(request: RequestPayload) -> DeleteTopicsRequest:
+    """Before version 6 topics are known by name alone, in a list of another name."""
+    older: Any = request
+    topics = tuple(DeleteTopicState(name=name, topic_id=None) for name in older.topic_names)
+    return DeleteTopicsRequest(topics=topics, timeout=older.timeout)
+
+
+API: Final = ServedApi(
+    versions=Versions(DeleteTopicsRequest, oldest=1, lift=_lifted), answer=on_delete_topics, refuse=refusal
+)

@@ -1,0 +1,220 @@
+"""The partition state machine of seed 000: what each transition does.
+
+Which transitions there are is decided in `controller_core.model.transitions`, who becomes the leader in
+`controller_core.model.leader_selectors`. A partition that may not make a transition, or for which no leader can be
+found, is reported and left as it is; the others proceed.
+"""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+
+from controller_core.controller.state.liveness import Liveness
+from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import topic_configs
+from controller_core.controller.znodes.partition_states import create_states, reread, states_of, write_states
+from controller_core.model import leader_selectors
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.leader_selectors import NoLeader, Selection
+from controller_core.model.metadata import LeaderAndIsr, PartitionState
+from controller_core.model.transitions import PartitionStatus, sort_partitions
+
+
+class Election(Enum):
+    """Which of the four selectors decides a transition to OnlinePartition."""
+
+    OFFLINE = auto()
+    REASSIGNED = auto()
+    PREFERRED = auto()
+    CONTROLLED_SHUTDOWN = auto()
+    UNCLEAN = auto()
+    """As OFFLINE, and a person allowed a leader from outside the ISR, whatever the topic says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotElected:
+    """A partition that stays as it is, and why."""
+
+    reason: str
+
+
+NotElectedPartitions = dict[TopicPartition, NotElected]
+
+
+def to_new(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """NonExistentPartition -> NewPartition: its assigned replicas are in the cluster state already."""
+    _mark(term, _legal(term, partitions, PartitionStatus.NEW), PartitionStatus.NEW)
+
+
+def to_offline(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """NewPartition, OnlinePartition -> OfflinePartition: nothing other than marking it."""
+    _mark(term, _legal(term, partitions, PartitionStatus.OFFLINE), PartitionStatus.OFFLINE)
+
+
+def to_non_existent(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """OfflinePartition -> NonExistentPartition: nothing other than marking it."""
+    _mark(term, _legal(term, partitions, PartitionStatus.NON_EXISTENT), PartitionStatus.NON_EXISTENT)
+
+
+async def to_online(
+    term: Term, partitions: Iterable[TopicPartition], election: Election = Election.OFFLINE
+) -> NotElectedPartitions:
+    """-> OnlinePartition: a first leader for new partitions, another leader by the given selector for the others."""
+    legal = _legal(term, partitions, PartitionStatus.ONLINE)
+    status = term.state.partition_status
+    new = [partition for partition in legal if status[partition] is PartitionStatus.NEW]
+    others = [partition for partition in legal if status[partition] is not PartitionStatus.NEW]
+    not_elected: NotElectedPartitions = {}
+
+    async def bring_online(group: Sequence[TopicPartition], step: _Step) -> None:
+        failures = await step(term, group)
+        for partition, failure in failures.items():
+            term.changes.not_elected(partition, failure.reason)
+        _mark(term, [partition for partition in group if partition not in failures], PartitionStatus.ONLINE)
+        not_elected.update(failures)
+
+    await in_groups(term, new, partial(bring_online, step=_initialize))
+    await in_groups(term, others, partial(bring_online, step=partial(_elect, election=election)))
+    return not_elected
+
+
+_Step = Callable[[Term, Sequence[TopicPartition]], Awaitable[NotElectedPartitions]]
+
+
+async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotElectedPartitions:
+    """NewPartition -> OnlinePartition: the first live replica leads, all live replicas are the ISR."""
+    not_elected: NotElectedPartitions = {}
+    chosen: dict[TopicPartition, LeaderAndIsr] = {}
+    live_replicas = Liveness(term.state, term.state.live)
+    for partition in partitions:
+        selection = leader_selectors.initial_leader(term.state.assignment(partition).replicas, live_replicas(partition))
+        if isinstance(selection, NoLeader):
+            not_elected[partition] = NotElected(reason=selection.reason)
+        else:
+            chosen[partition] = selection.leader_and_isr
+    failed = await create_states(term, chosen) if chosen else {}
+    existing = await reread(term, failed)
+    not_elected |= {p: NotElected(reason=str(error)) for p, error in failed.items() if p not in existing}
+    receivers: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+    for partition in chosen:
+        if partition in not_elected:
+            continue
+        leader_and_isr = term.state.states[partition].leader_and_isr
+        term.changes.leadership(partition, None, leader_and_isr)
+        receivers[partition] = leader_and_isr.isr
+    term.batch.leader_and_isr_of(receivers, is_new=True)
+    return not_elected
+
+
+async def _elect(term: Term, partitions: Sequence[TopicPartition], *, election: Election) -> NotElectedPartitions:
+    """Elects from the states that this term knows. What cannot be decided from them, and what someone else has written
+    since, is decided from the states that ZooKeeper has, until that succeeds or says why not."""
+    known = await states_of(term, partitions)
+    selections, _ = _select(term, known, _selector(term, election))
+    await _lead(term, known, selections)
+    not_elected: NotElectedPartitions = {}
+    remaining = [partition for partition in partitions if partition not in selections]
+    while remaining:
+        found = await reread(term, remaining)
+        unclean_topics = await _topics_allowing_unclean(term, found) if election is Election.OFFLINE else set()
+        selections, refused = _select(term, found, _selector(term, election, unclean_topics))
+        await _lead(term, found, selections)
+        unreadable = NotElected(reason="it has no readable state in ZooKeeper")
+        not_elected |= dict.fromkeys((p for p in remaining if p not in found), unreadable) | refused
+        remaining = [p for p in found if p not in selections and p not in refused]
+    return not_elected
+
+
+def _select(
+    term: Term, states: Mapping[TopicPartition, PartitionState], select: "_Selector"
+) -> tuple[dict[TopicPartition, Selection], NotElectedPartitions]:
+    """The new leaderships, and why there is none for the others."""
+    selections: dict[TopicPartition, Selection] = {}
+    refused: NotElectedPartitions = {}
+    for partition, state in states.items():
+        if state.controller_epoch > term.identity.epoch:
+            reason = f"its state was written by a later controller, of epoch {state.controller_epoch}"
+            refused[partition] = NotElected(reason=reason)
+            continue
+        selection = select(partition, state.leader_and_isr)
+        if isinstance(selection, NoLeader):
+            refused[partition] = NotElected(reason=selection.reason)
+        else:
+            selections[partition] = selection
+    return selections, refused
+
+
+async def _lead(
+    term: Term, before: Mapping[TopicPartition, PartitionState], selections: dict[TopicPartition, Selection]
+) -> None:
+    """Writes the new leaderships, and tells of those that were written; the others are taken out of the selections."""
+    decided = {partition: selection.leader_and_isr for partition, selection in selections.items()}
+    for partition in await write_states(term, decided, before):
+        del selections[partition]
+    for partition, selection in selections.items():
+        term.changes.leadership(
+            partition, before[partition].leader_and_isr, selection.leader_and_isr, unclean=selection.unclean
+        )
+    term.counts.leaders_elected(len(selections), unclean=sum(selection.unclean for selection in selections.values()))
+    term.batch.leader_and_isr_of({partition: selection.receivers for partition, selection in selections.items()})
+
+
+_Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]
+
+
+def _selector(term: Term, election: Election, unclean_topics: Set[TopicName] = frozenset()) -> _Selector:
+    """The selector of an election, with what it has to know of each partition. Good until the next `await`."""
+    state = term.state
+    assignment, shutting_down = state.assignment, state.shutting_down
+    live, reachable = Liveness(state, state.live), Liveness(state, state.live_or_shutting_down)
+    match election:
+        case Election.OFFLINE | Election.UNCLEAN:
+            is_unclean = election is Election.UNCLEAN
+            return lambda p, current: leader_selectors.offline_partition_leader(
+                assignment(p).replicas, current, live(p), unclean_allowed=is_unclean or p.topic in unclean_topics
+            )
+        case Election.REASSIGNED:
+            return lambda p, current: leader_selectors.reassigned_partition_leader(
+                assignment(p).target, current, live(p)
+            )
+        case Election.PREFERRED:
+            return lambda p, current: leader_selectors.preferred_replica_leader(
+                assignment(p).replicas, current, live(p)
+            )
+        case Election.CONTROLLED_SHUTDOWN:
+            return lambda p, current: leader_selectors.controlled_shutdown_leader(
+                assignment(p).replicas, current, reachable(p), shutting_down
+            )
+
+
+async def _topics_allowing_unclean(term: Term, states: Mapping[TopicPartition, PartitionState]) -> set[TopicName]:
+    """The topics, among those with a partition that has no live in-sync replica, that allow unclean elections."""
+    live_replicas = Liveness(term.state, term.state.live)
+    in_question = {
+        partition.topic
+        for partition, state in states.items()
+        if live_replicas(partition).isdisjoint(state.leader_and_isr.isr)
+    }
+    return await topic_configs.allowing_unclean_election(term, in_question)
+
+
+def _legal(term: Term, partitions: Iterable[TopicPartition], wanted: PartitionStatus) -> list[TopicPartition]:
+    legal, illegal = sort_partitions(partitions, wanted, term.state.partition_status)
+    for refused in illegal:
+        term.changes.refused(refused)
+    return legal
+
+
+def _mark(term: Term, partitions: Iterable[TopicPartition], status: PartitionStatus) -> None:
+    statuses = term.state.partition_status
+    changed: defaultdict[PartitionStatus, list[TopicPartition]] = defaultdict(list)
+    for partition in partitions:
+        before = statuses.get(partition, PartitionStatus.NON_EXISTENT)
+        if before is not status:
+            statuses[partition] = status
+            changed[before].append(partition)
+    for before, alike in changed.items():
+        term.changes.partitions(alike, before, status)

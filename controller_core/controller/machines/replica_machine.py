@@ -1,0 +1,144 @@
+"""The replica state machine of seed 000: what each transition does.
+
+A broker is told only while it is live; the transition of a replica on a dead broker changes ZooKeeper and what the other
+replicas know.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.partition_states import reread, states_of, write_states
+from controller_core.model import leader_selectors
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.transitions import ReplicaStatus, sort_replicas
+
+
+def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+    """NonExistentReplica -> NewReplica: it is told the current leader and ISR, where there is a leader already."""
+    legal = _legal(term, replicas, ReplicaStatus.NEW)
+    term.batch.leader_and_isr_of(by_partition(legal), is_new=True)
+    _mark(term, legal, ReplicaStatus.NEW)
+
+
+def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+    """NewReplica, OnlineReplica, OfflineReplica -> OnlineReplica: it is told the current leader and ISR.
+
+    A new replica was told when it became one, and is in AR already: every way to NewReplica sets AR first.
+    """
+    legal = _legal(term, replicas, ReplicaStatus.ONLINE)
+    status = term.state.replica_status
+    untold = [replica for replica in legal if status[replica] is not ReplicaStatus.NEW]
+    term.batch.leader_and_isr_of(by_partition(untold))
+    _mark(term, legal, ReplicaStatus.ONLINE)
+
+
+async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
+    """NewReplica, OnlineReplica -> OfflineReplica: it leaves the ISR, and is stopped then: no leader waits for it any more.
+
+    Whoever tells the brokers of the partitions whose ISR does not change by himself, says so."""
+    leaving = by_partition(_legal(term, replicas, ReplicaStatus.OFFLINE))
+
+    async def take_offline(partitions: Sequence[TopicPartition]) -> None:
+        group = {partition: leaving[partition] for partition in partitions}
+        await _leave_isr(term, group, tells_unchanged=tells_unchanged)
+        for partition, brokers in group.items():
+            for broker in brokers & term.state.live_or_shutting_down:
+                term.batch.stop_replica(partition, broker, delete=False)
+        replicas = [PartitionReplica(partition, broker) for partition, brokers in group.items() for broker in brokers]
+        _mark(term, replicas, ReplicaStatus.OFFLINE)
+
+    await in_groups(term, list(leaving), take_offline)
+
+
+def to_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+    """OfflineReplica -> NonExistentReplica: it is deleted."""
+    legal = _legal(term, replicas, ReplicaStatus.NON_EXISTENT)
+    for replica in legal:
+        term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
+    _mark(term, legal, ReplicaStatus.NON_EXISTENT)
+
+
+async def delete(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+    """The way of a replica that is not needed any more: -> OfflineReplica -> NonExistentReplica."""
+    unneeded = by_partition(replicas)
+
+    async def delete_of(partitions: Sequence[TopicPartition]) -> None:
+        group = [PartitionReplica(partition, broker) for partition in partitions for broker in unneeded[partition]]
+        await to_offline(term, not_offline(term, group))
+        to_non_existent(term, group)
+
+    await in_groups(term, list(unneeded), delete_of)
+
+
+def not_offline(term: Term, replicas: Iterable[PartitionReplica]) -> list[PartitionReplica]:
+    """The replicas that are not in OfflineReplica already, as after a controlled shutdown of their broker."""
+    return [replica for replica in replicas if term.state.replica_status.get(replica) is not ReplicaStatus.OFFLINE]
+
+
+def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, frozenset[BrokerId]]:
+    """The brokers of the replicas of each partition: one write serves all that leave it.
+
+    Partitions that have one replica among them, which is nearly all, share one set for each broker."""
+    brokers: dict[TopicPartition, frozenset[BrokerId]] = {}
+    alone: dict[BrokerId, frozenset[BrokerId]] = {}
+    for partition, broker in replicas:
+        if partition in brokers:
+            brokers[partition] |= {broker}
+        else:
+            brokers[partition] = alone.get(broker) or alone.setdefault(broker, frozenset((broker,)))
+    return brokers
+
+
+async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+    """Takes replicas out of the ISRs of their partitions with one write each, and tells the replicas that stay.
+
+    An ISR that would be empty stays as it is, without a leader."""
+    leaving = by_partition(replicas)
+
+    async def leave(partitions: Sequence[TopicPartition]) -> None:
+        await _leave_isr(term, {partition: leaving[partition] for partition in partitions}, tells_unchanged=True)
+
+    await in_groups(term, list(leaving), leave)
+
+
+async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]], *, tells_unchanged: bool) -> None:
+    """Shrinks the ISRs that this term knows; those that someone else has written since are read and shrunk again."""
+    states = await states_of(term, leaving)
+    while states:
+        shrunk = {
+            partition: leadership
+            for partition, state in states.items()
+            if (leadership := leader_selectors.without_replicas(state.leader_and_isr, leaving[partition])) is not None
+        }
+        failed = await write_states(term, shrunk, states)
+        staying: dict[TopicPartition, list[BrokerId]] = {}
+        for partition, leadership in shrunk.items():
+            if partition not in failed:
+                term.changes.leadership(partition, states[partition].leader_and_isr, leadership)
+                replicas = term.state.assignment(partition).replicas
+                staying[partition] = [broker for broker in replicas if broker not in leaving[partition]]
+        term.batch.leader_and_isr_of(staying)
+        if tells_unchanged:
+            term.batch.update_metadata([partition for partition in states if partition not in shrunk])
+        states = await reread(term, failed)
+
+
+def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:
+    legal, illegal = sort_replicas(replicas, wanted, term.state.replica_status)
+    for refused in illegal:
+        term.changes.refused(refused)
+    return legal
+
+
+def _mark(term: Term, replicas: Iterable[PartitionReplica], status: ReplicaStatus) -> None:
+    statuses, note = term.state.replica_status, term.changes.replica
+    for replica in replicas:
+        before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)
+        if before is status:
+            continue
+        note(replica, before, status)
+        if status is ReplicaStatus.NON_EXISTENT:
+            del statuses[replica]
+        else:
+            statuses[replica] = status

@@ -1,0 +1,207 @@
+"""AlterPartition: a leader asks the controller for another ISR, and the checks that its request must pass, in order.
+
+The order is Kafka's and matters: a request of a leader that knows more than this controller means that this controller is
+stale (KAFKA-14154), and a repeated request must succeed before its epoch is found to be old (KAFKA-14144).
+
+Kafka's ZooKeeper controller takes any live brokers for an ISR. Here it must be one as KRaft has it: without repetition,
+with the leader, and nobody may join who is not assigned. AR is then what is served: OAR + RAR while a reassignment waits
+for the ISR, RAR alone in its last steps. Who is in the ISR already, and was dropped from AR by other hands, may stay:
+else the leader could not change the ISR at all. Who is not assigned is refused as one that is not live: a leader drops
+that request and goes on from the ISR that it knows, where after INVALID_REQUEST it would wait for the next LeaderAndIsr.
+"""
+
+from collections.abc import Collection, Iterable, Set
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i32Timedelta
+
+from controller_core.controller.loop.events import IsrChangesNotified
+from controller_core.controller.reassigning import reassignment
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.partition_states import reread, write_states
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    PartitionEpoch,
+    PartitionId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
+from controller_core.wire.codecs.isr_changes import AskedIsr, answered, asked_by, changed, refused
+from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import Delete
+
+log = structlog.get_logger()
+
+NO_THROTTLE: Final = i32Timedelta.parse(timedelta())
+
+_RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
+
+Outcome = ErrorCode | PartitionState
+"""What became of one partition's request: the state that holds now, or why it was refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrChange:
+    """What a leader asks for one partition, and the epochs it asks under."""
+
+    wanted: LeaderAndIsr
+    partition_epoch: PartitionEpoch
+
+
+async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    """Changes ISRs as asked, tells all brokers, and goes on with reassignments that waited for them."""
+    broker = term.state.brokers.get(BrokerId(request.broker_id))
+    if broker is None or broker.epoch != BrokerEpoch(request.broker_epoch):
+        return refusal(ErrorCode.stale_broker_epoch)
+    asked = asked_by(request)
+    names = {topic_id: term.state.topic_named(topic_id) if topic_id else None for topic_id, _ in asked}
+    changes = {
+        TopicPartition(name, one.partition): one
+        for topic_id, partitions in asked
+        if (name := names[topic_id]) is not None
+        for one in partitions
+    }
+    outcomes = await _alter(term, broker.id, changes)
+    written = [partition for partition, outcome in outcomes.items() if isinstance(outcome, PartitionState)]
+    term.batch.update_metadata(written)
+    await reassignment.advance(term, written)
+    return AlterPartitionResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        topics=answered(
+            [
+                (topic_id, [_result(names[topic_id], one.partition, outcomes) for one in partitions])
+                for topic_id, partitions in asked
+            ]
+        ),
+    )
+
+
+def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
+    """Whether nothing but ISRs can follow from the request: where a partition is reassigned, much more may."""
+    running = term.state.reassignments
+    return not running or not any(
+        (name := term.state.topic_named(topic_id)) is not None and TopicPartition(name, one.partition) in running
+        for topic_id, partitions in asked_by(request)
+        if topic_id is not None
+        for one in partitions
+    )
+
+
+def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
+    """The answer to a request that is refused as a whole."""
+    return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=error_code, topics=())
+
+
+def check(
+    term: Term, broker: BrokerId, partition: TopicPartition, change: IsrChange, live: Set[BrokerId]
+) -> ErrorCode | None:
+    """Why a change is refused, or None. Whether it is there already is asked between the epochs: `is_there_already`."""
+    state = term.state.states.get(partition) if term.state.has(partition) else None
+    if state is None:
+        return ErrorCode.unknown_topic_or_partition
+    current, wanted = state.leader_and_isr, change.wanted
+    if change.partition_epoch > state.partition_epoch or wanted.leader_epoch > current.leader_epoch:
+        return ErrorCode.not_controller
+    if wanted.leader_epoch < current.leader_epoch:
+        return ErrorCode.fenced_leader_epoch
+    if is_there_already(state, change):
+        return None
+    if change.partition_epoch < state.partition_epoch:
+        return ErrorCode.invalid_update_version
+    if broker != current.leader:
+        return ErrorCode.invalid_request
+    return _check_recovery_and_members(current, wanted, live, term.state.assignment(partition).replicas)
+
+
+def is_there_already(state: PartitionState, change: IsrChange) -> bool:
+    """Whether the request repeats one that was carried out, whose answer was lost."""
+    return state.leader_and_isr == change.wanted and change.partition_epoch <= state.partition_epoch
+
+
+def _check_recovery_and_members(
+    current: LeaderAndIsr, wanted: LeaderAndIsr, live: Set[BrokerId], assigned: Collection[BrokerId]
+) -> ErrorCode | None:
+    recovering = LeaderRecoveryState.RECOVERING
+    if wanted.leader_recovery_state is recovering and len(wanted.isr) > 1:
+        return ErrorCode.invalid_request
+    if wanted.leader_recovery_state is recovering and current.leader_recovery_state is not recovering:
+        return ErrorCode.invalid_request
+    if wanted.leader not in wanted.isr or len(set(wanted.isr)) != len(wanted.isr):
+        return ErrorCode.invalid_request
+    if not all(member in live and (member in assigned or member in current.isr) for member in wanted.isr):
+        return ErrorCode.ineligible_replica
+    return None
+
+
+async def _alter(term: Term, broker: BrokerId, asked: dict[TopicPartition, AskedIsr]) -> dict[TopicPartition, Outcome]:
+    outcomes: dict[TopicPartition, Outcome] = {}
+    wanted: dict[TopicPartition, LeaderAndIsr] = {}
+    before: dict[TopicPartition, PartitionState] = {}
+    live = term.state.live
+    for partition, one in asked.items():
+        change = _change(broker, one)
+        if change is None:
+            outcomes[partition] = ErrorCode.invalid_request
+            continue
+        error = check(term, broker, partition, change, live)
+        if error is not None:
+            outcomes[partition] = error
+        elif is_there_already(state := term.state.states[partition], change):
+            outcomes[partition] = state
+        else:
+            before[partition], wanted[partition] = state, change.wanted
+    failed = await write_states(term, wanted, before) if wanted else {}
+    for partition, leadership in wanted.items():
+        if partition not in failed:
+            outcomes[partition] = term.state.states[partition]
+            term.changes.leadership(partition, before[partition].leader_and_isr, leadership)
+    outcomes.update(dict.fromkeys(failed, ErrorCode.invalid_update_version))
+    await refresh(term, failed)
+    return outcomes
+
+
+async def refresh(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Reads states again that someone else wrote, and tells all brokers."""
+    term.batch.update_metadata(await reread(term, partitions))
+
+
+async def on_isr_changes_notified(term: Term) -> None:
+    """Brokers older than AlterPartition wrote ISRs by themselves and left notifications; these are read and removed."""
+    names = await term.watched.children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
+    notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]
+    changed: dict[TopicPartition, None] = {}
+    nodes = await term.zk.read_many(notifications)
+    for path, node in zip(notifications, nodes, strict=True):
+        try:
+            changed.update(dict.fromkeys(codecs.decode_isr_change(node.data) if node else ()))
+        except MalformedZnode as error:
+            term.state.unusable.report_removed(path, "unreadable ISR notification removed", error)
+    known = [partition for partition in changed if term.state.has(partition)]
+    await refresh(term, known)
+    await reassignment.advance(term, known)
+    await term.writer.write({path: [Delete(path=path)] for path in notifications})
+
+
+def _change(leader: BrokerId, asked: AskedIsr) -> IsrChange | None:
+    """None where the recovery state is none that there is."""
+    recovery_state = _RECOVERY_STATES.get(asked.leader_recovery_state)
+    if recovery_state is None:
+        return None
+    wanted = LeaderAndIsr(
+        leader=leader, isr=asked.isr, leader_epoch=asked.leader_epoch, leader_recovery_state=recovery_state
+    )
+    return IsrChange(wanted=wanted, partition_epoch=asked.partition_epoch)
+
+
+def _result(topic: TopicName | None, partition: PartitionId, outcomes: dict[TopicPartition, Outcome]) -> bytes:
+    outcome = ErrorCode.unknown_topic_id if topic is None else outcomes[TopicPartition(topic, partition)]
+    return refused(partition, outcome) if isinstance(outcome, ErrorCode) else changed(partition, outcome)

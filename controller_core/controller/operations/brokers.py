@@ -1,0 +1,224 @@
+"""Brokers come and go: `on_broker_startup` and `on_broker_failure` of seed 000.
+
+A broker is alive while it is registered; its epoch is the czxid of the registration. A broker that bounced faster than
+anyone noticed has the same id and a larger epoch: for the controller it failed and started (KIP-380). One whose
+registration was overwritten with what makes no sense goes on as it was known: it has not failed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.events import BrokerModified, BrokersChanged
+from controller_core.controller.machines import partition_machine, replica_machine
+from controller_core.controller.operations import deletion
+from controller_core.controller.reassigning import completion, reassignment
+from controller_core.controller.state.cluster_state import bounced
+from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import deleted_topics, removed_replicas
+from controller_core.model.features import incompatibilities
+from controller_core.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from controller_core.model.metadata import Broker
+from controller_core.model.transitions import PartitionStatus
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode
+
+log = structlog.get_logger()
+
+IGNORED: Final = "unreadable broker registration, ignored"
+STAYS_KNOWN: Final = "unreadable broker registration, the broker goes on as it was known"
+
+_WITHOUT_LEADER: Final = (PartitionStatus.OFFLINE, PartitionStatus.NEW)
+
+
+async def on_brokers_changed(term: Term) -> None:
+    """Compares the registered brokers with the known ones, and handles who came, went, or did both."""
+    present = await read_live_brokers(term)
+    known = term.state.brokers
+    dead = [broker for broker in known if broker not in present]
+    restarted = bounced(known, present)
+    new = [broker for broker in present if broker not in known]
+    if new or restarted or dead:
+        log.info("brokers changed", new=new, bounced=restarted, dead=dead, live=sorted(present))
+    if gone := [*dead, *restarted]:
+        for broker in gone:
+            await term.channels.remove(broker)
+        await on_broker_failure(term, gone)
+    if came := [*new, *restarted]:
+        await on_broker_startup(term, {broker: present[broker] for broker in came})
+
+
+async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
+    """onBrokerFailure, its steps in the order of the specification for a group of partitions at a time.
+
+    The partitions without a leader come first, and apart: the ISRs of the others are written in other transactions."""
+    dead = set(dead)
+    for broker in dead:
+        term.state.brokers.pop(broker, None)
+        term.state.shutting_down.discard(broker)
+        term.state.failed_replicas.pop(broker, None)
+    affected = term.state.partitions_on(dead)
+    led = dict.fromkeys(term.state.led_by(affected, dead))
+    waiting_elsewhere = set(without_leader(term)).difference(affected)
+    await partition_machine.to_online(term, sorted(waiting_elsewhere))
+
+    async def heal(partitions: Sequence[TopicPartition]) -> None:
+        # 1. partitions w/o leader -> OfflinePartition
+        status = term.state.partition_status
+        leaderless = [p for p in partitions if p in led and status.get(p) is PartitionStatus.ONLINE]
+        partition_machine.to_offline(term, leaderless)
+        # 2. partitions in OfflinePartition and NewPartition -> OnlinePartition
+        kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
+        electing = [partition for partition in kept if status.get(partition) in _WITHOUT_LEADER]
+        not_elected = await partition_machine.to_online(term, electing)
+        # 3. each replica on the failed broker -> OfflineReplica
+        replicas = replica_machine.not_offline(term, term.state.replicas_among(kept, dead))
+        await replica_machine.to_offline(term, replicas, tells_unchanged=False)
+        elected = set(electing).difference(not_elected)
+        term.batch.update_metadata([partition for partition in partitions if partition not in elected])
+
+    await in_groups(term, [*led, *(partition for partition in affected if partition not in led)], heal)
+    await completion.on_replicas_gone(term, dead)
+
+
+async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
+    """onBrokerStartup, its steps in the order of the specification."""
+    for broker in brokers.values():
+        term.state.brokers[broker.id] = broker
+        term.channels.add(broker)
+    term.unserved.report(brokers.values())
+    await _tell_everything(term, brokers)
+
+
+async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
+    """A broker could not be reached for so long that it missed requests: it learns what holds now."""
+    known = term.state.brokers.get(broker_id)
+    if known is not None and known.epoch == epoch and term.channels.catch_up(broker_id):
+        log.info("broker can be reached again, it is told everything", broker=broker_id)
+        await _tell_everything(term, {broker_id: known})
+
+
+async def _tell_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
+    # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
+    term.batch.update_metadata(term.state.states, brokers.keys())
+    term.batch.update_metadata(())
+    removed_replicas.clean_up(term, brokers.keys())
+    deleted_topics.make_forgotten(term, brokers.keys())
+    # A broker follows only leaders that it knows to be alive, so it is told of them before anything else.
+    await term.send_all_requests()
+
+    # 2. replicas on the newly started broker -> OnlineReplica
+    async def start(partitions: Sequence[TopicPartition]) -> None:
+        kept = [partition for partition in partitions if not term.state.is_being_deleted(partition.topic)]
+        replica_machine.to_online(term, term.state.replicas_among(kept, brokers.keys()))
+
+    await in_groups(term, term.state.partitions_on(brokers), start)
+    # 3. partitions in OfflinePartition and NewPartition -> OnlinePartition
+    await elect_offline_partitions(term)
+    # 4. complete any outstanding partition reassignment
+    await reassignment.resume(term, set(brokers))
+    await deletion.resume(term, set(brokers))
+
+
+async def elect_offline_partitions(term: Term) -> None:
+    """Tries to give a leader to every partition that has none, by the OfflinePartitionLeaderSelector."""
+    await partition_machine.to_online(term, without_leader(term))
+
+
+def without_leader(term: Term) -> list[TopicPartition]:
+    """The partitions in OfflinePartition and NewPartition, without those of topics that are being deleted."""
+    waiting = term.state.partitions_in(*_WITHOUT_LEADER)
+    return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
+
+
+async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
+    """A live broker rewrote its registration: all brokers learn of its listeners, and of nothing else."""
+    present = await read_brokers(term, [broker_id])
+    known, modified = term.state.brokers.get(broker_id), present.get(broker_id)
+    if known is None and modified is not None:
+        await on_brokers_changed(term)  # its registration could not be read before
+        return
+    if known is None or modified is None or modified.epoch != known.epoch or modified == known:
+        return
+    log.info("broker modified", broker=broker_id)
+    listener = term.identity.listeners.links
+    if modified.endpoint(listener) != known.endpoint(listener):
+        # What waits in the stream to the former address would be lost with it, so the broker is told everything anew.
+        await term.channels.remove(broker_id)
+        await on_broker_startup(term, {broker_id: modified})
+    else:
+        term.state.brokers[broker_id] = modified
+        term.unserved.report([modified])
+        term.batch.update_metadata(())
+
+
+async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
+    """The registered brokers, watched, but for those that do not support what is finalized (KIP-584).
+
+    Such a broker is about to end itself; it does not count as alive until it registers again, or the features change.
+    One that is served already is not given up, as with Kafka: only its own start keeps a broker out.
+    """
+    finalized = term.state.finalized_features
+    known = term.state.brokers
+    live = {}
+    for broker_id, broker in (await read_brokers(term)).items():
+        is_served = broker_id in known and known[broker_id].epoch == broker.epoch
+        reasons = incompatibilities(broker, finalized.features) if finalized and not is_served else ()
+        if reasons:
+            log.error("broker ignored: it does not support the finalized features", broker=broker_id, reasons=reasons)
+        else:
+            live[broker_id] = broker
+    return live
+
+
+async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:
+    """The registered brokers, watched; an unreadable registration is reported and does not count as a broker."""
+    if ids is None:
+        ids = await _registered_ids(term)
+    by_path = {paths.broker(broker_id): broker_id for broker_id in ids}
+    nodes = await term.watched.nodes(list(by_path), lambda path: BrokerModified(by_path[path]))
+    brokers: dict[BrokerId, Broker] = {}
+    for broker_id, node in zip(by_path.values(), nodes, strict=True):
+        if node is None:
+            term.state.unusable.clear(paths.broker(broker_id))
+            continue
+        if broker_id == term.identity.id:
+            log.error(
+                "a broker registered under the controller's own id and is ignored; start the controller with another --id",
+                broker=broker_id,
+            )
+            continue
+        broker = _decoded(term, broker_id, node)
+        if broker is not None:
+            brokers[broker_id] = broker
+    return brokers
+
+
+async def _registered_ids(term: Term) -> list[BrokerId]:
+    names = await term.watched.children(paths.BROKER_IDS, BrokersChanged())
+    term.state.unusable.keep_among(paths.BROKER_IDS, names)
+    ids = {name: paths.broker_id_named(name) for name in names}
+    for name in (name for name, broker_id in ids.items() if broker_id is None):
+        term.state.unusable.report(f"{paths.BROKER_IDS}/{name}", IGNORED, f"{name[:80]!r} is no broker's id")
+    return [broker_id for broker_id in ids.values() if broker_id is not None]
+
+
+def _decoded(term: Term, broker_id: BrokerId, node: ZkNode) -> Broker | None:
+    """The broker of a registration; as it was known where that makes no sense any more, and None where it never did."""
+    path = paths.broker(broker_id)
+    try:
+        broker = codecs.decode_broker(broker_id, node)
+    except MalformedZnode as error:
+        known = term.state.brokers.get(broker_id)
+        is_of_known = known is not None and known.epoch == node.czxid
+        term.state.unusable.report(path, STAYS_KNOWN if is_of_known else IGNORED, error, broker=broker_id)
+        return known if is_of_known else None
+    if broker.unusable:
+        reasons = "; ".join(broker.unusable)
+        term.state.unusable.report(path, "endpoints of a broker are left out", reasons, broker=broker_id)
+    else:
+        term.state.unusable.clear(path)
+    return broker

@@ -1,0 +1,77 @@
+"""AllocateProducerIds: a broker asks for the next block of ids for idempotent and transactional producers (KIP-730)."""
+
+from typing import Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+from kio.schema.types import ProducerId
+from kio.static.primitive import i32
+
+from controller_core.controller.operations.alter_partition import NO_THROTTLE
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.wire.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode, ProducerIdBlock
+from controller_core.zk.session import BadVersion, Create, NodeExists, SetData, WriteOp, ZkNode
+
+log = structlog.get_logger()
+
+BLOCK_SIZE = 1000
+"""Kafka's PRODUCER_ID_BLOCK_SIZE."""
+LAST_FIRST: Final = (1 << 63) - BLOCK_SIZE
+"""Where the last block begins: ids are of 64 bits."""
+
+
+async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+    """Gives the broker the block after the last one given, and records it before answering."""
+    broker = term.state.brokers.get(BrokerId(request.broker_id))
+    if broker is None:
+        return refusal(ErrorCode.broker_id_not_registered)
+    if broker.epoch != BrokerEpoch(request.broker_epoch):
+        return refusal(ErrorCode.stale_broker_epoch)
+    while True:
+        node = (await term.zk.read_many([paths.PRODUCER_ID_BLOCK]))[0]
+        try:
+            first = _first_free(node)
+        except MalformedZnode as error:
+            term.state.unusable.report(
+                paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are given before it is repaired", error
+            )
+            return refusal(ErrorCode.unknown_server_error)
+        term.state.unusable.clear(paths.PRODUCER_ID_BLOCK)
+        failed = (await term.writer.write({broker.id: [_record(broker.id, first, node)]})).failed
+        if not failed:
+            log.info("producer ids allocated", broker=broker.id, first=first, count=BLOCK_SIZE)
+            return AllocateProducerIdsResponse(
+                throttle_time=NO_THROTTLE,
+                error_code=ErrorCode.none,
+                producer_id_start=ProducerId(first),
+                producer_id_len=i32(BLOCK_SIZE),
+            )
+        if not isinstance(failed[broker.id], BadVersion | NodeExists):
+            raise failed[broker.id]
+
+
+def refusal(error_code: ErrorCode) -> AllocateProducerIdsResponse:
+    """The answer that gives no ids."""
+    return AllocateProducerIdsResponse(
+        throttle_time=NO_THROTTLE, error_code=error_code, producer_id_start=ProducerId(0), producer_id_len=i32(0)
+    )
+
+
+def _first_free(node: ZkNode | None) -> int:
+    """Raises `MalformedZnode`, also where all ids have been given."""
+    first = codecs.decode_producer_id_block(node.data).last + 1 if node and node.data else 0
+    if first > LAST_FIRST:
+        raise MalformedZnode(
+            paths.PRODUCER_ID_BLOCK, f"all producer ids have been given, the last block ends at {first - 1}"
+        )
+    return first
+
+
+def _record(broker: BrokerId, first: int, node: ZkNode | None) -> WriteOp:
+    data = codecs.encode_producer_id_block(ProducerIdBlock(broker=broker, first=first, last=first + BLOCK_SIZE - 1))
+    if node is None:
+        return Create(path=paths.PRODUCER_ID_BLOCK, data=data)
+    return SetData(path=paths.PRODUCER_ID_BLOCK, data=data, version=node.version)

@@ -1,0 +1,103 @@
+"""Partitions that were served before: where their state machines begin, and what it takes to serve them again.
+
+A new controller finds all partitions like this, a present one those of a topic whose znode it could not read at first.
+Their states are in the cluster state already.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from controller_core.controller.machines import replica_machine
+from controller_core.controller.operations import brokers
+from controller_core.controller.sending.prepared_topic import NOTHING_PREPARED, Prepared, PreparedTopic, TopicWriter
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.transitions import PartitionStatus, ReplicaStatus
+
+WRITTEN_AT_ONCE: Final = 50
+"""Topics that are looked at, and written where that is necessary, before others on the event loop have their turn."""
+
+
+async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
+    """All topics that can be told in whole: as they were prepared where that is still so, written now where it is not."""
+    if term.state.failed_replicas:
+        return NOTHING_PREPARED
+    writer = TopicWriter(term.state, term.state.live_or_shutting_down)
+    whole: dict[TopicName, PreparedTopic] = {}
+    for number, name in enumerate(term.state.topics):
+        ready = prepared.get(name)
+        if ready is None or not writer.is_of_now(name, ready):
+            ready = writer.prepared(name)
+        if ready is not None and name not in term.state.deletions:
+            whole[name] = ready
+        if number % WRITTEN_AT_ONCE == WRITTEN_AT_ONCE - 1:
+            await asyncio.sleep(0)
+    return whole
+
+
+def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
+    """Initializes each replica by whether its broker is alive, and tells the live ones what they are.
+
+    -> OnlineReplica, which is legal for all of them: they are told the current leader and ISR."""
+    live = term.state.live
+    for broker, hosted in term.state.by_broker(partitions).items():
+        status = ReplicaStatus.ONLINE if broker in live else ReplicaStatus.OFFLINE
+        term.state.replica_status.set_all(broker, hosted, status)
+    term.batch.tell_all_of(whole)
+    if others := [partition for partition in partitions if partition.topic not in whole]:
+        term.batch.update_metadata(_not_deleted(term, others))
+        for broker, hosted in term.state.by_broker(others).items():
+            term.batch.leader_and_isr_to(broker, _not_deleted(term, hosted))
+
+
+async def partition_startup(
+    term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED
+) -> None:
+    """Initializes each partition by its state and the liveness of its leader, and elects where there is none.
+
+    Replicas on dead brokers leave the ISRs afterwards: an election takes them out with the same write."""
+    led = {name for name, topic in whole.items() if topic.leaders <= topic.live}
+    for name in led:
+        term.state.partition_status.update(
+            dict.fromkeys(term.state.topics[name].known.values(), PartitionStatus.ONLINE)
+        )
+    others = [partition for partition in partitions if partition.topic not in led]
+    term.state.partition_status.update(_initial_statuses(term, others))
+    await brokers.elect_offline_partitions(term)
+    await replica_machine.leave_isr(term, _dead_in_isr(term, partitions))
+
+
+def _initial_statuses(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionStatus]:
+    states, live, all_sound = term.state.states, term.state.live_or_shutting_down, not term.state.failed_replicas
+    statuses = {}
+    for partition in partitions:
+        state = states.get(partition)
+        if state is None:
+            statuses[partition] = PartitionStatus.NEW
+        elif state.leader_and_isr.leader in live and (all_sound or term.state.is_leader_live(partition)):
+            statuses[partition] = PartitionStatus.ONLINE
+        else:
+            statuses[partition] = PartitionStatus.OFFLINE
+    return statuses
+
+
+def _dead_in_isr(term: Term, partitions: Collection[TopicPartition]) -> list[PartitionReplica]:
+    live = term.state.live
+    return [
+        PartitionReplica(partition, broker)
+        for broker, hosted in term.state.by_broker(partitions).items()
+        if broker not in live
+        for partition in _not_deleted(term, hosted)
+        if _is_in_isr(term, partition, broker)
+    ]
+
+
+def _not_deleted(term: Term, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
+    leaving = {name for name in term.state.deletions if term.state.is_being_deleted(name)}
+    return [partition for partition in partitions if partition.topic not in leaving] if leaving else partitions
+
+
+def _is_in_isr(term: Term, partition: TopicPartition, broker: BrokerId) -> bool:
+    state = term.state.states.get(partition)
+    return state is not None and broker in (*state.leader_and_isr.isr, state.leader_and_isr.leader)

@@ -1,0 +1,268 @@
+"""Topics and partitions appear and vanish: `on_new_topic_creation` and `on_new_partition_creation` of seed 000.
+
+A topic's znode is written by whoever creates it: a tool, the operator, or a broker that creates topics by itself. Brokers
+choose replicas among all that UpdateMetadata lists, and so sometimes the controller's own id; such a replica could never
+exist, and is replaced before anything else happens to the partition.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.events import (
+    ReassignmentsEnded,
+    ReassignmentsRequested,
+    TopicDeletionsRequested,
+    TopicsChanged,
+)
+from controller_core.controller.machines import partition_machine, replica_machine
+from controller_core.controller.operations import startup
+from controller_core.controller.reassigning import reassignment
+from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import recorded_configs
+from controller_core.controller.znodes.partition_states import read_states
+from controller_core.controller.znodes.topic_znodes import (
+    TopicZnode,
+    known_id,
+    read_modified_topics,
+    read_topics,
+    rewrite_topics,
+)
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.metadata import PartitionState, TopicAssignment
+from controller_core.model.topics.placement_repair import without_phantom
+from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.wording import listed
+from controller_core.zk import paths
+
+log = structlog.get_logger()
+
+SHOWN: Final = 300
+"""How much is said of a name that may be very long."""
+ADDED_AT_ONCE: Final = 100
+"""Topics that are taken into the cluster state before others on the event loop have their turn: a few milliseconds."""
+
+
+async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) -> None:
+    """Compares the topics of ZooKeeper with the known ones; a topic deleted and created again in between is both.
+
+    Of the known topics only those are read that may not be what they were: whose watch has fired, and the suspects."""
+    names = await read_topic_names(term)
+    known = term.state.topics
+    changed = [n for n in names if n in known and (n in suspects or not term.watched.is_watched(paths.topic(n)))]
+    znodes = await read_topics(term, changed)
+    recreated = [name for name, znode in znodes.items() if known[name].czxid != znode.czxid]
+    present = set(names)
+    vanished = [name for name in known if name not in present]
+    on_topics_vanished(term, [*vanished, *recreated])
+    # A batch tells of a partition once: that the former one is gone must have been said before its successor is told.
+    term.send_requests()
+    new = [name for name in names if name not in term.state.topics]
+    if new:
+        await on_new_topic_creation(term, new)
+
+
+async def read_topic_names(term: Term) -> list[TopicName]:
+    """The names of all topics, watched for new and vanished ones. What no topic can be called is none."""
+    names = await term.watched.children(paths.TOPICS, TopicsChanged())
+    term.state.unusable.keep_among(paths.TOPICS, names)
+    topics = []
+    for name in names:
+        if (reason := why_illegal(name)) is None:
+            topics.append(TopicName(name))
+        else:
+            term.state.unusable.report(f"{paths.TOPICS}/{name}", "a znode that is no topic, left alone", reason[:SHOWN])
+    return topics
+
+
+def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
+    """Forgets topics whose znodes are gone, and makes the brokers forget them. Their logs are left alone.
+
+    A reassignment of such a topic ends here, and the next look at `/admin/reassign_partitions` drops its entry."""
+    for name in topics:
+        topic_id = known_id(term, name)
+        if name in term.state.deletions:
+            term.enqueue(TopicDeletionsRequested())  # its mark would meet the next topic of this name
+        partitions = term.state.remove_topic(name)
+        log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
+        term.batch.forget_metadata(partitions, None)
+        term.enqueue(ReassignmentsRequested())
+        term.enqueue(ReassignmentsEnded())
+
+
+async def on_new_topic_creation(term: Term, topics: Iterable[TopicName]) -> None:
+    """onNewTopicCreation: the topics' partitions are created, but for those that were served before."""
+    loaded = await load_topics(term, topics)
+    partitions = [partition for name in loaded for partition in term.state.partitions_of(name)]
+    log.info("new topics", topics=listed(sorted(loaded)), partitions=len(partitions))
+    served = await _served_before(term, partitions)
+    await on_new_partition_creation(term, [partition for partition in partitions if partition not in served])
+    await _take_up(term, served)
+    # One of them may be marked, or be asked to move, since before it was known.
+    term.enqueue(TopicDeletionsRequested())
+    term.enqueue(ReassignmentsRequested())
+
+
+async def _served_before(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """The states of partitions that have one already. Nobody served a topic that has no znode for its partitions."""
+    by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
+    for partition in partitions:
+        by_topic[partition.topic].append(partition)
+    nodes = await term.zk.read_many(list(map(paths.partitions, by_topic)))
+    found = [known for known, node in zip(by_topic.values(), nodes, strict=True) if node is not None]
+    return await read_states(term.zk, chain.from_iterable(found), term.state.unusable)
+
+
+async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
+    """Partitions of a topic that could not be read when this term began go on where they were."""
+    term.state.states.update(served)
+    startup.replica_startup(term, served)
+    await startup.partition_startup(term, served)
+    running = [partition for partition in served if partition in term.state.reassignments]
+    await reassignment.catch_up(term, running)
+    await reassignment.advance(term, running)
+
+
+async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
+    """Topics' znodes were written: partitions that are not known yet are new; all else is not taken from there."""
+    had_unusable = {name for name in topics if term.state.unusable.has(paths.topic(name))}
+    znodes = await read_modified_topics(term, [name for name in topics if name in term.state.topics])
+    unknown = await read_topics(term, [name for name in topics if name not in term.state.topics])
+    recreated = [name for name, znode in znodes.items() if znode.czxid != term.state.topics[name].czxid]
+    if unknown or recreated:
+        await on_topics_changed(term, recreated)  # one that could not be read before perhaps can be now
+        znodes = {name: znode for name, znode in znodes.items() if name not in recreated}
+    without_id = {name: znode for name, znode in znodes.items() if _lost_its_id(term, name, znode)}
+    for name in without_id:
+        log.error("topic znode was rewritten without its topic id, which is restored", topic=name)
+    await _make_sound(term, without_id)
+    grown = {name: znode for name, znode in znodes.items() if _added(term, name, znode.content)}
+    for name in grown:
+        if name in term.state.deletions:
+            await _take_back(term, name)
+    contents = await _make_sound(term, {name: z for name, z in grown.items() if name not in term.state.deletions})
+    added = [(partition, content) for name, content in contents.items() for partition in _added(term, name, content)]
+    for partition, content in added:
+        term.state.set_assignment(partition, content.partitions[partition.partition])
+    if added:
+        log.info("new partitions", topics=listed(sorted(contents)), partitions=len(added))
+        mended = {name: content for name, content in contents.items() if name in had_unusable}
+        new = await _take_up_mended(term, mended, [partition for partition, _ in added])
+        await on_new_partition_creation(term, new)
+        term.enqueue(ReassignmentsRequested())  # one of them may be asked to move since before it was known
+
+
+async def _take_up_mended(
+    term: Term, topics: Mapping[TopicName, TopicAssignment], added: Sequence[TopicPartition]
+) -> list[TopicPartition]:
+    """Entries of the topics could not be used before: partitions that were served then go on. Returns the others."""
+    suspects = [partition for partition in added if partition.topic in topics]
+    served = await _served_before(term, suspects)
+    for name, content in topics.items():
+        mended = {p: a for p, a in content.partitions.items() if TopicPartition(name, p) in served}
+        reassignment.note_running(term, name, replace(content, partitions=mended))
+    await _take_up(term, served)
+    return [partition for partition in added if partition not in served]
+
+
+def _lost_its_id(term: Term, name: TopicName, znode: TopicZnode) -> bool:
+    topic_id = known_id(term, name)
+    return topic_id is not None and znode.content.topic_id != topic_id
+
+
+def _added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
+    known = term.state.topics[name].partitions
+    return [TopicPartition(name, partition) for partition in content.partitions if partition not in known]
+
+
+async def _take_back(term: Term, topic: TopicName) -> None:
+    """Partitions that are added to a topic on its way out would be nobody's: they are taken out again (KAFKA-6612)."""
+    log.error("partitions added to a topic that is being deleted are taken back", topic=topic)
+    known = term.state.topics[topic].partitions
+
+    def without_added(_: TopicName, content: TopicAssignment) -> TopicAssignment:
+        return replace(content, partitions={p: a for p, a in content.partitions.items() if p in known})
+
+    await rewrite_topics(term, [topic], without_added)
+
+
+async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """onNewPartitionCreation, its steps in the order of the specification; for a group of partitions at a time."""
+
+    async def create(group: Sequence[TopicPartition]) -> None:
+        replicas = term.state.replicas_of(group)
+        # 1. new partitions -> NewPartition
+        partition_machine.to_new(term, group)
+        # 2. all replicas of new partitions -> NewReplica
+        replica_machine.to_new(term, replicas)
+        # 3. new partitions -> OnlinePartition
+        await partition_machine.to_online(term, group)
+        # 4. all replicas of new partitions -> OnlineReplica
+        replica_machine.to_online(term, replicas)
+
+    await in_groups(term, list(partitions), create)
+
+
+async def load_topics(term: Term, topics: Iterable[TopicName]) -> list[TopicName]:
+    """Reads topics and takes them into the cluster state; returns those that are there."""
+    znodes = await read_topics(term, topics, watched=True)
+    await add_topics(term, znodes)
+    await recorded_configs.load_of_topics(term, znodes)
+    return [name for name in znodes if name in term.state.topics]
+
+
+async def add_topics(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> list[TopicPartition]:
+    """Takes topics into the cluster state, with a topic id and without replicas on the controller itself.
+
+    Returns the partitions that had such replicas."""
+    contents = await _make_sound(term, znodes)
+    for added, (name, content) in enumerate(contents.items(), start=1):
+        term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions)
+        reassignment.note_running(term, name, content)
+        if added % ADDED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return [
+        TopicPartition(name, number)
+        for name in contents
+        if _names(term.identity.id, znodes[name].content)
+        for number, assignment in znodes[name].content.partitions.items()
+        if term.identity.id in assignment.replicas
+    ]
+
+
+async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicAssignment]:
+    """The contents of the topics after what must be mended in them was written back."""
+    has_phantom = any(_names(term.identity.id, znode.content) for znode in znodes.values())
+    replicas = Counter(
+        broker
+        for topic in (term.state.topics.values() if has_phantom else ())
+        for assignment in topic.partitions.values()
+        for broker in assignment.replicas
+    )
+
+    def sound(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+        topic_id = known_id(term, name) or content.topic_id or term.clock.new_topic_id()
+        partitions = content.partitions
+        if _names(term.identity.id, content):
+            partitions = without_phantom(partitions, term.identity.id, term.state.live, replicas)
+        if topic_id == content.topic_id and partitions == content.partitions:
+            return content
+        return replace(content, topic_id=topic_id, partitions=partitions)
+
+    intact = {name: znode.content for name, znode in znodes.items() if sound(name, znode.content) is znode.content}
+    unsound = [name for name in znodes if name not in intact]
+    mended = await rewrite_topics(term, unsound, sound) if unsound else {}
+    for name in mended if has_phantom else ():
+        if _names(term.identity.id, znodes[name].content):
+            log.warning("replicas on the controller's own id replaced", topic=name, phantom=term.identity.id)
+    return {**intact, **mended}
+
+
+def _names(broker: BrokerId, content: TopicAssignment) -> bool:
+    return any(broker in replicas for replicas in {each.replicas for each in content.partitions.values()})

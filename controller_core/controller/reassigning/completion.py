@@ -1,0 +1,137 @@
+"""The last steps of a reassignment, 10 to 12: AR becomes RAR when the brokers have answered about the old replicas.
+
+Until then a new controller finds in the topic's znode what is to be deleted. Nobody is waited for who is down, who cannot
+delete, or when another target is asked for: the ledger remembers what may still have its log.
+
+Each completion rewrites the topic's znode and the one with the requests as a whole, however few partitions are complete.
+Where that is much work for few, they wait a moment for others.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from controller_core.controller.loop.events import ReassignmentsCompletable, ReassignmentsEnded
+from controller_core.controller.state.cluster_state import ClusterState, RunningReassignment
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import topic_znodes
+from controller_core.controller.znodes.reassignment_znode import Targets, remove_requests
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.reassignment import complete_reassignment
+
+LONGEST_WAIT_MS: Final = 100
+"""So long a complete reassignment waits at most for others to be completed with."""
+EARLY_MS: Final = 1
+"""By how much less than asked for a timer may wait."""
+WORTH_IT: Final = 50
+"""It waits while completing takes looking at more than so many partitions for each that is complete."""
+
+
+async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Steps 10 to 12 for the partitions whose old replicas are gone, now or together with others in a moment."""
+    state = term.state
+    state.completable.update(partition for partition in partitions if _is_complete(state.reassignments.get(partition)))
+    if not state.completable:
+        return
+    now_ms = term.clock.monotonic_ms()
+    if _is_worth_it(state):
+        await _finish_all(term)
+    elif state.completable_since_ms is None:
+        state.completable_since_ms = now_ms
+        term.enqueue_later(ReassignmentsCompletable(), LONGEST_WAIT_MS)
+    elif now_ms - state.completable_since_ms >= LONGEST_WAIT_MS - EARLY_MS:
+        await _finish_all(term)
+
+
+def _is_complete(run: RunningReassignment | None) -> bool:
+    return run is not None and run.awaiting_deletion == set()
+
+
+def _is_worth_it(state: ClusterState) -> bool:
+    """Whether nothing else is under way, or many are complete for what their completion takes."""
+    running, complete = len(state.reassignments), len(state.completable)
+    topics = {partition.topic for partition in state.completable} & state.topics.keys()
+    effort = running + sum(len(state.topics[topic].partitions) for topic in topics)
+    return running <= complete or effort <= WORTH_IT * complete
+
+
+async def _finish_all(term: Term) -> None:
+    completable, term.state.completable, term.state.completable_since_ms = term.state.completable, set(), None
+    await _finish(term, sorted(completable))
+
+
+async def _finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    done = [partition for partition in partitions if _is_complete(term.state.reassignments.get(partition))]
+    if not done:
+        return
+    # 10. update assigned replica list to RAR in ZK
+    final = {partition: complete_reassignment(term.state.reassignments[partition].full) for partition in done}
+    deleted = {
+        PartitionReplica(partition, broker)
+        for partition in done
+        for broker in term.state.reassignments[partition].deleted
+    }
+    written = await topic_znodes.write_assignments(term, final, deleted)
+    for partition, assignment in written.items():
+        full = term.state.reassignments.pop(partition).full
+        term.state.set_assignment(partition, assignment)
+        term.changes.assignment(partition, full, assignment)
+    # 11. update the /admin/reassign_partitions path in ZK to remove this partition
+    await remove_requests(term, {partition: assignment.replicas for partition, assignment in written.items()})
+    # 12. resend the update metadata request to every broker
+    term.batch.update_metadata(written)
+    term.enqueue(ReassignmentsEnded())
+    if not term.state.reassignments:
+        term.state.rewritten.clear()
+
+
+async def finish_early(term: Term, targets: Targets) -> None:
+    """Another target for what is in its last steps: the former one is reached, and the ledger remembers the rest."""
+    running = term.state.reassignments
+    ending = [
+        partition
+        for partition, target in targets.items()
+        if (run := running.get(partition)) and run.awaiting_deletion is not None and run.target != target
+    ]
+    for partition in ending:
+        term.state.reassignments[partition].awaiting_deletion = set()
+    await _finish(term, ending)
+
+
+def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it deleted replicas: reassignments that waited for the last of theirs can be finished."""
+    for partition in partitions:
+        run = term.state.reassignments.get(partition)
+        if run is not None and run.awaiting_deletion is not None:
+            run.awaiting_deletion.discard(broker)
+            run.deleted.add(broker)
+            _note_completable(term, partition, run)
+
+
+def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it cannot delete replicas: nobody waits any longer, the ledger remembers them."""
+    for partition in partitions:
+        run = term.state.reassignments.get(partition)
+        if run is not None and run.awaiting_deletion is not None:
+            run.awaiting_deletion.discard(broker)
+            _note_completable(term, partition, run)
+
+
+def _note_completable(term: Term, partition: TopicPartition, run: RunningReassignment) -> None:
+    """A topic's partitions wait for several brokers, which answer one after the other: its znode is rewritten when the
+    answers that have come are all looked at, and not for each of them."""
+    if not run.awaiting_deletion:
+        term.state.completable.add(partition)
+        term.enqueue(ReassignmentsCompletable())
+
+
+async def on_completable(term: Term) -> None:
+    """Finishes what nothing is awaited for any more, where it need not wait for others."""
+    await finish(term, ())
+
+
+async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
+    """Brokers died: nobody waits for their answers, the ledger remembers what they have to delete."""
+    for run in term.state.reassignments.values():
+        if run.awaiting_deletion:
+            run.awaiting_deletion.difference_update(dead)
+    await finish(term, list(term.state.reassignments))

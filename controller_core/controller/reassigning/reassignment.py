@@ -1,0 +1,219 @@
+"""`on_partition_reassignment` of seed 000: a partition moves from OAR by way of OAR + RAR to RAR, in twelve steps.
+
+The steps do not run in one go. Steps 1 to 3 begin a reassignment; step 4 waits for the ISR, which changes by AlterPartition
+requests of the leader; steps 5 to 9 move the leader and remove the old replicas; steps 10 to 12 follow when the brokers
+have answered whether the old replicas are deleted (`controller_core.controller.reassigning.completion`). AR is written
+last: until then the topic's znode holds OAR and RAR, and a new controller goes on from there. A replica that is not
+deleted by then, because its broker is down, is entered in the ledger (`znodes.removed_replicas`), as is one that
+is dropped on the way.
+
+Who asks for a reassignment is no matter here: see `controller_core.controller.reassigning.requested` and
+`controller_core.admin.partitions.alter_reassignments`.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from controller_core.controller.loop.slices import sliced
+from controller_core.controller.machines import partition_machine, replica_machine
+from controller_core.controller.machines.partition_machine import Election
+from controller_core.controller.reassigning import completion, drop, throttles
+from controller_core.controller.state.cluster_state import RunningReassignment
+from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, in_groups
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import topic_znodes
+from controller_core.controller.znodes.partition_states import reread, states_of, write_states
+from controller_core.controller.znodes.reassignment_znode import Targets
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.leader_selectors import raised
+from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
+from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
+
+BEGUN_TOGETHER: Final = GROUPS_AT_ONCE * MOST_IN_A_GROUP
+"""So many partitions at least are begun at one time, where there are more: what follows is done in groups of them."""
+
+
+async def begin(term: Term, targets: Targets) -> set[TopicPartition]:
+    """Steps 1 to 3, and the following ones at once for partitions whose RAR is in sync already.
+
+    Returns the partitions that were begun: without those of topics that have vanished."""
+    begun: set[TopicPartition] = set()
+    for partitions in _whole_topics(sorted(targets)):
+        begun.update(await _begin(term, {partition: targets[partition] for partition in partitions}))
+    return begun
+
+
+def _whole_topics(partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPartition]]:
+    """The partitions, which are in order, in parts none of which ends within a topic: its znode is rewritten once."""
+    part: list[TopicPartition] = []
+    for _, of_topic in groupby(partitions, key=lambda partition: partition.topic):
+        part += of_topic
+        if len(part) >= BEGUN_TOGETHER:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
+    # A batch tells to stop replicas last: a broker that has to, and is given the replica again, must hear of that first.
+    term.send_requests()
+    # 1. update assigned replica list with OAR + RAR replicas
+    before = {partition: full_assignment(term, partition) for partition in targets}
+    full = {partition: begin_reassignment(before[partition], targets[partition]) async for partition in sliced(targets)}
+    written = await topic_znodes.write_assignments(term, full)
+    async for partition in sliced(written):
+        assignment = written[partition]
+        term.changes.assignment(partition, before[partition], assignment)
+        term.state.set_assignment(partition, assignment)
+        term.state.reassignments[partition] = RunningReassignment(full=assignment)
+    await throttles.note_begun(term, written)
+    term.batch.update_metadata(written)
+    await drop.drop(term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written})
+    await drop.elect_leaderless(term, written)
+    await catch_up(term, written)
+    await advance(term, written)
+    return set(written)
+
+
+async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Steps 2 and 3 for partitions whose RAR is not in sync: all replicas learn of AR, the new ones start."""
+    states = await states_of(term, partitions)
+    waiting = [
+        partition
+        for partition, state in states.items()
+        if not _is_caught_up(term.state.reassignments[partition], state)
+    ]
+    # 2. send LeaderAndIsr request to every replica in OAR + RAR (with AR as OAR + RAR)
+    await announce(term, waiting)
+    # 3. replicas in RAR - OAR -> NewReplica
+    replica_machine.to_new(
+        term,
+        [
+            replica
+            for partition in waiting
+            for broker in term.state.reassignments[partition].full.adding
+            if (replica := PartitionReplica(partition, broker)) not in term.state.replica_status
+        ],
+    )
+
+
+async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Steps 4 to 9, and the last ones where nothing has to be awaited. Called whenever an ISR may have grown."""
+    candidates = [p for p in partitions if (run := term.state.reassignments.get(p)) and run.awaiting_deletion is None]
+    if not candidates:
+        return
+    states = await states_of(term, candidates)
+    # 4. wait until replicas in RAR join isr
+    in_sync = [p for p in candidates if _is_caught_up(term.state.reassignments[p], states.get(p))]
+    # 5. replicas in RAR -> OnlineReplica
+    replica_machine.to_online(
+        term,
+        [
+            replica
+            for partition in in_sync
+            for broker in term.state.reassignments[partition].full.adding
+            if (replica := PartitionReplica(partition, broker)) in term.state.replica_status
+        ],
+    )
+    # 6. set AR to RAR in memory
+    for partition in in_sync:
+        term.state.set_assignment(partition, ReplicaAssignment(replicas=term.state.reassignments[partition].target))
+    # 7. send LeaderAndIsr request with a potential new leader and RAR to every broker in RAR
+    led = await _move_leaders(term, in_sync, states)
+    # 8. and 9. replicas in OAR - RAR -> OfflineReplica -> NonExistentReplica
+    await _remove_old_replicas(term, led)
+    await completion.finish(term, led)
+
+
+async def resume(term: Term, started: Collection[BrokerId] | None = None) -> None:
+    """Goes on with the reassignments that involve newly started brokers; with all of them when a term begins.
+
+    One that only changed its address may have missed that it should delete its replica."""
+    for partition, run in term.state.reassignments.items():
+        for broker in (run.awaiting_deletion or set()).intersection(started or ()):
+            term.batch.stop_replica(partition, broker, delete=True)
+    outstanding = [
+        partition
+        for partition, run in term.state.reassignments.items()
+        if run.awaiting_deletion is None and (started is None or not set(run.full.replicas).isdisjoint(started))
+    ]
+    await catch_up(term, outstanding)
+    await advance(term, outstanding)
+
+
+def note_running(term: Term, topic: TopicName, content: TopicAssignment) -> None:
+    """Remembers the reassignments that a topic's znode says are running."""
+    for number, assignment in content.partitions.items():
+        if assignment.adding or assignment.removing:
+            term.state.reassignments[TopicPartition(topic, number)] = RunningReassignment(full=assignment)
+
+
+async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """Raises the leader epoch and tells all assigned replicas: a changed AR is ignored under the epoch they know.
+
+    Returns the states from before of the partitions that were announced."""
+    announced: dict[TopicPartition, PartitionState] = {}
+
+    async def announce_group(group: Sequence[TopicPartition]) -> None:
+        states = await states_of(term, group)
+        while states:
+            written = {partition: raised(state.leader_and_isr) for partition, state in states.items()}
+            failed = await write_states(term, written, states)
+            for partition, leadership in written.items():
+                if partition not in failed:
+                    announced[partition] = states[partition]
+                    assignment = term.state.assignment(partition)
+                    term.changes.leadership(partition, states[partition].leader_and_isr, leadership)
+                    existing = [broker for broker in assignment.replicas if broker not in assignment.adding]
+                    term.batch.leader_and_isr(partition, existing)
+                    term.batch.leader_and_isr(partition, assignment.adding, is_new=True)
+            states = await reread(term, failed)
+
+    await in_groups(term, list(partitions), announce_group)
+    return announced
+
+
+async def _move_leaders(
+    term: Term, partitions: list[TopicPartition], states: Mapping[TopicPartition, PartitionState]
+) -> list[TopicPartition]:
+    """Step 7. Where no replica of RAR can lead, the reassignment goes back to waiting; returns the others."""
+    reassignments, live = term.state.reassignments, term.state.live
+    led_within = {
+        p for p in partitions if p in states and states[p].leader_and_isr.leader in live & set(reassignments[p].target)
+    }
+    announced = await announce(term, [p for p in partitions if p in led_within])
+    move = [p for p in partitions if p not in led_within and reassignments[p].full.is_being_reassigned]
+    not_elected = await partition_machine.to_online(term, move, Election.REASSIGNED) if move else {}
+    moved = set(move) - not_elected.keys()
+    led = [p for p in partitions if p in announced or p in moved or not reassignments[p].full.is_being_reassigned]
+    for partition in set(partitions) - set(led):
+        term.state.set_assignment(partition, term.state.reassignments[partition].full)
+    return led
+
+
+def _is_caught_up(run: RunningReassignment, state: PartitionState | None) -> bool:
+    """Whether step 4 is over; there is nothing to wait for where no replica comes or goes: another order, or the origin."""
+    if not run.full.is_being_reassigned:
+        return True
+    return state is not None and all_in_sync(run.target, state.leader_and_isr)
+
+
+async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> None:
+    old = [
+        PartitionReplica(partition, broker)
+        for partition in partitions
+        for broker in term.state.reassignments[partition].full.removing
+    ]
+    known = [replica for replica in old if replica in term.state.replica_status]
+    await replica_machine.delete(term, known)
+    for partition in partitions:
+        run = term.state.reassignments[partition]
+        run.awaiting_deletion = set(run.full.removing) & term.state.live_or_shutting_down
+
+
+def full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
+    """AR as ZooKeeper has it: in the last steps of a reassignment it is more than what is served."""
+    run = term.state.reassignments.get(partition)
+    return run.full if run else term.state.assignment(partition)

@@ -1,0 +1,104 @@
+"""Which reassignments can be done: those of `/admin/reassign_partitions`, and what no request may ask for."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import structlog
+
+from controller_core.controller.reassigning import completion, reassignment
+from controller_core.controller.reassigning.room import without_room
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.reassignment_znode import Targets, read_requests, remove_requests
+from controller_core.controller.znodes.topic_znodes import read_topics
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.reassignment import begin_reassignment
+from controller_core.model.wording import listed
+
+log = structlog.get_logger()
+
+
+async def on_reassignments_requested(term: Term) -> None:
+    """Takes up what `/admin/reassign_partitions` asks for, and takes out of it what cannot be done or is done."""
+    targets = await read_requests(term)
+    unheard_of = await _unheard_of(term, targets)
+    known = {partition: target for partition, target in targets.items() if partition not in unheard_of}
+    await completion.finish_early(term, known)
+    idle = {
+        partition: target
+        for partition, target in known.items()
+        if is_done(term, partition, target) or not _can_be_done(term, partition, target)
+    }
+    running = term.state.reassignments
+    wanted = {
+        partition: target
+        for partition, target in known.items()
+        if partition not in idle and not ((run := running.get(partition)) and run.target == target)
+    }
+    refused = await without_room(term, wanted)
+    _report(refused)
+    await remove_requests(term, idle | {partition: wanted[partition] for partition in refused})
+    beginning = {partition: target for partition, target in wanted.items() if partition not in refused}
+    begun = await reassignment.begin(term, beginning)
+    await remove_requests(term, {p: target for p, target in beginning.items() if p not in begun})
+
+
+def _report(refused: Mapping[TopicPartition, str]) -> None:
+    """One line for each topic: the partitions of one are refused together, and there may be thousands."""
+    by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
+    for partition in refused:
+        by_topic[partition.topic].append(partition)
+    for partitions in by_topic.values():
+        log.error("reassignments refused", partitions=listed(list(map(str, partitions))), reason=refused[partitions[0]])
+
+
+def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+    """Whether the partition is where it should be, and nothing about it is under way."""
+    return (
+        partition not in term.state.reassignments
+        and term.state.has(partition)
+        and term.state.assignment(partition).replicas == target
+    )
+
+
+def not_live(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
+    """The brokers that would have to begin a replica, and are not live."""
+    present = reassignment.full_assignment(term, partition).replicas if term.state.has(partition) else ()
+    return [broker for broker in target if broker not in present and broker not in term.state.live]
+
+
+def why_it_would_lose_messages(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
+    """The reason why a target must be refused that drops everybody who has all acknowledged messages.
+
+    The replicas of a replaced target are deleted at once, and these may hold what nobody else has."""
+    state = term.state.states.get(partition)
+    replicas = begin_reassignment(reassignment.full_assignment(term, partition), target).replicas
+    if state is None or not set(replicas).isdisjoint(state.leader_and_isr.isr):
+        return None
+    return f"it would delete all replicas in sync, {list(state.leader_and_isr.isr)}: name one of them as well"
+
+
+async def _unheard_of(term: Term, targets: Targets) -> set[TopicPartition]:
+    """The partitions that ZooKeeper has and this term does not know yet: their requests wait for the event that tells."""
+    unknown = [p for p in targets if not term.state.has(p) and p.topic not in term.state.deletions]
+    znodes = await read_topics(term, {partition.topic for partition in unknown}) if unknown else {}
+    return {p for p in unknown if (znode := znodes.get(p.topic)) and p.partition in znode.content.partitions}
+
+
+def _can_be_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+    reason = _why_not(term, partition, target)
+    if reason is not None:
+        log.error("reassignment refused", partition=str(partition), target=list(target), reason=reason)
+    return reason is None
+
+
+def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
+    if not term.state.has(partition):
+        return "there is no such partition"
+    if partition.topic in term.state.deletions:
+        return "its topic is being deleted"
+    run = term.state.reassignments.get(partition)
+    if run is not None and run.target == target:
+        return None
+    if missing := not_live(term, partition, target):
+        return f"brokers {missing} are not live: start them, or name live ones"
+    return why_it_would_lose_messages(term, partition, target)

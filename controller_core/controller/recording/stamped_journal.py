@@ -1,0 +1,66 @@
+"""How batches get from whoever tells a history to its journal: with their time, and with a snapshot when one is due.
+
+A controller tells its own term (`history`), a recorder somebody else's (`recorder.chronicle`).
+"""
+
+from dataclasses import dataclass, field
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.journal.batches import Batch, Context, Journal, Snapshot, StateCopy
+from controller_core.model.ids import BrokerId, ControllerEpoch
+
+
+@dataclass(slots=True, kw_only=True)
+class Pen:
+    """Writes to a journal by a clock."""
+
+    journal: Journal
+    clock: Clock
+    snapshot_interval_ms: float
+    _last_record_ms: float = field(init=False)
+    _next_snapshot_ms: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self._last_record_ms = self.clock.monotonic_ms()
+
+    @property
+    def silent_ms(self) -> float:
+        """For how long nothing was recorded."""
+        return self.clock.monotonic_ms() - self._last_record_ms
+
+    @property
+    def is_snapshot_due(self) -> bool:
+        """Whether it is time for the whole state."""
+        return self.clock.monotonic_ms() >= self._next_snapshot_ms
+
+    def record(self, batch: Batch) -> None:
+        self._last_record_ms = self.clock.monotonic_ms()
+        self.journal.append(batch)
+
+    def take_snapshot(self, context: Context, state: StateCopy) -> None:
+        """Records the whole state; the next one is due an interval later."""
+        self._next_snapshot_ms = self.clock.monotonic_ms() + self.snapshot_interval_ms
+        self.record(Snapshot(context=context, state=state))
+
+    def context(
+        self,
+        *,
+        cluster_id: str | None,
+        controller_id: BrokerId,
+        controller_epoch: ControllerEpoch,
+        cause: str,
+        event: object,
+        took_ms: float | None = None,
+        is_inferred: bool = False,
+    ) -> Context:
+        """What the records of an event have in common, now; `event` is unique within the epoch."""
+        return Context(
+            cluster_id=cluster_id,
+            controller_id=controller_id,
+            controller_epoch=controller_epoch,
+            event_time_us=self.clock.now_ms() * 1000,
+            took_us=None if took_ms is None else int(took_ms * 1000),
+            cause=cause,
+            correlation_id=f"{controller_epoch}-{event}",
+            is_inferred=is_inferred,
+        )

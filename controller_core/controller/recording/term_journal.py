@@ -1,0 +1,234 @@
+"""What a term tells the journal: at its start a snapshot, and after each event what the event has changed.
+
+What changed is noticed by the cluster's state itself (`ClusterState.changes`); here it gets its epoch, cause and time.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.controller.loop.events import (
+    BrokerModified,
+    BrokersChanged,
+    ControllerChanged,
+    Event,
+    RequestReceived,
+    RoleDue,
+    SessionEnded,
+)
+from controller_core.controller.recording.stamped_journal import Pen
+from controller_core.controller.sending.broker_requests import ControllerIdentity
+from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.journal.batches import (
+    Alive,
+    Committed,
+    Context,
+    Elected,
+    Journal,
+    Resigned,
+    StateCopy,
+    TopicCopy,
+)
+from controller_core.journal.changes import Change, Kind
+from controller_core.journal.configs import RecordedConfig
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkSession
+
+log = structlog.get_logger()
+
+STOPPED: Final = "controller_stopped"
+"""The cause of what no event has caused: the end of a process."""
+BROKER_FAILED: Final = "broker_failed"
+BROKER_RESTARTED: Final = "broker_restarted"
+BROKER_STARTED: Final = "broker_started"
+
+_WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """The history of one term, on its way to the journal."""
+
+    journal: Journal
+    zk: ZkSession
+    identity: ControllerIdentity
+    state: ClusterState
+    clock: Clock
+    snapshot_interval_ms: float
+    alive_interval_ms: float
+    own_config: RecordedConfig
+    """What the controller's settings say where no configuration does."""
+    _cluster_id: str | None = None
+    _cause: str = STOPPED
+    _since_ms: float | None = None
+    """When the event that is being handled arrived; None while there is none."""
+    _events: int = 0
+    """How many there were in this term."""
+    _event: int = 0
+    """The number of the one that is being handled."""
+    _pen: Pen = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pen = Pen(journal=self.journal, clock=self.clock, snapshot_interval_ms=self.snapshot_interval_ms)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether anybody writes a journal."""
+        return self.journal.is_kept
+
+    def begin_event(self, event: Event, since_ms: float) -> None:
+        """What is recorded from now on is caused by this event, which arrived then on the clock's monotonic time."""
+        self._cause, self._since_ms = cause_of(event), since_ms
+        self._count_event()
+
+    @contextmanager
+    def interlude(self, event: Event, since_ms: float) -> Iterator[None]:
+        """Another event in the middle of this one: what changed before it is recorded first, then what it changes."""
+        if self.state.changes.is_open:
+            self._hand_over()
+        outer = self._cause, self._since_ms, self._event
+        self.begin_event(event, since_ms)
+        yield
+        if self.state.changes.is_open:
+            self._hand_over()
+        self._cause, self._since_ms, self._event = outer
+
+    async def begin_term(self) -> None:
+        """Records the whole state as it was found; from here on, what changes in it."""
+        if not self.is_kept:
+            return
+        await self._learn_cluster_id()
+        self._pen.record(Elected(context=self._context(), config=self.own_config))
+        self.state.changes.is_open = True
+        self._take_snapshot()
+
+    async def end_event(self) -> None:
+        """Records what the event has changed, and the whole state when it is time for that."""
+        if self.state.changes.is_open:
+            if self._cluster_id is None and self.state.brokers:
+                await self._learn_cluster_id()
+            self._hand_over()
+            if self.journal.wants_snapshot or self._pen.is_snapshot_due:
+                self._take_snapshot()
+        self._cause, self._since_ms = STOPPED, None
+
+    async def note_alive(self) -> float:
+        """Records that the controller has its role where nothing else was recorded for long, after asking ZooKeeper.
+
+        Returns after how many milliseconds that should be looked at again."""
+        silent_ms = self._pen.silent_ms
+        if silent_ms < self.alive_interval_ms:
+            return self.alive_interval_ms - silent_ms
+        if not self._pen.is_snapshot_due and await self._has_role():
+            self._pen.record(Alive(context=self._context()))
+        return self.alive_interval_ms
+
+    def end_term(self, reason: str) -> None:
+        """Records what was changed until the end. What ZooKeeper took and nobody was told, the next snapshot shows."""
+        if self.state.changes.is_open:
+            if self._since_ms is None:
+                self._count_event()
+            self._hand_over()
+            self.state.changes.is_open = False
+            self._pen.record(Resigned(context=self._context(), reason=reason))
+
+    def _count_event(self) -> None:
+        self._events += 1
+        self._event = self._events
+
+    def _hand_over(self) -> None:
+        changes = self.state.changes.take()
+        if changes:
+            self._cause = _told_by_changes(self._cause, changes)
+            self._pen.record(Committed(context=self._context(), changes=changes))
+
+    def _take_snapshot(self) -> None:
+        self._pen.take_snapshot(self._context(), copy_of(self.state))
+
+    def _context(self) -> Context:
+        took_ms = None if self._since_ms is None else self.clock.monotonic_ms() - self._since_ms
+        return self._pen.context(
+            cluster_id=self._cluster_id,
+            controller_id=self.identity.id,
+            controller_epoch=self.identity.epoch,
+            cause=self._cause,
+            event=self._event,
+            took_ms=took_ms,
+        )
+
+    async def _has_role(self) -> bool:
+        """Whether ZooKeeper says so: somebody holds the role, and nobody came after us, who would have raised the epoch."""
+        epoch, holder = await self.zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
+        if epoch is None or holder is None:
+            return False
+        try:
+            return codecs.decode_controller_epoch(epoch.data) == self.identity.epoch
+        except MalformedZnode as error:
+            log.error(
+                "unreadable controller epoch, the journal does not say that this is the controller", error=str(error)
+            )
+            return False
+
+    async def _learn_cluster_id(self) -> None:
+        (node,) = await self.zk.read_many([paths.CLUSTER_ID])
+        try:
+            self._cluster_id = codecs.decode_cluster_id(node.data) if node else None
+        except MalformedZnode as error:
+            self._cluster_id = ""
+            log.error("unreadable cluster id, the journal has none", error=str(error))
+
+
+def cause_of(event: Event) -> str:
+    """What the journal calls an event: `topics_changed`; for a request, the request: `alter_partition`."""
+    match event:
+        case ControllerChanged() | SessionEnded() | RoleDue():
+            return "controller_failover"
+        case RequestReceived(request=request):
+            return cause_of_type(type(request))
+        case _:
+            return cause_of_type(type(event))
+
+
+def cause_of_type(happened: type) -> str:
+    """The name of a type of events or requests in the journal's words."""
+    return _WORD_START.sub("_", happened.__name__.removesuffix("Request")).lower()
+
+
+def _told_by_changes(cause: str, changes: Sequence[Change]) -> str:
+    """What brokers did, where the event says only that something happened to them; the worst of several things."""
+    if cause not in _OF_BROKERS:
+        return cause
+    of_brokers = [change for change in changes if change.kind is Kind.BROKER]
+    left = {change.key for change in of_brokers if change.after is None}
+    came = {change.key for change in of_brokers if change.before is None}
+    if left - came:
+        return BROKER_FAILED
+    if left:
+        return BROKER_RESTARTED  # it has a new registration, and nobody saw it without one
+    return BROKER_STARTED if came else cause
+
+
+_OF_BROKERS: Final = (cause_of_type(BrokersChanged), cause_of_type(BrokerModified))
+
+
+def copy_of(state: ClusterState) -> StateCopy:
+    """The state as it is now, for another thread to read: collections are copied, values are immutable."""
+    topics = {
+        name: TopicCopy(topic_id=topic.topic_id, czxid=topic.czxid, partitions=topic.partitions.copy())
+        for name, topic in state.topics.items()
+    }
+    return StateCopy(
+        brokers=dict(state.brokers),
+        topics=topics,
+        states=dict(state.states),
+        features=state.finalized_features,
+        topic_configs=dict(state.topic_configs),
+        broker_configs=dict(state.broker_configs),
+        failed_replicas=dict(state.failed_replicas),
+    )

@@ -1,0 +1,171 @@
+"""Which of the registered brokers this process could lead: those that answer on the listener that it would use.
+
+A controller that can tell the brokers nothing is worse than none: it holds the role, and nobody leads. So whoever wants
+the role asks the brokers first, and whoever has it goes on asking. All are asked in parallel, each over a connection of
+its own, so that neither a slow broker nor a long control request looks like a cut network.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.controller.role.role_znode import registered_brokers
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Broker
+from controller_core.wire.link import BrokerLinkFactory, LinkError
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ConnectionLost, SessionExpired, ZkSession
+
+log = structlog.get_logger()
+
+LOOKS_IN_TIME: Final = 6
+"""How often the brokers are asked in the time after which all of them count as out of reach for good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What one look found. A registration that cannot be read is nobody's to lead, and does not count."""
+
+    reached: frozenset[BrokerId]
+    failures: dict[BrokerId, str]
+    """Why the other brokers are out of reach."""
+    taken_ms: float
+
+    @property
+    def has_majority(self) -> bool:
+        """Whether most of the brokers answered; where none is registered there is none to be reached."""
+        return len(self.reached) > len(self.failures) or not self.failures
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether brokers are registered, and none of them answered."""
+        return not self.reached and bool(self.failures)
+
+
+class Reach:
+    """Asks the brokers again and again. `on_look` is called after each time, on the event loop."""
+
+    def __init__(
+        self,
+        own_id: BrokerId,
+        zk: ZkSession,
+        links: BrokerLinkFactory,
+        clock: Clock,
+        *,
+        timeout_ms: int,
+        on_look: Callable[[], None],
+    ) -> None:
+        self._own_id = own_id
+        self._zk = zk
+        self._links = links
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._interval_ms = timeout_ms / LOOKS_IN_TIME
+        self._on_look = on_look
+        self._sight: Sight | None = None
+        self._alone_since_ms: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the brokers have been asked at all."""
+        return self._sight is not None
+
+    @property
+    def had_majority(self) -> bool:
+        """Whether most of the brokers answered when all of them were asked last."""
+        return self._sight is not None and self._sight.has_majority
+
+    @property
+    def reached(self) -> frozenset[BrokerId]:
+        """The brokers that answered then."""
+        return self._sight.reached if self._sight else frozenset()
+
+    @property
+    def failures(self) -> dict[BrokerId, str]:
+        """Why the others are out of reach."""
+        return self._sight.failures if self._sight else {}
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether not one of the registered brokers has answered for so long that somebody else should lead them."""
+        since_ms = self._alone_since_ms
+        return since_ms is not None and self._clock.monotonic_ms() - since_ms >= self._timeout_ms
+
+    async def keep_looking(self) -> None:
+        """Asks all brokers, waits, and asks them again, until cancelled."""
+        while True:
+            with suppress(ConnectionLost, SessionExpired):  # what was found last holds until ZooKeeper answers again
+                self._note(await self._look())
+                self._on_look()
+            await self._clock.sleep_ms(self._interval_ms)
+
+    async def has_majority(self) -> bool:
+        """Whether most of the brokers answer. Asks them, unless that was done just now; ends as soon as it is known."""
+        last = self._sight
+        if last and last.has_majority and self._clock.monotonic_ms() - last.taken_ms < 2 * self._interval_ms:
+            return True
+        return (await self._look(until=lambda sight: sight.has_majority)).has_majority
+
+    async def _look(self, until: Callable[[Sight], bool] = lambda _: False) -> Sight:
+        """Asks all brokers at once; ends when all have answered, when time is over, or when enough is known."""
+        asking = {asyncio.create_task(self._ask(broker)): broker.id for broker in await self._registered()}
+        alarm = asyncio.create_task(self._clock.sleep_ms(self._interval_ms))
+        pending = set(asking)
+        try:
+            sight = self._sight_of(asking)
+            while pending and not alarm.done() and not until(sight):
+                done, _ = await asyncio.wait({*pending, alarm}, return_when=asyncio.FIRST_COMPLETED)
+                pending.difference_update(done)
+                sight = self._sight_of(asking)
+        finally:
+            for task in (*pending, alarm):
+                task.cancel()
+            await asyncio.gather(*pending, alarm, return_exceptions=True)
+        return sight
+
+    def _sight_of(self, asking: dict[asyncio.Task[str | None], BrokerId]) -> Sight:
+        silent = f"no answer within {self._interval_ms:.0f} ms"
+        found = {broker: task.result() if task.done() else silent for task, broker in asking.items()}
+        return Sight(
+            reached=frozenset(broker for broker, failure in found.items() if failure is None),
+            failures={broker: failure for broker, failure in found.items() if failure is not None},
+            taken_ms=self._clock.monotonic_ms(),
+        )
+
+    async def _ask(self, broker: Broker) -> str | None:
+        """Why a broker is out of reach; None where it is not."""
+        link = self._links(broker)
+        try:
+            await link.reach()
+        except LinkError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - one strange registration says nothing of the other brokers
+            return f"unexpected error: {error!r}"
+        finally:
+            await link.close()
+        return None
+
+    async def _registered(self) -> list[Broker]:
+        ids = sorted(await registered_brokers(self._zk) - {self._own_id})
+        nodes = await self._zk.read_many([paths.broker(broker) for broker in ids])
+        brokers = []
+        for broker, node in zip(ids, nodes, strict=True):
+            with suppress(MalformedZnode):  # whoever has the role reports it
+                if node is not None:
+                    brokers.append(codecs.decode_broker(broker, node))
+        return brokers
+
+    def _note(self, sight: Sight) -> None:
+        last, self._sight = self._sight, sight
+        if not sight.is_alone:
+            self._alone_since_ms = None
+        elif self._alone_since_ms is None:
+            self._alone_since_ms = sight.taken_ms
+        if sight.failures.keys() != (last.failures.keys() if last else set()):
+            log.warning("brokers out of reach", reached=sorted(sight.reached), failures=sight.failures)

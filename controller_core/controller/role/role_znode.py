@@ -1,0 +1,134 @@
+"""Taking the controller's role, and who may take it from whom.
+
+One multi bumps `/controller_epoch` and makes `/controller` ours: a write of any earlier controller fails from then on
+(KAFKA-6082). The role is taken when nobody has it, and from a Kafka broker, whose own controller then resigns. It is
+never taken from another Kontroller that is alive: that one leads, and this one stands by. And it is never taken from a
+KRaft controller, which holds it while it migrates the cluster (KIP-866). Whether a znode is ours is told by its session,
+not by the id in it (KAFKA-7165, KAFKA-13407).
+"""
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import (
+    Check,
+    Create,
+    CreateMode,
+    Delete,
+    NodeExists,
+    SessionId,
+    SetData,
+    TransactionFailed,
+    WriteOp,
+    ZkNode,
+    ZkSession,
+    ZkVersion,
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRole:
+    """The role as it was won: its epoch, and the version of `/controller_epoch` that fences every write under it."""
+
+    epoch: ControllerEpoch
+    epoch_version: ZkVersion
+
+
+class Holder(Enum):
+    """Who has `/controller`, seen from a process that has no term."""
+
+    NOBODY = auto()
+    OURSELVES = auto()
+    """Our session created it, but the answer was lost or the term ended since."""
+    PREDECESSOR = auto()
+    """Another session under our id: one of a process that is dead, or a former one of ours (`Presence`)."""
+    KAFKA_BROKER = auto()
+    KRAFT_CONTROLLER = auto()
+    OTHER_KONTROLLER = auto()
+
+
+def holder_of(
+    node: ZkNode | None,
+    *,
+    own_id: BrokerId,
+    own_session: SessionId,
+    registered_brokers: Collection[BrokerId],
+) -> Holder:
+    """Who holds the role. An unreadable `/controller` counts as a Kafka broker's: the role can be taken from it."""
+    if node is None:
+        return Holder.NOBODY
+    if node.ephemeral_owner == own_session:
+        return Holder.OURSELVES
+    try:
+        controller, is_kraft = codecs.decode_controller(node.data), codecs.is_kraft_controller(node.data)
+    except MalformedZnode as error:
+        log.error("unreadable /controller, the role is taken from whoever wrote it", error=str(error))
+        return Holder.KAFKA_BROKER
+    if is_kraft:
+        return Holder.KRAFT_CONTROLLER
+    if controller in registered_brokers:
+        return Holder.KAFKA_BROKER
+    return Holder.PREDECESSOR if controller == own_id else Holder.OTHER_KONTROLLER
+
+
+async def take_role(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock: Clock) -> HeldRole | None:
+    """Takes the role from whoever has it according to `node`; None where someone else was faster.
+
+    Raises `ConnectionLost` when it is unknown whether the role was taken: look at `/controller` again."""
+    await _ensure_epoch(zk)
+    epoch_node, present = await zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
+    # Every new holder raises the epoch: one that came before this read has another znode, a later one fails the write.
+    if epoch_node is None or (present and present.czxid) != (node and node.czxid):
+        return None
+    epoch = ControllerEpoch(codecs.decode_controller_epoch(epoch_node.data) + 1)
+    data = codecs.encode_controller(own_id, clock.now_ms())
+    ops: list[WriteOp] = [
+        SetData(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(epoch), version=epoch_node.version)
+    ]
+    if node is not None:
+        ops.append(Delete(path=paths.CONTROLLER, version=node.version))
+    ops.append(Create(path=paths.CONTROLLER, data=data, mode=CreateMode.EPHEMERAL))
+    try:
+        await zk.transact(ops)
+    except TransactionFailed as error:
+        log.info("another controller was faster", reason=str(error))
+        return None
+    return HeldRole(epoch=epoch, epoch_version=ZkVersion(epoch_node.version + 1))
+
+
+async def vacate(zk: ZkSession, node: ZkNode) -> None:
+    """Takes `/controller` away, if it is still what `node` was: from ourselves, or from a process that is dead."""
+    epoch_node, present = await zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
+    if epoch_node is None or present is None or present.czxid != node.czxid:
+        return
+    with suppress(TransactionFailed):  # somebody else has it by now
+        await zk.transact(
+            [Check(path=paths.CONTROLLER_EPOCH, version=epoch_node.version), Delete(path=paths.CONTROLLER)]
+        )
+
+
+async def registered_brokers(zk: ZkSession) -> set[BrokerId]:
+    """The ids of the registered brokers, without a watch."""
+    names = (await zk.children_many([paths.BROKER_IDS]))[0] or ()
+    return {broker_id for name in names if (broker_id := paths.broker_id_named(name)) is not None}
+
+
+async def _ensure_epoch(zk: ZkSession) -> None:
+    if (await zk.read_many([paths.CONTROLLER_EPOCH]))[0] is not None:
+        return
+    try:
+        await zk.transact(
+            [Create(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(ControllerEpoch(0)))]
+        )
+    except NodeExists:
+        log.debug("somebody else created the controller epoch")

@@ -1,0 +1,227 @@
+"""The requests that tell the brokers what was gathered for them (`request_batch`), built from the state as it is now.
+
+A full request has an entry for every partition of a cluster. So this is an iterator: between two requests, and every few
+milliseconds while a large one is made, it says so, and whoever iterates may let others have their turn.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from controller_core.controller.sending.partition_entries import PartitionEntries
+from controller_core.controller.sending.prepared_topic import Prepared
+from controller_core.controller.sending.stop_entries import stop_entries
+from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    TopicId,
+    TopicPartition,
+)
+from controller_core.model.listeners import ControllerListeners
+from controller_core.model.metadata import Endpoint, SecurityProtocol
+from controller_core.wire.codecs import entries
+from controller_core.wire.codecs.encoding import require_encodable
+from controller_core.wire.codecs.frames import Unencodable
+from controller_core.wire.messages import (
+    ControlRequest,
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from controller_core.zk import paths
+
+SECURITY_PROTOCOL_IDS: Mapping[str, int] = {protocol.name: protocol.value for protocol in SecurityProtocol}
+
+REQUEST_BYTES: Final = 32 << 20
+"""How large the topics of one request become, before another is made of the rest: a broker reads it into memory whole, and
+takes no more than its `socket.request.max.bytes` (100 MiB unless configured)."""
+PART_BYTES: Final = 256 << 10
+"""After so much of a request others may have their turn: a few milliseconds."""
+
+Partitions = dict[TopicPartition, None]
+"""A set that keeps its order, and is copied and merged as fast as one."""
+Deleted = Mapping[TopicPartition, TopicId | None]
+"""Partitions that brokers shall forget, and the ids of their topics."""
+Told = tuple[BrokerId, ControlRequest]
+
+
+@dataclass(slots=True, kw_only=True)
+class ControllerIdentity:
+    """Who the controller is to the brokers during one term, and where they reach it."""
+
+    id: BrokerId
+    epoch: ControllerEpoch
+    """May rise in the middle of a term: `controller_core.controller.term.epoch_raise`."""
+    listeners: ControllerListeners
+    _elected: ControllerEpoch = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._elected = self.epoch
+
+    def has_had(self, epoch: ControllerEpoch) -> bool:
+        """Whether an epoch is one of this term, and not of a former one."""
+        return self._elected <= epoch <= self.epoch
+
+
+@dataclass(slots=True)
+class ForBroker:
+    """What one broker is to be told."""
+
+    leader_and_isr: dict[TopicPartition, bool] = field(default_factory=dict)
+    """Partition -> whether the replica is new."""
+    metadata: Partitions | None = None
+    """None: nothing; no partitions: the list of brokers alone."""
+    stop: dict[TopicPartition, bool] = field(default_factory=dict)
+    """Partition -> whether the replica is deleted."""
+    strays: set[TopicPartition] = field(default_factory=set)
+    """Those to stop whose log may be of a topic that had the same name: the present leader epoch says nothing of them."""
+
+
+class BrokerRequests:
+    """Builds the requests of one batch. The state must not change before all are built."""
+
+    def __init__(self, state: ClusterState, identity: ControllerIdentity, deleted: Deleted, whole: Prepared) -> None:
+        """`whole` are topics that every broker is told, beside the partitions that were gathered."""
+        self._state = state
+        self._identity = identity
+        self._entries = PartitionEntries(state, deleted)
+        self._deleted = deleted
+        self._whole = whole.values()
+        self._live_brokers = tuple(self._all_brokers())
+        self._metadata: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
+        """What was made of partitions, made once for all who are told the same ones."""
+
+    def build(self, gathered: Mapping[BrokerId, ForBroker]) -> Iterator[Told | None]:
+        """The requests in the order in which each broker is to get them; None where others may have their turn."""
+        for broker, what in gathered.items():
+            registered = self._state.brokers.get(broker)
+            if registered is not None:
+                for request in self._requests(broker, registered.epoch, what):
+                    yield None if request is None else (broker, request)
+
+    def _requests(self, broker: BrokerId, epoch: BrokerEpoch, what: ForBroker) -> Iterator[ControlRequest | None]:
+        yield from self._leader_and_isr(broker, epoch, what.leader_and_isr)
+        if what.metadata is not None:
+            yield from self._update_metadata(epoch, what.metadata)
+        yield from self._stop_replica(epoch, what)
+
+    # LeaderAndIsr
+
+    def _leader_and_isr(
+        self, broker: BrokerId, epoch: BrokerEpoch, partitions: Mapping[TopicPartition, bool]
+    ) -> Iterator[LeaderAndIsrRequest | None]:
+        whole = [topic for topic in self._whole if broker in topic.leader_and_isr]
+        live_leaders = self._live_leaders(self._entries.leaders(partitions).union(*{topic.leaders for topic in whole}))
+        written = (topic.leader_and_isr[broker] for topic in whole)
+        for topics in _request_sized(chain(written, self._entries.leader_and_isr(partitions))):
+            yield (
+                None
+                if topics is None
+                else LeaderAndIsrRequest(
+                    controller_id=self._identity.id,
+                    controller_epoch=self._identity.epoch,
+                    broker_epoch=epoch,
+                    topic_states=entries.encoded_topics(LeaderAndIsrTopicState, topics),
+                    live_leaders=live_leaders,
+                )
+            )
+
+    def _live_leaders(self, leaders: Iterable[BrokerId]) -> tuple[LeaderAndIsrLiveLeader, ...]:
+        listener = self._identity.listeners.inter_broker
+        return tuple(
+            LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
+            for leader in sorted(leaders)
+            if (broker := self._state.brokers.get(leader)) and (endpoint := broker.endpoint(listener))
+        )
+
+    # UpdateMetadata
+
+    def _update_metadata(self, epoch: BrokerEpoch, partitions: Partitions) -> Iterator[UpdateMetadataRequest | None]:
+        made = next((made for known, made in self._metadata if known is partitions or known == partitions), None)
+        if made is None:
+            made = []
+            makes_forget = not self._deleted.keys().isdisjoint(partitions)
+            written = (topic.metadata for topic in self._whole if topic.metadata)
+            for part in _request_sized(chain(written, self._entries.update_metadata(partitions))):
+                if part is None:
+                    yield None
+                else:
+                    made.append(entries.encoded_topics(UpdateMetadataTopicState, part, makes_forget=makes_forget))
+            self._metadata.append((partitions, made))
+        for topics in made or [()]:
+            yield UpdateMetadataRequest(
+                controller_id=self._identity.id,
+                controller_epoch=self._identity.epoch,
+                broker_epoch=epoch,
+                topic_states=topics,
+                live_brokers=self._live_brokers,
+            )
+
+    def _all_brokers(self) -> Iterable[UpdateMetadataBroker]:
+        for broker in self._state.brokers.values():
+            endpoints = tuple(_endpoint(endpoint) for endpoint in broker.endpoints)
+            listed = UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
+            try:
+                require_encodable(listed)
+            except Unencodable as error:
+                consequence = "broker cannot be listed, the others do not learn of it"
+                self._state.unusable.report(paths.broker(broker.id), consequence, error, broker=broker.id)
+            else:
+                yield listed
+        own = self._identity.listeners.listed(self._state.brokers.values())
+        yield UpdateMetadataBroker(
+            id=self._identity.id,
+            endpoints=tuple(_endpoint(endpoint) for endpoint in own),
+            rack=self._state.rack_of_controller(),
+        )
+
+    # StopReplica
+
+    def _stop_replica(self, epoch: BrokerEpoch, what: ForBroker) -> Iterator[StopReplicaRequest | None]:
+        for topics in _request_sized(stop_entries(self._state, what.stop, what.strays)):
+            yield (
+                None
+                if topics is None
+                else StopReplicaRequest(
+                    controller_id=self._identity.id,
+                    controller_epoch=self._identity.epoch,
+                    broker_epoch=epoch,
+                    topic_states=entries.encoded_topics(StopReplicaTopicState, topics),
+                )
+            )
+
+
+def _request_sized(topics: Iterable[bytes]) -> Iterator[list[bytes] | None]:
+    """Divides topics into runs that fit one request; None where a part of one is made."""
+    run: list[bytes] = []
+    size = part = 0
+    for topic in topics:
+        if run and size + len(topic) > REQUEST_BYTES:
+            yield run
+            run, size = [], 0
+        run.append(topic)
+        size += len(topic)
+        part += len(topic)
+        if part > PART_BYTES:
+            yield None
+            part = 0
+    if run:
+        yield run
+
+
+def _endpoint(endpoint: Endpoint) -> UpdateMetadataEndpoint:
+    return UpdateMetadataEndpoint(
+        port=endpoint.port,
+        host=endpoint.host,
+        listener=endpoint.listener,
+        security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol],
+    )

@@ -1,0 +1,168 @@
+"""What an operator of Kafka watches of a controller, as Prometheus metrics.
+
+The counts over all partitions are computed when they are scraped, not when a partition changes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controller_core.controller.loop.events import RequestReceived
+from controller_core.controller.role.hindrance import Hindrance
+from controller_core.controller.state.partition_counts import partition_counts
+from controller_core.controller.state.unusable_znodes import UnusableZnodes
+from controller_core.controller.term.term import Term
+
+_EVENT_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""An event of a large cluster holds up all others for as long as it takes: seconds, where most take a millisecond."""
+
+
+class ControllerMetrics:
+    """The metrics of one process; `observe_term` and `queue_depth` tell where the gauges look."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.event_queue_time = Histogram(
+            "kontroller_event_queue_time_seconds",
+            "Time events waited in the queue",
+            buckets=_EVENT_SECONDS,
+            registry=registry,
+        )
+        self.event_time = Histogram(
+            "kontroller_event_time_seconds",
+            "Time events took to be handled",
+            ["event"],
+            buckets=_EVENT_SECONDS,
+            registry=registry,
+        )
+        self.event_errors = Counter(
+            "kontroller_event_errors_total", "Events that ended in an unexpected error", ["event"], registry=registry
+        )
+        self.terms = Counter(
+            "kontroller_terms_total", "How often this process became the controller", registry=registry
+        )
+        self.leader_elections = Counter(
+            "kontroller_leader_elections_total",
+            "Leaders elected, but for the first leaders of new partitions",
+            registry=registry,
+        )
+        self.unclean_leader_elections = Counter(
+            "kontroller_unclean_leader_elections_total",
+            "Leaders elected from outside the ISR: acknowledged messages may be lost",
+            registry=registry,
+        )
+        self._registry = registry
+
+    def leaders_elected(self, number: int, *, unclean: int) -> None:
+        """Counts elections of partitions' leaders, and how many of them were unclean."""
+        self.leader_elections.inc(number)
+        self.unclean_leader_elections.inc(unclean)
+
+    def request_failed(self) -> None:
+        """Counts a request that met an unexpected error, and was answered so."""
+        self.event_errors.labels(RequestReceived.__name__).inc()
+
+    def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
+        """Registers the gauges that look at the present term and at the queue."""
+        self._registry.register(_Gauges(term, queue_depth))
+
+    def observe_role(self, hindrance: Callable[[], Hindrance | None], reached: Callable[[], int]) -> None:
+        """Registers the gauges that look at why this process leaves the role alone, and at how many brokers it reaches."""
+        leaves_alone = Gauge(
+            "kontroller_leaves_role_alone",
+            "1 while this process does not stand for a role that it could take, for a reason",
+            ["reason"],
+            registry=self._registry,
+        )
+        for one in Hindrance:
+            leaves_alone.labels(one.value).set_function(lambda one=one: hindrance() is one)  # type: ignore[misc]
+        reachable = Gauge(
+            "kontroller_reachable_brokers",
+            "Registered brokers that answered this process when it asked last",
+            registry=self._registry,
+        )
+        reachable.set_function(reached)
+
+    def observe_standby(self, is_hot: Callable[[], bool]) -> None:
+        """Registers the gauge that looks at whether the cluster's state was read beforehand."""
+        gauge = Gauge(
+            "kontroller_standby_hot",
+            "1 while this process stands by with the cluster's state read and kept current",
+            registry=self._registry,
+        )
+        gauge.set_function(is_hot)
+
+
+class _Gauges(Collector):
+    def __init__(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
+        self._term = term
+        self._queue_depth = queue_depth
+
+    def collect(self) -> Iterator[Metric]:
+        term = self._term()
+        yield _gauge("kontroller_active_controller", "1 while this process is the controller", 0 if term is None else 1)
+        yield _gauge("kontroller_event_queue_depth", "Events that wait to be handled", self._queue_depth())
+        if term is None:
+            return
+        state = term.state
+        partitions = partition_counts(state)
+        yield _gauge("kontroller_controller_epoch", "The controller epoch of the present term", term.identity.epoch)
+        yield _gauge("kontroller_brokers", "Registered brokers", len(state.brokers))
+        yield _gauge(
+            "kontroller_unserved_listeners",
+            "Listeners of brokers under which the controller is not found",
+            len(term.identity.listeners.unserved(state.brokers.values())),
+        )
+        yield _gauge("kontroller_topics", "Topics", len(state.topics))
+        yield _gauge("kontroller_partitions", "Partitions", partitions.total)
+        yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", partitions.offline)
+        yield _gauge(
+            "kontroller_under_replicated_partitions",
+            "Partitions with a replica that is not in sync, but for those that a reassignment adds",
+            partitions.under_replicated,
+        )
+        yield _gauge(
+            "kontroller_preferred_replica_imbalance",
+            "Partitions not led by their first assigned replica",
+            partitions.not_led_by_preferred,
+        )
+        yield _gauge("kontroller_topics_to_delete", "Topics on their way out", len(state.deletions))
+        yield _gauge(
+            "kontroller_topics_ineligible_to_delete",
+            "Topics on their way out that wait for a reassignment, a broker, or a log directory",
+            sum(map(state.is_held_up, state.deletions)),
+        )
+        yield _gauge(
+            "kontroller_offline_replicas",
+            "Replicas in failed log directories of live brokers",
+            sum(map(len, state.failed_replicas.values())),
+        )
+        yield from _unusable(state.unusable)
+        yield _gauge("kontroller_reassigning_partitions", "Partitions being reassigned", len(state.reassignments))
+        in_flight = GaugeMetricFamily(
+            "kontroller_broker_requests_in_flight", "Control requests not yet answered", labels=["broker"]
+        )
+        for broker, count in term.channels.in_flight().items():
+            in_flight.add_metric([str(broker)], count)
+        yield in_flight
+
+
+def _unusable(znodes: UnusableZnodes) -> Iterator[Metric]:
+    standing = GaugeMetricFamily(
+        "kontroller_unusable_znodes", "Znodes that cannot be used as they are, or not all of them", labels=["kind"]
+    )
+    found = CounterMetricFamily(
+        "kontroller_unusable_znodes_found_total",
+        "Such znodes found in this term, also what was removed",
+        labels=["kind"],
+    )
+    for kind, number in znodes.found.items():
+        standing.add_metric([kind], znodes.standing[kind])
+        found.add_metric([kind], number)
+    yield from (standing, found)
+
+
+def _gauge(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)

@@ -1,0 +1,131 @@
+"""The requests that this process has taken and not yet answered: those in the queue, and those whose answer must wait.
+
+Whatever becomes of the controller, each of them is answered exactly once. A controller that resigns answers
+NOT_CONTROLLER to all of them at once, so that whoever asked looks for the next one (KAFKA-10193).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from kio.schema.errors import ErrorCode
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.controller.loop.events import AnswerOverdue, Event, RequestReceived
+from controller_core.controller.serving.served_api import AnyServedApi, Waiting
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import BrokerId
+from controller_core.supervision import noticed
+from controller_core.zk.fenced import Fenced
+from controller_core.zk.session import ZkError
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Delayed:
+    received: RequestReceived
+    waiting: Waiting
+    deadline_ms: float
+    alarm: asyncio.Task[None]
+
+
+class Requests:
+    """Answers requests by the table of served APIs, at once or when later events have brought the answer."""
+
+    def __init__(self, apis: Iterable[AnyServedApi], clock: Clock, enqueue: Callable[[Event], None]) -> None:
+        self._apis: Mapping[type[RequestPayload], AnyServedApi] = {api.versions.newest: api for api in apis}
+        self._clock = clock
+        self._enqueue = enqueue
+        self._delayed: list[_Delayed] = []
+
+    def receive(self, request: RequestPayload) -> RequestReceived:
+        """The request as an event, with the future of its answer."""
+        return RequestReceived(request, asyncio.get_running_loop().create_future())
+
+    async def answer(self, term: Term, received: RequestReceived) -> None:
+        """Does what a request asks for, and answers it or remembers that it waits.
+
+        An unexpected error is that request's alone where nothing can have been changed by it; else it is raised."""
+        before = _traces(term)
+        try:
+            answer = await self._apis[type(received.request)].answer(term, received.request)
+        except (ZkError, Fenced):
+            raise
+        except Exception:
+            if before is None or _traces(term) != before:
+                raise
+            log.exception("request failed, and has changed nothing", request=type(received.request).__name__)
+            term.counts.request_failed()
+            self.refuse(received, ErrorCode.unknown_server_error)
+            return
+        if isinstance(answer, Waiting):
+            self._delay(received, answer)
+        else:
+            _give(received, answer)
+
+    def may_be_let_in(self, term: Term, received: RequestReceived) -> bool:
+        """Whether a request need not wait for the end of a long event."""
+        return self._apis[type(received.request)].may_be_let_in(term, received.request)
+
+    def refuse(self, received: RequestReceived, error_code: ErrorCode = ErrorCode.not_controller) -> None:
+        """Answers a request with an error, unless it is answered or waits."""
+        is_open = not received.answer.done()  # a refusal may be long: it is made only where it is given
+        if is_open and all(delayed.received is not received for delayed in self._delayed):
+            _give(received, self._apis[type(received.request)].refuse(received.request, error_code))
+
+    def settle(self, term: Term) -> None:
+        """Gives the answers that the last event has brought, and those whose time is over."""
+        now_ms = self._clock.monotonic_ms()
+        for delayed in list(self._delayed):
+            response = delayed.waiting.outcome(term)
+            if response is None and now_ms >= delayed.deadline_ms:
+                response = delayed.waiting.overdue(term)
+            if response is not None or delayed.received.answer.done():
+                self._forget(delayed)
+            if response is not None:
+                _give(delayed.received, response)
+
+    def refuse_delayed(self) -> None:
+        """Answers every request that waits: this process is no longer the controller."""
+        for delayed in list(self._delayed):
+            self._forget(delayed)
+            self.refuse(delayed.received)
+
+    def _delay(self, received: RequestReceived, waiting: Waiting) -> None:
+        timeout_ms = max(waiting.timeout_ms, 0)
+        self._delayed.append(
+            _Delayed(
+                received=received,
+                waiting=waiting,
+                deadline_ms=self._clock.monotonic_ms() + timeout_ms,
+                alarm=noticed(self._sound(timeout_ms), name="alarm of an answer"),
+            )
+        )
+
+    async def _sound(self, timeout_ms: float) -> None:
+        await self._clock.sleep_ms(timeout_ms)
+        self._enqueue(AnswerOverdue())
+
+    def _forget(self, delayed: _Delayed) -> None:
+        delayed.alarm.cancel()
+        self._delayed.remove(delayed)
+
+
+_Traces = tuple[int, int, frozenset[BrokerId]]
+
+
+def _traces(term: Term) -> _Traces | None:
+    """What a request that changes anything changes of this, too; None where that cannot be told.
+
+    The state follows writes, but for the topics that a request takes in because somebody else has created them, and for the
+    brokers that are shutting down."""
+    state = term.state
+    return (term.writer.sent, state.revision, frozenset(state.shutting_down)) if term.batch.is_empty else None
+
+
+def _give(received: RequestReceived, response: ResponsePayload) -> None:
+    if not received.answer.done():  # whoever asked may have gone
+        received.answer.set_result(response)

@@ -1,0 +1,147 @@
+"""A term: everything an operation needs while this process is the controller.
+
+A term begins when `/controller` is won and ends when it is lost; nothing of it outlives it. Operations are functions over
+a term, one module for each procedure of the specification, and reach the world only through what the term holds.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.controller.loop.events import Event
+from controller_core.controller.loop.watched_reads import WatchedReads
+from controller_core.controller.recording.state_change_log import StateChangeLog
+from controller_core.controller.recording.term_journal import History
+from controller_core.controller.sending.broker_requests import ControllerIdentity
+from controller_core.controller.sending.channels import BrokerChannels
+from controller_core.controller.sending.request_batch import RequestBatch
+from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.term.standby import Standby
+from controller_core.controller.term.unserved_listeners import UnservedListeners
+from controller_core.supervision import noticed
+from controller_core.zk.fenced import FencedWriter
+from controller_core.zk.session import ZkSession
+
+
+class Settings(Protocol):
+    """What operations need to know of the controller's settings."""
+
+    @property
+    def unclean_leader_election_enable(self) -> bool:
+        """The default of topics that do not say `unclean.leader.election.enable` themselves."""
+        ...
+
+    @property
+    def auto_leader_rebalance_enable(self) -> bool:
+        """Whether leaders go back to their preferred replicas by themselves."""
+        ...
+
+    @property
+    def leader_imbalance_per_broker_percentage(self) -> int:
+        """How many percent of its leaderships a broker may miss before they are given back."""
+        ...
+
+    @property
+    def leader_imbalance_check_interval_seconds(self) -> int:
+        """How often that is looked at."""
+        ...
+
+    @property
+    def delete_topic_enable(self) -> bool:
+        """Whether topics may be deleted at all."""
+        ...
+
+    @property
+    def removed_replicas_retention_days(self) -> int:
+        """How long it is remembered what a broker has to delete that is not there; 0: for ever."""
+        ...
+
+    @property
+    def num_partitions(self) -> int:
+        """The partitions of a topic that is created without saying how many."""
+        ...
+
+    @property
+    def default_replication_factor(self) -> int:
+        """The replicas of each partition of a topic that is created without saying how many."""
+        ...
+
+    @property
+    def remote_log_storage_system_enable(self) -> bool:
+        """Whether brokers have remote storage; those that do not refuse to start with topics that want it."""
+        ...
+
+
+class Counts(Protocol):
+    """What operations count of what they do."""
+
+    def leaders_elected(self, number: int, *, unclean: int) -> None:
+        """So many partitions that had one before got a leader; so many of them from outside the ISR."""
+        ...
+
+    def request_failed(self) -> None:
+        """A request met an unexpected error and was answered so."""
+        ...
+
+
+class Pauses(Protocol):
+    """What may be done in the middle of a long operation; `serving.between_groups` is the real one."""
+
+    def are_wanted(self, term: "Term") -> bool:
+        """Whether somebody waits for a pause."""
+        ...
+
+    async def serve(self, term: "Term") -> None:
+        """Does what was waited for. Nothing may be under way, and nothing be decided that is not written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One term as the controller."""
+
+    identity: ControllerIdentity
+    zk: ZkSession
+    watched: WatchedReads[Event]
+    standby: Standby
+    """What was read before the term began; nothing, once the cluster is loaded."""
+    writer: FencedWriter
+    state: ClusterState
+    batch: RequestBatch
+    channels: BrokerChannels
+    changes: StateChangeLog
+    history: History
+    counts: Counts
+    clock: Clock
+    settings: Settings
+    enqueue: Callable[[Event], None]
+    pauses: Pauses
+    unserved: UnservedListeners
+    timers: set[asyncio.Task[None]] = field(default_factory=set)
+    """What will queue events later; they end with the term."""
+
+    def enqueue_later(self, event: Event, delay_ms: float) -> None:
+        """Queues an event after a while, if this is still the term then."""
+
+        async def wait() -> None:
+            await self.clock.sleep_ms(delay_ms)
+            self.enqueue(event)
+
+        timer = noticed(wait(), name=f"timer of {type(event).__name__}")
+        self.timers.add(timer)
+        timer.add_done_callback(self.timers.discard)
+
+    def stop_timers(self) -> None:
+        """Nothing is queued for this term any more."""
+        for timer in self.timers:
+            timer.cancel()
+
+    def send_requests(self) -> None:
+        """Sends what the operation has gathered so far, before it goes on; the rest is sent at the event's end."""
+        self.batch.flush(self.channels)
+
+    async def send_all_requests(self) -> None:
+        """As `send_requests`, for very much. The operation waits meanwhile: the state does not change."""
+        await self.batch.flush_gently(self.channels)

@@ -1,0 +1,82 @@
+"""Which topics were deleted of late, so that no broker goes on telling clients of one.
+
+UpdateMetadata carries changes: a broker that misses that a topic is gone shows it until its process ends. It misses it when
+it hangs past its session and returns with all that it had in memory, and when the controller dies between the deletion
+and the request. So a topic is entered into `/kontroller/deleted_topics` before its deletion begins, and whoever comes, a
+broker or a controller, makes the brokers forget the topics that are named there and are not served any more.
+
+The list is bounded: it must be longer than what is deleted while a broker hangs, and need not be complete, since a broker
+that started anew has forgotten everything anyway. A list that a later version wrote is neither read nor written.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import LaterVersion, MalformedZnode
+from controller_core.zk.session import Create, SetData, ZkNode
+
+MOST_TOPICS: Final = 500
+MOST_PARTITIONS: Final = 20_000
+
+
+async def load(term: Term) -> None:
+    """Reads the list when a term begins; an unreadable one is reported, and written anew with the next deletion."""
+    node = (await term.zk.read_many([paths.DELETED_TOPICS]))[0]
+    if node is None:
+        return
+    try:
+        term.state.deleted_topics = dict(codecs.decode_deleted_topics(node.data))
+    except LaterVersion as error:
+        term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics is left alone", error)
+    except MalformedZnode as error:
+        term.state.unusable.report(paths.DELETED_TOPICS, "unreadable list of deleted topics, begun anew", error)
+
+
+async def note(term: Term, topics: Mapping[TopicName, int]) -> None:
+    """Enters topics, with how many partitions they have, before anything of them is deleted."""
+    known = term.state.deleted_topics
+    for topic, partitions in topics.items():
+        known[topic] = max(partitions, known.pop(topic, 0))
+    _keep_latest(known)
+    data = codecs.encode_deleted_topics(known)
+    root, node = await term.zk.read_many([paths.KONTROLLER, paths.DELETED_TOPICS])
+    if node is not None and _is_of_later_version(node):
+        return
+    if root is None:
+        await term.writer.write({paths.KONTROLLER: [Create(path=paths.KONTROLLER)]})
+    op = Create(path=paths.DELETED_TOPICS, data=data) if node is None else SetData(path=paths.DELETED_TOPICS, data=data)
+    if refused := (await term.writer.write({paths.DELETED_TOPICS: [op]})).failed:
+        why = refused[paths.DELETED_TOPICS]
+        term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics not written", why)
+        return
+    term.state.unusable.clear(paths.DELETED_TOPICS)
+
+
+def _is_of_later_version(node: ZkNode) -> bool:
+    try:
+        codecs.decode_deleted_topics(node.data)
+    except MalformedZnode as error:
+        return isinstance(error, LaterVersion)
+    return False
+
+
+def make_forgotten(term: Term, brokers: Collection[BrokerId]) -> None:
+    """Tells brokers to forget what was deleted: all of a topic that is gone, or the partitions that its successor lacks.
+
+    Where the successor's znode makes no sense, or not all of it, what is not known of it is served all the same."""
+    for topic, count in term.state.deleted_topics.items():
+        deletion = term.state.deletions.get(topic)
+        is_leaving = deletion is not None and deletion.started
+        partitions = [TopicPartition(topic, PartitionId(number)) for number in range(count)]
+        forgotten = partitions if is_leaving else [p for p in partitions if not term.state.may_have(p)]
+        successor = None if is_leaving else term.state.topics.get(topic)
+        term.batch.forget_metadata(forgotten, successor.topic_id if successor else None, brokers)
+
+
+def _keep_latest(known: dict[TopicName, int]) -> None:
+    """Drops the oldest entries, however large the last one is."""
+    while len(known) > 1 and (len(known) > MOST_TOPICS or sum(known.values()) > MOST_PARTITIONS):
+        del known[next(iter(known))]

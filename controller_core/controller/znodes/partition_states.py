@@ -1,0 +1,148 @@
+"""Reading and writing the state znodes of many partitions at once.
+
+Every write is conditional on the version that the decision was made from and fenced by the controller epoch. Losing the
+race for one partition is reported for that partition; it never aborts the others (`FencedWriter`).
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controller_core.controller.state.unusable_znodes import UnusableZnodes
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import PartitionEpoch, TopicPartition
+from controller_core.model.metadata import LeaderAndIsr, PartitionState
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import Create, NodeExists, SetData, TransactionFailed, ZkNode, ZkSession, ZkVersion
+
+READ_AT_ONCE: Final = 10_000
+"""States that are read at one time; those of two such reads are in memory as they were read."""
+DECODED_AT_ONCE: Final = 5000
+"""States that are decoded before others on the event loop have their turn: a few milliseconds."""
+
+
+async def read_states(
+    zk: ZkSession, partitions: Iterable[TopicPartition], unusable: UnusableZnodes
+) -> dict[TopicPartition, PartitionState]:
+    """The states that ZooKeeper has now; partitions without a state znode, or with an unreadable one, are left out.
+
+    ZooKeeper reads the next ones while some are decoded. Other tasks get their turn every few milliseconds, however many
+    partitions there are."""
+    wanted = list(partitions)
+    parts = [wanted[first : first + READ_AT_ONCE] for first in range(0, len(wanted), READ_AT_ONCE)]
+    states: dict[TopicPartition, PartitionState] = {}
+    if not parts:
+        return states
+    reading = asyncio.create_task(_read(zk, parts[0]))
+    try:
+        for part, following in zip(parts, [*parts[1:], []], strict=True):
+            nodes = await reading
+            reading = asyncio.create_task(_read(zk, following))
+            for start in range(0, len(part), DECODED_AT_ONCE):
+                taken = slice(start, start + DECODED_AT_ONCE)
+                _decode(part[taken], nodes[taken], states, unusable)
+                if len(part) > DECODED_AT_ONCE:
+                    await asyncio.sleep(0)
+    finally:
+        reading.cancel()
+    return states
+
+
+async def _read(zk: ZkSession, partitions: list[TopicPartition]) -> list[ZkNode | None]:
+    return await zk.read_many(paths.partition_states(partitions))
+
+
+def _decode(
+    partitions: list[TopicPartition],
+    nodes: list[ZkNode | None],
+    states: dict[TopicPartition, PartitionState],
+    unusable: UnusableZnodes,
+) -> None:
+    decode, has_unusable = codecs.decode_partition_state, unusable.standing["partition_state"] > 0
+    for partition, node in zip(partitions, nodes, strict=True):
+        if node is None:
+            continue
+        try:
+            states[partition] = decode(partition, node)
+        except MalformedZnode as error:
+            unusable.report(error.path, "unreadable partition state, left alone", error, partition=str(partition))
+        else:
+            if has_unusable:
+                unusable.clear(paths.partition_state(partition))
+
+
+async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """The states as this term knows them, read only where it knows none.
+
+    Nobody else writes states while the term lasts, but former controllers and people may have: a decision made from these
+    is written on the condition of their version, and made anew from what ZooKeeper has where that fails."""
+    wanted = list(partitions)
+    states = {p: state for p in wanted if (state := term.state.states.get(p)) is not None}
+    return states if len(states) == len(wanted) else states | await reread(term, (p for p in wanted if p not in states))
+
+
+async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """The states that ZooKeeper has now, taken into the cluster state."""
+    states = await read_states(term.zk, partitions, term.state.unusable)
+    term.state.states.update(states)
+    return states
+
+
+async def write_states(
+    term: Term, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, TransactionFailed]:
+    """Writes leaderships where the states are still those that they were decided from; returns what was not written.
+
+    Those that were written are in the cluster state afterwards; a failed one is to be read and decided again."""
+    epoch = term.identity.epoch
+    outcome = await term.writer.write(
+        {
+            partition: (
+                SetData(
+                    path=paths.partition_state(partition),
+                    data=codecs.encode_partition_state(leader_and_isr, epoch),
+                    version=ZkVersion(before[partition].partition_epoch),
+                ),
+            )
+            for partition, leader_and_isr in decided.items()
+        }
+    )
+    for partition in outcome.written:
+        _remember(term, partition, decided[partition], PartitionEpoch(before[partition].partition_epoch + 1))
+    return outcome.failed
+
+
+async def create_states(
+    term: Term, states: Mapping[TopicPartition, LeaderAndIsr]
+) -> dict[TopicPartition, TransactionFailed]:
+    """Creates the state znodes of new partitions with their parents; returns those that could not be created."""
+    topics = dict.fromkeys(partition.topic for partition in states)
+    await term.writer.write({topic: [Create(path=paths.partitions(topic))] for topic in topics})
+    created = {
+        partition: Create(
+            path=paths.partition_state(partition),
+            data=codecs.encode_partition_state(leader_and_isr, term.identity.epoch),
+        )
+        for partition, leader_and_isr in states.items()
+    }
+    outcome = await term.writer.write(
+        {partition: [Create(path=paths.partition(partition)), create] for partition, create in created.items()}
+    )
+    written, failed = list(outcome.written), outcome.failed
+    half_made = [partition for partition, error in failed.items() if isinstance(error, NodeExists)]
+    if half_made:
+        retried = await term.writer.write({partition: [created[partition]] for partition in half_made})
+        written += retried.written
+        failed = {
+            partition: error for partition, error in failed.items() if partition not in half_made
+        } | retried.failed
+    for partition in written:
+        _remember(term, partition, states[partition], PartitionEpoch(0))
+    return failed
+
+
+def _remember(term: Term, partition: TopicPartition, leader_and_isr: LeaderAndIsr, epoch: PartitionEpoch) -> None:
+    term.state.states[partition] = PartitionState(
+        leader_and_isr=leader_and_isr, controller_epoch=term.identity.epoch, partition_epoch=epoch
+    )

@@ -1,0 +1,73 @@
+"""The configurations that the journal records, in the cluster's state where a journal is kept, and only there.
+
+The controller needs none of them in memory: what decides an election is read when it is needed. They are read when a term
+begins, when a topic appears, and when somebody leaves a notification that one has changed. What an election has read is
+noted too, so that the history has it before what follows from it.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from controller_core.controller.term.term import Term
+from controller_core.journal import configs
+from controller_core.journal.configs import RecordedConfig
+from controller_core.model.ids import BrokerId, TopicName
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode
+
+_Key = TypeVar("_Key")
+
+
+async def load_of_brokers(term: Term) -> None:
+    """Reads the dynamic configurations of all brokers that have one, and their common default."""
+    if term.history.is_kept:
+        names = (await term.zk.children_many([paths.BROKER_CONFIGS]))[0] or ()
+        await refresh(term, [f"{paths.BROKER_CONFIGS}/{name}" for name in names])
+
+
+async def load_of_topics(term: Term, topics: Iterable[TopicName]) -> None:
+    """Reads the configurations of topics that have just become known."""
+    await refresh(term, map(paths.topic_config, topics))
+
+
+async def refresh(term: Term, changed: Iterable[str]) -> None:
+    """Reads configurations anew, given by their paths; those that the journal does not record are passed over."""
+    if not term.history.is_kept:
+        return
+    recorded = [path for path in changed if _is_recorded(term, path)]
+    for path, node in zip(recorded, await term.zk.read_many(recorded), strict=True):
+        note(term, path, node)
+
+
+def note(term: Term, path: str, node: ZkNode | None) -> None:
+    """Takes what was just read of a configuration; an unreadable one stays as it was."""
+    if not term.history.is_kept or not _is_recorded(term, path):
+        return
+    try:
+        config = codecs.decode_config(node.data, path) if node else {}
+    except MalformedZnode as error:
+        term.state.unusable.report(path, "unreadable configuration, the journal keeps the former one", error)
+        return
+    term.state.unusable.clear(path)
+    name = path.rpartition("/")[2]
+    if path.startswith(f"{paths.TOPIC_CONFIGS}/"):
+        _keep(term.state.topic_configs, TopicName(name), configs.recorded(config, configs.TOPIC_CONFIGS))
+    else:
+        broker = None if name == paths.DEFAULT_ENTITY else BrokerId(int(name))
+        _keep(term.state.broker_configs, broker, configs.recorded(config, configs.BROKER_CONFIGS))
+
+
+def _is_recorded(term: Term, path: str) -> bool:
+    """Whether it is of a topic that there is, of a broker, or of all brokers."""
+    parent, _, name = path.rpartition("/")
+    if parent == paths.TOPIC_CONFIGS:
+        return name in term.state.topics
+    return parent == paths.BROKER_CONFIGS and (name == paths.DEFAULT_ENTITY or paths.broker_id_named(name) is not None)
+
+
+def _keep(known: dict[_Key, RecordedConfig], key: _Key, config: RecordedConfig) -> None:
+    if not config:
+        known.pop(key, None)
+    elif known.get(key) != config:
+        known[key] = config

@@ -1,0 +1,76 @@
+"""The ledger forgets what brokers owe that have not been there for long: most likely they never come back.
+
+Which broker is gone for good nobody tells a controller, and without an end the entries of each would stay for ever. So they
+are kept for a generous time after the broker was there last, and then dropped with an error that names it: should it come
+back after all, whoever starts it finds logs on its disks that are nobody's, as with Kafka's controller always.
+
+When a broker was there last is when its entries were written last: once a day those of live brokers are written anew. A
+clock may be wrong, that of the server that wrote or ours; so no single clock ends the time. Both must say that it is over:
+ZooKeeper's, which puts a time on a znode that is written now, and this machine's.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.events import LedgerDue
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import removed_replicas
+from controller_core.model.ids import BrokerId, PartitionReplica
+from controller_core.model.wording import counted, listed
+from controller_core.zk import paths
+from controller_core.zk.session import SetData, ZkNode
+
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
+log = structlog.get_logger()
+
+
+async def on_ledger_due(term: Term) -> None:
+    """Looks through the ledger when a term begins, and each day."""
+    term.enqueue_later(LedgerDue(), DAY_MS)
+    retention_ms = term.settings.removed_replicas_retention_days * DAY_MS
+    if not retention_ms or not term.state.removed_replicas:
+        return
+    now_ms = min(await _zookeeper_now_ms(term), term.clock.now_ms())
+    entries = await _entries(term)
+    present = {replica: node for replica, node in entries.items() if replica.broker in term.state.brokers}
+    await term.writer.write(
+        {
+            replica: [SetData(path=paths.removed_replica(replica), data=node.data)]
+            for replica, node in present.items()
+            if now_ms - node.mtime_ms >= DAY_MS
+        }
+    )
+    over = [r for r, node in entries.items() if r not in present and now_ms - node.mtime_ms > retention_ms]
+    _report(term, over)
+    await removed_replicas.strike(term, over)
+
+
+async def _zookeeper_now_ms(term: Term) -> int:
+    """What time it is by the server that leads ZooKeeper."""
+    await term.writer.write({"now": [SetData(path=paths.REMOVED_REPLICAS, data=b"")]})
+    (node,) = await term.zk.read_many([paths.REMOVED_REPLICAS])
+    return node.mtime_ms if node else 0
+
+
+async def _entries(term: Term) -> Mapping[PartitionReplica, ZkNode]:
+    replicas = list(term.state.removed_replicas)
+    nodes = await term.zk.read_many(list(map(paths.removed_replica, replicas)))
+    return {replica: node for replica, node in zip(replicas, nodes, strict=True) if node is not None}
+
+
+def _report(term: Term, over: list[PartitionReplica]) -> None:
+    by_broker: defaultdict[BrokerId, list[PartitionReplica]] = defaultdict(list)
+    for replica in over:
+        by_broker[replica.broker].append(replica)
+    for broker, replicas in by_broker.items():
+        log.error(
+            "what an absent broker has to delete is forgotten: empty its disks before it comes back",
+            broker=broker,
+            days=term.settings.removed_replicas_retention_days,
+            replicas=counted(len(replicas), "replica"),
+            partitions=listed(replica.topic_partition for replica in replicas),
+        )

@@ -1,0 +1,50 @@
+"""The topic configuration that decides elections, read when it is needed."""
+
+from collections.abc import Iterable
+
+from controller_core.controller.term.term import Settings, Term
+from controller_core.controller.znodes import recorded_configs
+from controller_core.journal.configs import RecordedConfig
+from controller_core.model.ids import TopicName
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode
+
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+
+
+async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> set[TopicName]:
+    """Those of the topics whose effective configuration allows a leader from outside the ISR.
+
+    A topic without a word of its own has the dynamic default of the controller's own id, then of all brokers, then the
+    controller's setting. An unreadable configuration never allows it, because the election may lose acknowledged messages.
+    """
+    names = sorted(topics)
+    if not names:
+        return set()
+    defaults = [paths.broker_config(term.identity.id), paths.broker_config(None)]
+    topic_paths = [paths.topic_config(name) for name in names]
+    read = [*defaults, *topic_paths]
+    own, cluster, *nodes = found = await term.zk.read_many(read)
+    for path, node in zip(read, found, strict=True):
+        recorded_configs.note(term, path, node)
+    by_default = _said(term, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
+    by_default = _said(term, defaults[0], own, default=by_default)
+    allowed = (_said(term, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
+    return {name for name, allows in zip(names, allowed, strict=True) if allows}
+
+
+def own_config(settings: Settings) -> RecordedConfig:
+    """What the controller's settings say where no configuration does."""
+    return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
+
+
+def _said(term: Term, path: str, node: ZkNode | None, *, default: bool) -> bool:
+    """What a configuration says about unclean elections, and the default where it says nothing."""
+    try:
+        value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION) if node else None
+    except MalformedZnode as error:
+        term.state.unusable.report(path, "unreadable configuration: no unclean election", error)
+        return False
+    term.state.unusable.clear(path)
+    return default if value is None else value.strip().lower() == "true"

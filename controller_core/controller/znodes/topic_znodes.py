@@ -1,0 +1,256 @@
+"""Reading and rewriting `/brokers/topics/T`, the one place that holds the assigned replicas of a topic.
+
+Whoever rewrites it writes the topic's id back: a topic that lost its id gets another one, and its brokers then refuse
+its partitions (KAFKA-12835). The ledger of removed replicas is written in the same transaction: a replica that leaves AR
+is in one of the two, whenever the controller dies. Entries that make no sense are written back as well: they are somebody's
+partitions, and only a person can tell what they should be.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controller_core.controller.loop.events import TopicModified
+from controller_core.controller.state.cluster_state import Topic
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import removed_replicas
+from controller_core.controller.znodes.removed_replicas import LedgerChange
+from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import (
+    BadVersion,
+    NodeExists,
+    NoNode,
+    SetData,
+    TooLarge,
+    TransactionFailed,
+    ZkNode,
+    ZkVersion,
+)
+
+TOO_LARGE: Final = "a topic's znode is too large to be written, and left as it is"
+SHOWN: Final = 5
+"""How many of a topic's unusable entries a message tells of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicZnode:
+    """A topic's znode as read: its content, its version for the next write, and which incarnation it is."""
+
+    content: TopicAssignment
+    version: ZkVersion
+    czxid: int
+
+
+Rewrite = Callable[[TopicName, TopicAssignment], TopicAssignment]
+"""The new content of a topic's znode, from the content it has now; the same object where nothing changes."""
+
+
+async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool = False) -> dict[TopicName, TopicZnode]:
+    """The znodes of the topics; a vanished or unreadable one is left out, the latter with an error in the log."""
+    names = list(topics)
+    nodes = await (_read_watched(term, names) if watched else term.zk.read_many(list(map(paths.topic, names))))
+    return _decoded(term, {name: node for name, node in zip(names, nodes, strict=True) if node is not None})
+
+
+async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
+    """As `read_topics`, watched, without the known topics that this controller itself wrote last."""
+    names = list(topics)
+    nodes = zip(names, await _read_watched(term, names), strict=True)
+    return _decoded(
+        term, {n: node for n, node in nodes if node is not None and not _is_own(term.state.topics[n], node)}
+    )
+
+
+async def _read_watched(term: Term, names: Sequence[TopicName]) -> list[ZkNode | None]:
+    by_path = {paths.topic(name): name for name in names}
+    return await term.watched.nodes(list(by_path), lambda path: TopicModified(by_path[path]))
+
+
+def _is_own(known: Topic, node: ZkNode) -> bool:
+    return (known.czxid, known.written) == (node.czxid, node.version)
+
+
+def _decoded(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
+    znodes = {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
+    borrowed = _borrowed_ids(term, znodes)
+    for name, owner in borrowed.items():
+        reason = f'its "topic_id" is that of {owner}: take it out, and it is given another'
+        term.state.unusable.report(paths.topic(name), "topic with the id of another is left alone", reason, topic=name)
+    usable = {name: znode for name, znode in znodes.items() if name not in borrowed} if borrowed else znodes
+    for name, znode in usable.items():
+        if not znode.content.unusable:
+            term.state.unusable.clear(paths.topic(name))
+    return usable
+
+
+def _borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
+    """The topics whose id is another's, and whose it is: copies of znodes, say. Brokers name topics by their ids, and what
+    they ask for the one would be done to the other. An id is that of the topic that is known, or else of the oldest."""
+    ids = {name: znode.content.topic_id for name, znode in znodes.items()}
+    owners: dict[TopicId, TopicName] = {}
+    borrowed = {}
+    for name in sorted(ids, key=lambda name: znodes[name].czxid):
+        topic_id = ids[name]
+        if topic_id is None:
+            continue
+        owner = term.state.topic_named(topic_id) or owners.setdefault(topic_id, name)
+        if owner != name:
+            borrowed[name] = owner
+    return borrowed
+
+
+async def rewrite_topics(
+    term: Term, topics: Iterable[TopicName], rewrite: Rewrite, deleted: Set[PartitionReplica] = frozenset()
+) -> dict[TopicName, TopicAssignment]:
+    """Rewrites the znodes of topics, each from what it holds now; a topic that someone else wrote in between is redone.
+
+    `deleted` are the replicas among the dropped ones that the ledger need not remember.
+    Returns the contents that the znodes have afterwards; topics that are gone are left out, and so are those whose znodes
+    would be larger than ZooKeeper takes, with an error in the log: they stay as they are."""
+    contents: dict[TopicName, TopicAssignment] = {}
+    remaining = dict.fromkeys(topics, removed_replicas.CHANGES_PER_WRITE)
+    while remaining:
+        znodes = await read_topics(term, remaining)
+        wanted = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
+        contents.update({name: content for name, content in wanted.items() if content is znodes[name].content})
+        changed = {n: (znodes[n].content, content) for n, content in wanted.items() if content is not znodes[n].content}
+        steps = await _steps(term, changed, deleted, remaining)
+        failed = await _write(term, znodes, steps)
+        contents.update({name: step.content for name, step in steps.items() if name not in failed})
+        remaining = {
+            name: at_most
+            for name, step in steps.items()
+            if (name in failed or step.content is not wanted[name])
+            and (at_most := _changes_at_once(term, name, step, failed.get(name), remaining[name]))
+        }
+    return contents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What is written of a topic's rewrite at one time."""
+
+    content: TopicAssignment
+    change: LedgerChange
+
+
+async def _steps(
+    term: Term,
+    changed: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
+    deleted: Set[PartitionReplica],
+    changes_at_once: Mapping[TopicName, int],
+) -> dict[TopicName, _Step]:
+    if not changed:
+        return {}
+    changes = await removed_replicas.changes_with(term, changed, deleted)
+    steps = {}
+    for name, (before, after) in changed.items():
+        content, change = removed_replicas.bounded(before, after, changes[name], changes_at_once[name])
+        steps[name] = _Step(content=content, change=change)
+    return steps
+
+
+async def _write(
+    term: Term, znodes: Mapping[TopicName, TopicZnode], steps: Mapping[TopicName, _Step]
+) -> dict[TopicName, TransactionFailed]:
+    """Writes the new contents, and the ledger with them; returns what was not written."""
+    outcome = await term.writer.write(
+        {
+            name: [
+                SetData(path=paths.topic(name), data=codecs.encode_topic(step.content), version=znodes[name].version),
+                *step.change.operations,
+            ]
+            for name, step in steps.items()
+        }
+    )
+    for name in outcome.written:
+        removed_replicas.note(term, steps[name].change)
+        _note_written(term, name, znodes[name], steps[name].content)
+    for error in outcome.failed.values():
+        if not isinstance(error, BadVersion | NodeExists | NoNode | TooLarge):
+            raise error
+    return outcome.failed
+
+
+def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int) -> int:
+    """How many changes of the ledger to write next with a topic: fewer where they made it too large, and none, with an
+    error in the log, where it is too large without most of them."""
+    if not isinstance(failed, TooLarge):
+        return before
+    if step.change.is_of_one_partition:
+        term.state.unusable.report(paths.topic(name), TOO_LARGE, failed, topic=name)
+        return 0
+    return max(1, step.change.size // 4)
+
+
+def _note_written(term: Term, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
+    """Of a write of our own nothing is to be learned, unless it kept what somebody else had written before."""
+    known = term.state.topics.get(name)
+    if known is None or known.czxid != before.czxid:
+        return
+    version = ZkVersion(before.version + 1)
+    term.state.rewritten[name] = version, content
+    if known.topic_id == content.topic_id and known.partitions.keys() == content.partitions.keys():
+        known.written = version
+
+
+async def write_assignments(
+    term: Term,
+    assignments: Mapping[TopicPartition, ReplicaAssignment],
+    deleted: Set[PartitionReplica] = frozenset(),
+) -> dict[TopicPartition, ReplicaAssignment]:
+    """Writes the assignments of partitions into the znodes of their topics, one write for a topic.
+
+    `deleted` are the replicas among the dropped ones that the ledger need not remember.
+    Returns those that ZooKeeper now has: without the partitions of topics that vanished."""
+    by_topic: dict[TopicName, dict[PartitionId, ReplicaAssignment]] = {}
+    for (topic, partition), assignment in assignments.items():
+        by_topic.setdefault(topic, {})[partition] = assignment
+
+    def with_assignments(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+        changed = {p: a for p, a in by_topic[name].items() if p in content.partitions}
+        if all(content.partitions[partition] == assignment for partition, assignment in changed.items()):
+            return content
+        return replace(
+            content, topic_id=content.topic_id or known_id(term, name), partitions={**content.partitions, **changed}
+        )
+
+    contents = await rewrite_topics(term, by_topic, with_assignments, deleted)
+    return {
+        partition: assignment
+        for partition, assignment in assignments.items()
+        if (content := contents.get(partition.topic)) and content.partitions.get(partition.partition) == assignment
+    }
+
+
+def known_id(term: Term, topic: TopicName) -> TopicId | None:
+    """The id that the topic is known to have."""
+    known = term.state.topics.get(topic)
+    return known.topic_id if known else None
+
+
+def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
+    path = paths.topic(name)
+    try:
+        known = _rewritten(term, name, node) or term.standby.known.content(name, node)
+        content = known or codecs.decode_topic(name, node.data)
+    except MalformedZnode as error:
+        term.state.unusable.report(path, "unreadable topic znode, the topic is left alone", error, topic=name)
+        return None
+    if content.unusable:
+        reasons = "; ".join(entry.reason for entry in content.unusable[:SHOWN])
+        term.state.unusable.report(
+            path, "partitions of a topic are left out", reasons, topic=name, partitions=len(content.unusable)
+        )
+    return TopicZnode(content=content, version=node.version, czxid=node.czxid)
+
+
+def _rewritten(term: Term, name: TopicName, node: ZkNode) -> TopicAssignment | None:
+    """The content that we wrote, where the znode still has it: a topic of thousands of partitions is rewritten again and
+    again while they are reassigned, and need not be decoded each time."""
+    known = term.state.topics.get(name)
+    version, content = term.state.rewritten.get(name, (None, None))
+    return content if known is not None and (known.czxid, version) == (node.czxid, node.version) else None

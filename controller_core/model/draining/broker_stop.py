@@ -1,0 +1,121 @@
+"""What stopping a broker would do to the partitions that have a replica on it.
+
+A partition goes on to take writes with acks=all while its ISR has `min.insync.replicas` members, or all of its replicas
+where it has fewer of them. So a broker may stop when each of its partitions has enough replicas in sync *beside* it.
+Where a partition can never have enough beside it (a single replica, or no more replicas than min.insync.replicas) all
+other replicas in sync is as good as it gets: that is waited for, and nothing more.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.wording import counted, listed
+
+_TURNS: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """A partition that would have too few replicas in sync without the broker."""
+
+    partition: TopicPartition
+    isr: tuple[BrokerId, ...]
+    needed: int
+    """How many replicas beside the broker have to be in sync."""
+    min_insync_replicas: int
+    in_sync_beside: int
+    missing: tuple[BrokerId, ...]
+    """The other replicas that are not in sync."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition} (ISR {ids(self.isr)}, min.insync.replicas {self.min_insync_replicas}, "
+            f"not in sync {ids(self.missing)})"
+        )
+
+
+def obstacles(
+    picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]
+) -> tuple[Obstacle, ...]:
+    """The partitions that a broker has to wait for before it may stop, by their names.
+
+    `min_insync_replicas` has an entry for each of its topics."""
+    found = []
+    for place in sorted(picture.partitions_on(broker), key=lambda place: place.partition):
+        minimum = min_insync_replicas[place.partition.topic]
+        others = [replica for replica in place.replicas if replica != broker]
+        needed, in_sync = min(minimum, len(others)), sum(member != broker for member in place.isr)
+        if in_sync < needed:
+            found.append(
+                Obstacle(
+                    partition=place.partition,
+                    isr=place.isr,
+                    needed=needed,
+                    min_insync_replicas=minimum,
+                    in_sync_beside=in_sync,
+                    missing=tuple(replica for replica in others if replica not in place.isr),
+                )
+            )
+    return tuple(found)
+
+
+def shortfall(waiting: Iterable[Obstacle]) -> int:
+    """How many replicas have to come into sync before the broker may stop: it falls while waiting is of use."""
+    return sum(obstacle.needed - obstacle.in_sync_beside for obstacle in waiting)
+
+
+def turn_of(picture: ClusterPicture, broker: BrokerId) -> int:
+    """How many others go first when all brokers are stopped together; many brokers share a few turns."""
+    return sum(other < broker for other in picture.brokers) % _TURNS
+
+
+def absent(waiting: Iterable[Obstacle], alive: frozenset[BrokerId]) -> int:
+    """How many brokers with missing replicas are not alive."""
+    return len({broker for obstacle in waiting for broker in obstacle.missing} - alive)
+
+
+def enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]) -> str:
+    """In one line: that no partition has to be waited for, and which ones will miss the broker all the same."""
+    places = picture.partitions_on(broker)
+    alone = [place.partition for place in places if set(place.replicas) == {broker}]
+    spare_none = [
+        place.partition for place in places if 1 < len(place.replicas) <= min_insync_replicas[place.partition.topic]
+    ]
+    said = [f"{counted(len(places), 'partition')} of broker {broker} can do without it"]
+    if alone:
+        said.append(f"not waited for, no other replica, unavailable while it is stopped: {listed(alone)}")
+    if spare_none:
+        said.append(
+            "not waited for, no more replicas than min.insync.replicas, acks=all is refused while it is stopped: "
+            + listed(spare_none)
+        )
+    return "; ".join(said)
+
+
+def still_led(picture: ClusterPicture, broker: BrokerId) -> tuple[PartitionPlace, ...]:
+    """The partitions that a broker leads and that have other replicas."""
+    return tuple(
+        place for place in picture.partitions_on(broker) if place.leader == broker and set(place.replicas) != {broker}
+    )
+
+
+def explained(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
+    """In one line: which partitions wait, and for whom."""
+    missing = Counter(broker for obstacle in waiting for broker in obstacle.missing)
+    brokers = [
+        f"broker {broker} ({'alive, not in sync' if broker in alive else 'not alive'}: {counted(count, 'replica')})"
+        for broker, count in sorted(missing.items())
+    ]
+    return (
+        f"{counted(len(waiting), 'partition')} would have too few replicas in sync: {listed(waiting)}; "
+        f"missing: {listed(brokers) or 'none'}"
+    )
+
+
+def ids(brokers: Sequence[BrokerId]) -> str:
+    """Ids of brokers in one word, such as `1,2`."""
+    return ",".join(str(broker) for broker in brokers) or "empty"

@@ -1,0 +1,32 @@
+"""Asks the controller which replicas reassignments bring to a broker, with ListPartitionReassignments (KIP-455)."""
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.wire.client.request_client import ControllerClient
+
+_ALL_THAT_RUN: Final = ListPartitionReassignmentsRequest(topics=None)
+
+
+class ArrivalsRefused(Exception):
+    """The controller does not tell its reassignments; the message says why."""
+
+
+async def ask_arrivals(client: ControllerClient, broker: BrokerId) -> frozenset[TopicPartition]:
+    """The partitions that get a replica on the broker. Raises `ArrivalsRefused` and `RequestError`."""
+    answer = await client.ask(_ALL_THAT_RUN, ListPartitionReassignmentsResponse)
+    if answer.error_code is not ErrorCode.none:
+        why = f"{answer.error_code.name}{f' ({answer.error_message})' if answer.error_message else ''}"
+        raise ArrivalsRefused(f"the controller does not tell its reassignments: {why}")
+    return frozenset(
+        TopicPartition(TopicName(topic.name), PartitionId(partition.partition_index))
+        for topic in answer.topics
+        for partition in topic.partitions
+        if int(broker) in map(int, partition.adding_replicas)
+    )

@@ -1,0 +1,40 @@
+"""Asks for a picture of a cluster, with Metadata, and for `min.insync.replicas`, with DescribeConfigs."""
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+
+from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+
+EVERYTHING: Final = MetadataRequest(
+    topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+)
+"""The request for all topics."""
+NO_TOPICS: Final = MetadataRequest(
+    topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+)
+"""The request for the brokers and the controller alone."""
+
+
+def read_picture(metadata: MetadataResponse) -> ClusterPicture:
+    """The picture in an answer to `EVERYTHING` or `NO_TOPICS`. Topics that are told with an error are left out."""
+    brokers = frozenset(BrokerId(broker.node_id) for broker in metadata.brokers)
+    controller = BrokerId(metadata.controller_id)
+    return ClusterPicture(
+        cluster_id=metadata.cluster_id or "",
+        controller=controller if controller in brokers else None,
+        brokers=brokers,
+        partitions=tuple(
+            PartitionPlace(
+                partition=TopicPartition(TopicName(topic.name), PartitionId(partition.partition_index)),
+                leader=BrokerId(partition.leader_id),
+                replicas=tuple(BrokerId(replica) for replica in partition.replica_nodes),
+                isr=tuple(BrokerId(member) for member in partition.isr_nodes),
+            )
+            for topic in metadata.topics
+            if topic.name is not None and topic.error_code is ErrorCode.none
+            for partition in topic.partitions
+        ),
+    )

@@ -1,0 +1,58 @@
+"""Asks what `min.insync.replicas` is of each topic: its own value, or the default of the broker that answers."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResult
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i8
+
+from controller_core.model.ids import TopicName
+from controller_core.wire.client.request_client import ControllerClient
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+
+_TOPIC: Final = i8(2)
+_TOPICS_PER_REQUEST: Final = 500
+"""A broker reads ZooKeeper for every topic of a request."""
+_GONE: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
+
+
+class ConfigRefused(Exception):
+    """A broker does not tell a topic's configuration; `error_code` says why."""
+
+    def __init__(self, topic: str, error_code: ErrorCode, message: str | None) -> None:
+        super().__init__(f"DescribeConfigs of topic {topic}: {error_code.name}{f' ({message})' if message else ''}")
+        self.error_code = error_code
+
+
+async def ask_min_insync_replicas(client: ControllerClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
+    """The values by topic; topics that are no more are left out. Raises `ConfigRefused` and `RequestError`."""
+    names = sorted(set(topics))
+    found: dict[TopicName, int] = {}
+    for start in range(0, len(names), _TOPICS_PER_REQUEST):
+        request = _request(names[start : start + _TOPICS_PER_REQUEST])
+        for result in (await client.ask(request, DescribeConfigsResponse)).results:
+            value = _value(result)
+            if value is not None:
+                found[TopicName(result.resource_name)] = value
+    return found
+
+
+def _request(topics: Sequence[TopicName]) -> DescribeConfigsRequest:
+    resources = (
+        DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=(MIN_INSYNC_REPLICAS,))
+        for topic in topics
+    )
+    return DescribeConfigsRequest(resources=tuple(resources))
+
+
+def _value(result: DescribeConfigsResult) -> int | None:
+    if result.error_code in _GONE:
+        return None
+    values = [config.value for config in result.configs if config.name == MIN_INSYNC_REPLICAS]
+    if result.error_code is not ErrorCode.none or not values or values[0] is None:
+        raise ConfigRefused(result.resource_name, result.error_code, result.error_message)
+    return int(values[0])

@@ -1,0 +1,158 @@
+"""The partitions of control requests as bytes from the start: full requests have one for each of a cluster.
+
+A partition's entry says the same to every broker. So entries are written once, straight from the partition's state and
+assignment, and a request carries its topics as they lie on the wire (`EncodedTopics`): no object for each partition, and
+one copy for all brokers. Whoever wants to look into such a request (simulated brokers do, and tests) reads it as the tuple
+of topics that it stands for, which is decoded on demand; what a StopReplica deletes is found without that.
+
+The bytes are those of kio's writer; a property test holds the two together.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, TypeVar, cast
+
+from controller_core.model.ids import (
+    LEADER_DURING_DELETE,
+    BrokerId,
+    LeaderEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import PartitionState
+from controller_core.wire.codecs.decoding import Cursor, decode_array
+from controller_core.wire.codecs.undecoded import Undecoded
+from controller_core.wire.messages.alter_partition import AlterPartitionTopicResult
+from controller_core.wire.messages.leader_and_isr import LeaderAndIsrTopicState
+from controller_core.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicState
+from controller_core.wire.messages.update_metadata import UpdateMetadataTopicState
+
+NO_TAGGED_FIELDS: Final = b"\0"
+_START: Final = struct.Struct(">4i")
+_NUMBER: Final = struct.Struct(">i")
+_END_OF_LEADER_AND_ISR: Final = struct.Struct(">?bB")
+_STOP: Final = struct.Struct(">ii?B")
+
+T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTopicState, AlterPartitionTopicResult)
+
+
+class EncodedTopics(Undecoded[T]):
+    """An array of topics as it lies on the wire, that may be read as the tuple it stands for."""
+
+    __slots__ = ("_kind", "content", "makes_forget")
+
+    def __init__(self, kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> None:
+        """`makes_forget`: whether there are partitions that a broker shall forget, which no later request says again."""
+        super().__init__()
+        self._kind: type[T] = kind
+        self.makes_forget = makes_forget
+        self.content = b"".join((unsigned_varint(len(topics) + 1), *topics))
+
+    def __repr__(self) -> str:
+        return f"EncodedTopics({len(self.content)} bytes)"
+
+    def decode(self) -> tuple[T, ...]:
+        return decode_array(self._kind, self.content)
+
+
+def encoded_topics(kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> tuple[T, ...]:
+    """The topics of a message, from the bytes of each. Typed as the field that they are meant for."""
+    return cast("tuple[T, ...]", EncodedTopics(kind, topics, makes_forget=makes_forget))
+
+
+def topic(name: TopicName, topic_id: TopicId | None, entries: Sequence[bytes]) -> bytes:
+    """A topic of LeaderAndIsr or UpdateMetadata, with the entries of its partitions. Raises `UnicodeEncodeError`."""
+    return _topic(name, bytes(16) if topic_id is None else topic_id.bytes, entries)
+
+
+def stopped_topic(name: TopicName, stops: Sequence[bytes]) -> bytes:
+    """A topic of StopReplica, with its entries that `stop` made. Raises `UnicodeEncodeError`."""
+    return _topic(name, b"", stops)
+
+
+def _topic(name: TopicName, topic_id: bytes, entries: Sequence[bytes]) -> bytes:
+    encoded = name.encode()
+    start = unsigned_varint(len(encoded) + 1), encoded, topic_id, unsigned_varint(len(entries) + 1)
+    return b"".join((*start, *entries, NO_TAGGED_FIELDS))
+
+
+def stop(partition: PartitionId, leader_epoch: LeaderEpoch, *, delete: bool) -> bytes:
+    """The entry in StopReplica that makes a broker stop a replica. Raises `struct.error`."""
+    return _STOP.pack(partition, leader_epoch, delete, 0)
+
+
+def deleted_by(request: StopReplicaRequest) -> dict[TopicPartition, LeaderEpoch]:
+    """The replicas that a request has deleted, by the leader epochs that it gives."""
+    topics = request.topic_states
+    found = (
+        _stops_in(topics.content)
+        if isinstance(topics, EncodedTopics)
+        else (
+            (topic.topic_name, (state.partition_index, state.leader_epoch, state.delete_partition))
+            for topic in topics
+            for state in topic.partition_states
+        )
+    )
+    return {TopicPartition(name, number): epoch for name, (number, epoch, delete) in found if delete}
+
+
+def _stops_in(topics: bytes) -> Iterator[tuple[TopicName, tuple[PartitionId, LeaderEpoch, bool]]]:
+    """The entries of topics that `stopped_topic` wrote."""
+    cursor = Cursor(topics, 0)
+    for _ in range(cursor.unsigned_varint() - 1):
+        name = TopicName(cursor.take(cursor.unsigned_varint() - 1).decode())
+        stops = cursor.take((cursor.unsigned_varint() - 1) * _STOP.size)
+        for number, leader_epoch, delete, _ in _STOP.iter_unpack(stops):
+            yield name, (number, leader_epoch, delete)
+        cursor.take(len(NO_TAGGED_FIELDS))
+
+
+def partition_start(partition: PartitionId, state: PartitionState, replicas: tuple[BrokerId, ...]) -> bytes:
+    """What an entry in LeaderAndIsr and in UpdateMetadata starts with. Raises `struct.error`."""
+    leadership = state.leader_and_isr
+    return b"".join(
+        (
+            _START.pack(partition, state.controller_epoch, leadership.leader, leadership.leader_epoch),
+            broker_ids(leadership.isr),
+            _NUMBER.pack(state.partition_epoch),
+            broker_ids(replicas),
+        )
+    )
+
+
+@lru_cache(maxsize=1 << 10)
+def leader_and_isr_end(
+    adding: tuple[BrokerId, ...], removing: tuple[BrokerId, ...], *, is_new: bool, recovery_state: int
+) -> bytes:
+    """What follows in LeaderAndIsr: what a reassignment adds and removes, whether it is new, the recovery state."""
+    return broker_ids(adding) + broker_ids(removing) + _END_OF_LEADER_AND_ISR.pack(is_new, recovery_state, 0)
+
+
+def update_metadata_end(offline_replicas: tuple[BrokerId, ...]) -> bytes:
+    """What follows in UpdateMetadata."""
+    return broker_ids(offline_replicas) + NO_TAGGED_FIELDS
+
+
+def deleted_partition(partition: PartitionId) -> bytes:
+    """The entry in UpdateMetadata that makes a broker forget a partition."""
+    none = broker_ids(())
+    return _START.pack(partition, -1, LEADER_DURING_DELETE, 0) + none + _NUMBER.pack(0) + none + update_metadata_end(())
+
+
+@lru_cache(maxsize=1 << 16)
+def broker_ids(brokers: tuple[BrokerId, ...]) -> bytes:
+    """An array of broker ids; a cluster has few different ones."""
+    return unsigned_varint(len(brokers) + 1) + struct.pack(f">{len(brokers)}i", *brokers)
+
+
+def unsigned_varint(number: int) -> bytes:
+    """A number of variable length. That of a compact array or string is one more than its length: 0 is null."""
+    content = bytearray()
+    while number > 0x7F:
+        content.append(number & 0x7F | 0x80)
+        number >>= 7
+    content.append(number)
+    return bytes(content)

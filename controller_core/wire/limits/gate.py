@@ -1,0 +1,92 @@
+"""Decides at the listener who may ask what (`model.access`), by the address that a connection comes from.
+
+A process without a term knows no brokers, and answers NOT_CONTROLLER to all that only a controller may be asked.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from controller_core.model.access import LOCALHOST, AccessRules, Address, Need, need_of
+from controller_core.wire.limits.broker_addresses import BrokerAddresses, is_of_this_machine
+from controller_core.wire.limits.complaints import Complaints
+
+log = structlog.get_logger()
+
+_SETTING = {
+    Need.BROKER: "no registered broker has this address; if it is one's, add it to --broker-cidr",
+    Need.ADMINISTRATOR: "if whoever is there may administer the cluster, add the address to --admin-cidr",
+    Need.KEEPER_OF_CREDENTIALS: "if whoever is there may alter credentials, add the address to --admin-cidr",
+}
+
+
+class Gate(Protocol):
+    """Who may ask what."""
+
+    def is_broker(self, address: Address | None) -> bool:
+        """Whether a broker is known at the address, without waiting. Where none is, it is looked for meanwhile."""
+        ...
+
+    async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
+        """The error for who asks for an API from the address; None: it may be asked."""
+        ...
+
+
+class OpenGate:
+    """Everybody may ask everything; nobody is known as a broker."""
+
+    def is_broker(self, address: Address | None) -> bool:
+        """See `Gate`."""
+        return False
+
+    async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
+        """See `Gate`."""
+        return None
+
+
+class AddressGate:
+    """Judges by rules, and by where registered brokers are.
+
+    `in_charge`: whether there is a term; while one begins it waits, as the brokers are not known yet. `is_own`: whether an
+    address is one of this machine's: who comes from there may what loopback may."""
+
+    def __init__(
+        self,
+        rules: AccessRules,
+        brokers: BrokerAddresses,
+        in_charge: Callable[[], Awaitable[bool]],
+        *,
+        is_own: Callable[[Address], bool] = is_of_this_machine,
+    ) -> None:
+        self._rules = rules
+        self._brokers = brokers
+        self._in_charge = in_charge
+        self._is_own = is_own
+        self._complaints = Complaints(log)
+
+    def is_broker(self, address: Address | None) -> bool:
+        """See `Gate`."""
+        return address is not None and self._rules.is_brokers(address, self._brokers.look(address))
+
+    async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
+        """See `Gate`."""
+        need = need_of(api_key)
+        if need is Need.NOBODY:
+            return None
+        if not await self._in_charge():
+            return ErrorCode.not_controller
+        if address is not None:
+            if need is not Need.BROKER and self._may_by_rules(need, address):
+                return None
+            if self._rules.allows(need, address, await self._brokers.looked_up(address)):
+                return None
+        self._complaints.warn(
+            (need, address), "request refused", api_key=api_key, address=str(address), why=_SETTING[need]
+        )
+        return ErrorCode.cluster_authorization_failed
+
+    def _may_by_rules(self, need: Need, address: Address) -> bool:
+        places = (address, LOCALHOST) if self._is_own(address) else (address,)
+        return any(self._rules.allows(need, place, frozenset()) for place in places)

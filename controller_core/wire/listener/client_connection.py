@@ -1,0 +1,254 @@
+"""One connection that a broker or a client made to the controller: its requests, answered strictly in order.
+
+What a request asks for is read first: who may not ask that (`gate`), and what is too large for it (`request_limits`),
+is refused before the rest is taken into memory, where all requests have their share of a budget. A request of an API
+that is answered here is decoded and answered; any other goes to a real broker (`upstream`). While an answer is
+awaited, it is looked now and then whether whoever waits for it is still there. What is wrong with a request ends this
+connection, with one line in the log, as Kafka does it, and touches no other. There is no better answer: where a frame
+is broken nothing after it can be trusted, and an error response would need the request's format.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from controller_core.model.access import Address, Need, need_of, parse_address
+from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS
+from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
+from controller_core.wire.codecs.frames import (
+    FrameCut,
+    FrameError,
+    FrameTooLarge,
+    NotKafka,
+    RequestHead,
+    RequestStart,
+    Unencodable,
+    read_request_start,
+    read_rest,
+)
+from controller_core.wire.limits.budget import ByteBudget
+from controller_core.wire.limits.gate import Gate
+from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.limits.request_limits import limits_of
+from controller_core.wire.listener.owned_api import (
+    AnswerFailedError,
+    Api,
+    BrokerQuestion,
+    NoAnswerNow,
+    VersionNotServed,
+)
+from controller_core.wire.listener.relay import PRODUCE, Answer, UpstreamError
+from controller_core.wire.listener.upstream import RelayTargets, Upstream, begun
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+
+class _RefusedApiError(Exception):
+    """A control request from somebody who takes the controller for a broker."""
+
+
+class ClientConnection:
+    """Serves one connection until it ends."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        apis: Mapping[int, Api],
+        relay_targets: RelayTargets | None,
+        limits: ListenerLimits,
+        gate: Gate,
+        budgets: Mapping[Need, ByteBudget],
+    ) -> None:
+        """`relay_targets`: None where nothing is passed on; `budgets`: by who must be asking."""
+        self._reader = reader
+        self._writer = writer
+        self._apis = apis
+        self._limits = limits
+        self._gate = gate
+        self._budgets = budgets
+        self._address = peer_address(writer)
+        self._passes_on = relay_targets is not None
+        self._upstream = Upstream(
+            relay_targets or (lambda: ()),
+            connect_timeout_ms=limits.upstream_connect_timeout_ms,
+            answer_timeout_ms=limits.upstream_answer_timeout_ms,
+            max_frame_bytes=limits.max_frame_bytes,
+        )
+        self._log = log.bind(peer=_peer(writer))
+        writer.transport.set_write_buffer_limits(high=0)  # drained means sent
+
+    async def serve(self) -> None:
+        """Answers requests until the client leaves or something is wrong; the connection is closed on return."""
+        try:
+            await self._answer_all()
+        except VersionNotServed as error:
+            self._log.debug("connection closed: version not served", error=str(error))
+        except (FrameError, Undecodable) as error:
+            self._log.warning("connection closed: bad request", kind=type(error).__name__, error=str(error))
+        except _RefusedApiError as error:
+            self._log.warning("connection closed: refused request", error=str(error))
+        except NoAnswerNow as error:
+            self._log.info("connection closed: no answer", error=str(error))
+        except UpstreamError as error:
+            self._log.info("connection closed: no broker to relay to", error=str(error))
+        except TimeoutError:
+            self._log.info("connection closed: idle, or its answer was not taken")
+            self._writer.transport.abort()
+        except OSError as error:
+            self._log.debug("connection closed by the client", error=str(error))
+        except (AnswerFailedError, Unencodable):
+            self._log.exception("connection closed: a request could not be answered")
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Closes the connection, and the upstream one with it. Idempotent."""
+        self._upstream.close()
+        self._writer.close()
+
+    async def _answer_all(self) -> None:
+        idle_s = self._limits.idle_timeout_ms / 1000
+        patience_s = min(self._limits.first_request_timeout_ms / 1000, idle_s)
+        while True:
+            async with asyncio.timeout(patience_s):
+                start = await read_request_start(self._reader, self._limits.max_frame_bytes)
+            if start is None:
+                return
+            response = await self._answer(start)
+            if isinstance(response, Answer):
+                await self._pass_on(response)
+            elif response is not None:
+                await self._send(response, min(idle_s, self._limits.frame_timeout_s(len(response))))
+            patience_s = idle_s
+
+    async def _pass_on(self, answer: Answer) -> None:
+        """Sends a broker's answer as it comes. Where either end stops in the middle of it, the connection ends soon."""
+        pieces = answer.frame()
+        while True:
+            async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            await self._send(piece, self._limits.idle_timeout_ms / 1000)
+
+    async def _send(self, data: bytes, timeout_s: float) -> None:
+        self._writer.write(data)
+        async with asyncio.timeout(timeout_s):
+            await self._writer.drain()
+
+    async def _answer(self, start: RequestStart) -> bytes | Answer | None:
+        """Judges a request by its first bytes, reads the rest when there is room for it, and answers."""
+        head, api = start.head, self._apis.get(start.head.api_key)
+        if api is None:
+            self._require_passed_on(head)
+        refusal = None if api is None else await self._gate.why_not(head.api_key, self._address)
+        limit = self._most_bytes(head, is_own=api is not None, is_refused=refusal is not None)
+        if start.length > limit:
+            raise FrameTooLarge(
+                f"a request of API {head.api_key} has {start.length} bytes, the limit is {limit}: split it"
+            )
+        budget = self._budgets[Need.NOBODY if refusal is not None else need_of(head.api_key)]
+        async with self._share(start, budget) as content:
+            if api is None:
+                return await self._attended(self._upstream.exchange(head, content))
+            if refusal is None:
+                return await self._attended(self._own_answer(api, head, bytes(content)))
+            return await self._attended(self._refused(api, head, bytes(content), refusal))
+
+    def _require_passed_on(self, head: RequestHead) -> None:
+        if head.api_key in REFUSED_API_KEYS:
+            raise _RefusedApiError(
+                f"API {head.api_key} is what controllers or brokers send to brokers, or KRaft's: it is not passed on"
+            )
+        if head.api_key not in HANDLING:
+            raise NotKafka(f"there is no API {head.api_key}")
+        if not self._passes_on:
+            raise _RefusedApiError(f"API {head.api_key} is answered by brokers, and nothing is passed on (--no-relay)")
+
+    def _most_bytes(self, head: RequestHead, *, is_own: bool, is_refused: bool) -> int:
+        limits = self._limits
+        if is_refused:
+            return limits.max_refused_request_bytes
+        if is_own:
+            return min(limits.max_own_request_bytes, limits_of(head.api_key).max_bytes)
+        return limits.max_frame_bytes if head.api_key == PRODUCE else limits.max_passed_on_bytes
+
+    @asynccontextmanager
+    async def _share(self, start: RequestStart, budget: ByteBudget) -> AsyncIterator[bytearray]:
+        """The content of a request, which has its share of the memory until the end of the block."""
+        timeout_s = self._limits.frame_timeout_s(start.length)
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await stack.enter_async_context(budget.share(start.length))
+                    content = await read_rest(self._reader, start)
+            except TimeoutError as error:
+                raise FrameCut(f"{start.length} bytes were not there after {timeout_s:.0f} s") from error
+            yield content
+
+    async def _attended(self, answering: Coroutine[Any, Any, T]) -> T:
+        """The answer, unless the client or the broker is gone before: raises `OSError`, `UpstreamError`."""
+        task = asyncio.create_task(answering)
+        try:
+            while True:
+                done, _ = await asyncio.wait((task,), timeout=self._limits.attention_interval_ms / 1000)
+                if done:
+                    return task.result()
+                if self._reader.at_eof() or self._reader.exception() is not None:
+                    raise ConnectionResetError("the client left before its answer")
+                self._upstream.check()
+        finally:
+            task.cancel()
+
+    async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes | Answer:
+        try:
+            answer = await api.respond(head, content)
+        except TooManyItems as error:
+            return await self._too_large(api, head, error)
+        if not isinstance(answer, BrokerQuestion):
+            return answer
+        try:
+            if answer.answered is None:
+                return await self._upstream.ask(head, content, begun)
+            return answer.answered(await self._upstream.ask(head, content, Answer.content))
+        except (UpstreamError, Undecodable) as error:
+            self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
+            return await answer.otherwise()
+
+    async def _refused(self, api: Api, head: RequestHead, content: bytes, error_code: ErrorCode) -> bytes:
+        try:
+            refusal = await api.refused(head, content, error_code)
+        except TooManyItems as error:
+            return await self._too_large(api, head, error, error_code)
+        if refusal is None:
+            raise _RefusedApiError(f"API {head.api_key} is refused with {error_code.name}")
+        return refusal
+
+    async def _too_large(
+        self, api: Api, head: RequestHead, why: TooManyItems, error_code: ErrorCode = ErrorCode.invalid_request
+    ) -> bytes:
+        """Refuses a request as a whole, in its API's words where it has some. Raises `why` where it has none."""
+        refusal = await api.refused(head, None, error_code)
+        if refusal is None:
+            raise why
+        self._log.warning("request refused: too large", api_key=head.api_key, error=str(why))
+        return refusal
+
+
+def peer_address(writer: asyncio.StreamWriter) -> Address | None:
+    """Where a connection comes from; None where that cannot be told any more."""
+    address = writer.get_extra_info("peername")
+    return parse_address(address[0]) if address else None
+
+
+def _peer(writer: asyncio.StreamWriter) -> str:
+    address = writer.get_extra_info("peername")
+    return f"{address[0]}:{address[1]}" if address else "unknown"

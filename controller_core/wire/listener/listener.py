@@ -1,0 +1,148 @@
+"""The controller's own ports: brokers report to it here, and clients that take it for a broker are served by one.
+
+Each connection is a task of its own (`client_connection`), so a slow or hostile one holds up nobody else; their
+number is bounded (`admission`), and so is what their requests take in memory (`budget`). A controller that resigns
+closes them all: brokers stay with the controller they know until it disconnects.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from controller_core.model.access import Need
+from controller_core.wire.limits.admission import Admission
+from controller_core.wire.limits.budget import ByteBudget
+from controller_core.wire.limits.complaints import Complaints
+from controller_core.wire.limits.gate import Gate, OpenGate
+from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.listener.client_connection import ClientConnection, peer_address
+from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, by_key
+from controller_core.wire.listener.upstream import RelayTarget, RelayTargets
+
+__all__ = ["Acceptor", "Api", "Listener", "ListenerLimits", "LocalApi", "OwnedApi", "RelayTarget", "RelayTargets"]
+
+log = structlog.get_logger()
+
+READ_AHEAD_BYTES: Final = 16 * 1024
+"""What is read of a connection before somebody asks for it."""
+BACKLOG: Final = 128
+"""So many may wait to be accepted, and are accepted at once."""
+EVERY_ADDRESS: Final = "::"
+"""Of IPv4 as well, as for Kafka's brokers; asyncio would take those of IPv6 alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptor:
+    """An address that is listened on, and what serves those who connect there. Port 0 takes a free one."""
+
+    host: str
+    port: int
+    apis: Iterable[Api]
+    relay_targets: RelayTargets | None
+    """None: nothing is passed on."""
+
+
+class Listener:
+    """Listens on one address or several; what connections may take is counted over all of them.
+
+    Raises `ValueError` where two of the APIs at an address are the same; `start` raises the `OSError` of a port that is
+    taken."""
+
+    def __init__(
+        self, acceptors: Iterable[Acceptor], *, limits: ListenerLimits | None = None, gate: Gate | None = None
+    ) -> None:
+        self._acceptors = [(acceptor, by_key(acceptor.apis)) for acceptor in acceptors]
+        self._limits = limits or ListenerLimits()
+        self._gate = gate or OpenGate()
+        self._admission = Admission(
+            most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
+        )
+        administrators = ByteBudget(self._limits.administrators_bytes)
+        self._budgets = {
+            Need.BROKER: ByteBudget(self._limits.brokers_bytes),
+            Need.ADMINISTRATOR: administrators,
+            Need.KEEPER_OF_CREDENTIALS: administrators,
+            Need.NOBODY: ByteBudget(self._limits.strangers_bytes),
+        }
+        self._complaints = Complaints(log)
+        self._servers: list[asyncio.Server] = []
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    @property
+    def port(self) -> int:
+        """The first of the ports that are listened on."""
+        return self.ports[0]
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports that are listened on, in the order of the acceptors; none before `start`."""
+        return [server.sockets[0].getsockname()[1] for server in self._servers]
+
+    async def start(self) -> None:
+        """Begins to listen, on all addresses or, where that fails, on none."""
+        try:
+            for acceptor, apis in self._acceptors:
+                accept = partial(self._accept, apis, acceptor.relay_targets)
+                host = None if acceptor.host == EVERY_ADDRESS else acceptor.host
+                self._servers.append(
+                    await asyncio.start_server(accept, host, acceptor.port, limit=READ_AHEAD_BYTES, backlog=BACKLOG)
+                )
+                log.info("listening", host=acceptor.host, port=self.ports[-1])
+        except OSError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Stops listening and closes every connection. Idempotent."""
+        servers, self._servers = self._servers, []
+        for server in servers:
+            server.close()
+        await self.close_connections()
+        for server in servers:
+            await server.wait_closed()
+
+    async def close_connections(self) -> None:
+        """Closes every connection at once, requests under way included; goes on listening."""
+        open_now = list(self._connections)
+        for task in open_now:
+            task.cancel()
+        await asyncio.gather(*open_now, return_exceptions=True)
+
+    def _accept(
+        self,
+        apis: Mapping[int, Api],
+        relay_targets: RelayTargets | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        address = peer_address(writer)
+        is_broker = self._gate.is_broker(address)
+        why_not = self._admission.admit(str(address), is_broker=is_broker)
+        if why_not is not None:
+            self._complaints.warn((address, why_not), "connection refused: too many", address=str(address), why=why_not)
+            writer.transport.abort()
+            return
+        connection = ClientConnection(
+            reader,
+            writer,
+            apis=apis,
+            relay_targets=relay_targets,
+            limits=self._limits,
+            gate=self._gate,
+            budgets=self._budgets,
+        )
+        task = asyncio.create_task(connection.serve())
+        task.add_done_callback(lambda _: self._admission.leave(str(address)))
+        self._connections[task] = writer
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        writer = self._connections.pop(task)
+        if task.cancelled():  # perhaps before it ran at all
+            writer.transport.abort()
+        elif (error := task.exception()) is not None:
+            log.error("a connection's task failed", exc_info=error)

@@ -1,0 +1,109 @@
+"""The real brokers behind one client connection: whom its requests are passed on to, and when another one is asked.
+
+Brokers list the controller among the live brokers, so clients take it for one: they ask it for coordinators, records,
+configurations. A client connection is relayed to one broker at a time, over a connection that is opened with the first
+such request. It changes to another broker only between requests: when that broker ended the connection, left the
+cluster, or shuts down. What was sent to a broker that is lost may have been done, so it is not sent again; the client
+is disconnected, as by the broker itself, and knows what it may repeat. Questions that change nothing (`ask`) are
+put to the next broker instead.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from controller_core.wire.codecs.frames import RequestHead
+from controller_core.wire.listener.relay import Address, Answer, Content, Relay, UpstreamError, open_relay
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayTarget:
+    """A live broker."""
+
+    address: Address
+    is_shutting_down: bool = False
+    """It is asked only where there is no other."""
+
+
+RelayTargets: TypeAlias = Callable[[], Sequence[RelayTarget]]
+"""The live brokers, those first that should be asked first. Asked before every request that is passed on."""
+
+
+async def begun(answer: Answer) -> Answer:
+    """Takes an answer that has only begun: it is passed on as it comes."""
+    return answer
+
+
+class Upstream:
+    """The upstream end of one client connection."""
+
+    def __init__(
+        self, targets: RelayTargets, *, connect_timeout_ms: int, answer_timeout_ms: int, max_frame_bytes: int
+    ) -> None:
+        self._targets = targets
+        self._connect_timeout_ms = connect_timeout_ms
+        self._answer_timeout_ms = answer_timeout_ms
+        self._max_frame_bytes = max_frame_bytes
+        self._relay: Relay | None = None
+
+    async def exchange(self, head: RequestHead, content: Content) -> Answer | None:
+        """Passes a request on and returns its response, None where it has none; waits as long as it takes.
+
+        Raises `UpstreamError`, and `Undecodable` for a Produce request that is cut."""
+        return await (await self._connected()).exchange(head, content)
+
+    async def ask(self, head: RequestHead, content: bytes, take: Callable[[Answer], Awaitable[T]]) -> T:
+        """What is taken of the response to a request that changes nothing, of the first broker that answers in time.
+
+        Raises `UpstreamError` where none does."""
+        silent: set[Address] = set()
+        while True:
+            relay = await self._connected(besides=silent)
+            try:
+                async with asyncio.timeout(self._answer_timeout_ms / 1000):
+                    answer = await relay.exchange(head, content)
+                    assert answer is not None, "only a Produce request has no answer"
+                    return await take(answer)
+            except (UpstreamError, TimeoutError):
+                silent.add(relay.address)
+                self.close()
+
+    def check(self) -> None:
+        """Raises `UpstreamError` where the broker that is being asked is no longer live: its answer may never come."""
+        if self._relay is not None and all(target.address != self._relay.address for target in self._targets()):
+            raise UpstreamError("the broker left the cluster before it answered")
+
+    def close(self) -> None:
+        """Ends the connection to the present broker. Idempotent."""
+        relay, self._relay = self._relay, None
+        if relay is not None:
+            relay.close()
+
+    async def _connected(self, besides: Collection[Address] = ()) -> Relay:
+        targets = sorted(self._targets(), key=lambda target: target.is_shutting_down)
+        if self._relay is not None and self._may_keep(self._relay, targets):
+            return self._relay
+        self.close()
+        failure: UpstreamError | None = None
+        for target in targets:
+            if target.address in besides:
+                continue
+            try:
+                self._relay = await open_relay(
+                    target.address,
+                    connect_timeout_ms=self._connect_timeout_ms,
+                    max_frame_bytes=self._max_frame_bytes,
+                )
+            except UpstreamError as error:
+                failure = error
+            else:
+                return self._relay
+        raise failure or UpstreamError("no live broker answers" if besides else "no live broker is known")
+
+    def _may_keep(self, relay: Relay, targets: Sequence[RelayTarget]) -> bool:
+        """`targets` has those that are shutting down last."""
+        present = next((target for target in targets if target.address == relay.address), None)
+        return not relay.has_ended and present is not None and present.is_shutting_down == targets[0].is_shutting_down

@@ -1,0 +1,142 @@
+"""CreatePartitions: a topic grows, or the error code says why it does not."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+import pytest
+from kio.schema.create_partitions.v3.request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kio.schema.errors import ErrorCode
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32, i32Timedelta
+
+from simulation.checks import assert_sound, simulated_cluster
+from simulation.cluster import Cluster, tp
+
+
+def topic(name: str, count: int, assignments: Sequence[Sequence[int]] | None = None) -> CreatePartitionsTopic:
+    given = (
+        None
+        if assignments is None
+        else tuple(
+            CreatePartitionsAssignment(broker_ids=tuple(WireBrokerId(broker) for broker in brokers))
+            for brokers in assignments
+        )
+    )
+    return CreatePartitionsTopic(name=WireTopicName(name), count=i32(count), assignments=given)
+
+
+def request(
+    *topics: CreatePartitionsTopic, timeout_ms: int = 1000, validate_only: bool = False
+) -> CreatePartitionsRequest:
+    timeout = i32Timedelta.parse(timedelta(milliseconds=timeout_ms))
+    return CreatePartitionsRequest(topics=topics, timeout=timeout, validate_only=validate_only)
+
+
+async def codes(cluster: Cluster, *topics: CreatePartitionsTopic) -> list[ErrorCode]:
+    response = await cluster.request(request(*topics))
+    return [result.error_code for result in response.results]
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Cluster]:
+    """`orders` with two partitions of two replicas; `moving` is being reassigned to a broker that hangs."""
+    async with simulated_cluster() as cluster:
+        cluster.start_brokers(1, 2, 3)
+        await cluster.serve()
+        cluster.create_topic("orders", [1, 2], [2, 3])
+        cluster.create_topic("moving", [1, 2])
+        await cluster.settle()
+        cluster.request_reassignment({tp("moving"): [1, 3]})
+        await cluster.settle()
+        yield cluster
+
+
+async def test_a_topic_grows_and_keeps_its_id_and_its_partitions(served: Cluster) -> None:
+    before = served.topic("orders")
+    assert await codes(served, topic("orders", 4)) == [ErrorCode.none]
+    after = served.topic("orders")
+    assert after.topic_id == before.topic_id
+    assert [after.partitions[number] for number in before.partitions] == list(before.partitions.values())
+    assert len(after.partitions) == 4
+    assert all(len(served.assigned(tp("orders", number))) == 2 for number in (2, 3))
+    assert all(served.leadership(tp("orders", number))[0] in (1, 2, 3) for number in (2, 3))
+    assert_sound(served)
+
+
+async def test_the_new_partitions_are_where_the_request_says(served: Cluster) -> None:
+    assert await codes(served, topic("orders", 4, [[3, 1], [2, 1]])) == [ErrorCode.none]
+    assert served.assigned(tp("orders", 2)) == [3, 1]
+    assert served.leadership(tp("orders", 3)) == (2, [2, 1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (topic("ghost", 3), ErrorCode.unknown_topic_or_partition),
+        (topic("a/b", 3), ErrorCode.unknown_topic_or_partition),
+        (topic("moving", 3), ErrorCode.reassignment_in_progress),
+        (topic("orders", 2), ErrorCode.invalid_partitions),
+        (topic("orders", 1), ErrorCode.invalid_partitions),
+        (topic("orders", -1), ErrorCode.invalid_partitions),
+        (topic("orders", 2**31 - 1), ErrorCode.invalid_partitions),
+        (topic("orders", 3, [[1, 9]]), ErrorCode.invalid_replica_assignment),
+        (topic("orders", 3, [[1, 1000]]), ErrorCode.invalid_replica_assignment),
+        (topic("orders", 3, []), ErrorCode.invalid_replica_assignment),
+        (topic("orders", 4, [[1, 2]]), ErrorCode.invalid_replica_assignment),
+        (topic("orders", 3, [[]]), ErrorCode.invalid_replica_assignment),
+        (topic("orders", 3, [[1, 1]]), ErrorCode.invalid_replica_assignment),
+        (topic("orders", 3, [[1, 2, 3]]), ErrorCode.invalid_replica_assignment),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_and_changes_nothing(
+    served: Cluster, asked: CreatePartitionsTopic, code: ErrorCode
+) -> None:
+    before = served.zk.tree.zxid
+    assert await codes(served, asked) == [code]
+    assert served.zk.tree.zxid == before
+
+
+async def test_a_topic_on_its_way_out_does_not_grow(served: Cluster) -> None:
+    served.kill_broker(3)
+    served.request_deletion("orders")
+    await served.settle()
+    assert await codes(served, topic("orders", 3)) == [ErrorCode.invalid_topic_exception]
+
+
+async def test_too_few_brokers_for_the_replicas_of_the_topic_are_said(served: Cluster) -> None:
+    served.kill_broker(2)
+    served.kill_broker(3)
+    await served.settle()
+    assert await codes(served, topic("orders", 3)) == [ErrorCode.invalid_replication_factor]
+
+
+async def test_a_topic_that_stands_twice_is_refused_once(served: Cluster) -> None:
+    assert await codes(served, topic("orders", 3), topic("orders", 4)) == [ErrorCode.invalid_request]
+
+
+async def test_many_topics_grow_in_one_request(served: Cluster) -> None:
+    for number in range(200):
+        served.create_topic(f"many-{number}", [1])
+    await served.settle()
+    assert set(await codes(served, *(topic(f"many-{number}", 3) for number in range(200)))) == {ErrorCode.none}
+    assert all(served.leadership(tp(f"many-{number}", 2))[0] in (1, 2, 3) for number in range(200))
+    assert_sound(served)
+
+
+async def test_validation_alone_changes_nothing(served: Cluster) -> None:
+    before = served.zk.tree.zxid
+    response = await served.request(request(topic("orders", 3), topic("ghost", 1), validate_only=True))
+    answered = [result.error_code for result in response.results]
+    assert answered == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]
+    assert served.zk.tree.zxid == before
+
+
+async def test_who_gives_no_time_is_told_so_though_the_topic_grows(served: Cluster) -> None:
+    response = await served.request(request(topic("orders", 3), timeout_ms=0))
+    assert response.results[0].error_code is ErrorCode.request_timed_out
+    assert len(served.topic("orders").partitions) == 3

@@ -1,0 +1,166 @@
+"""`shutdownBroker` of seed 000: a broker that stops hands over its leaderships and leaves the ISRs first."""
+
+import pytest
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.wire.messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ErrorCode,
+    StopReplicaRequest,
+)
+from simulation.checks import assert_sound
+from simulation.cluster import Cluster, tp
+
+
+@pytest.fixture
+async def served(cluster: Cluster) -> Cluster:
+    """Three brokers; 1 leads `led`, follows in `followed`, and is alone in `alone`."""
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    for name, replicas in (("led", [1, 2, 3]), ("followed", [2, 1, 3]), ("alone", [1])):
+        cluster.create_topic(name, replicas)
+    await cluster.settle()
+    return cluster
+
+
+def remaining(response: ControlledShutdownResponse | None) -> list[tuple[str, int]]:
+    assert response is not None
+    assert response.error_code is ErrorCode.none
+    return [(partition.topic_name, partition.partition_index) for partition in response.remaining_partitions]
+
+
+async def test_leaderships_move_followers_stop_and_a_lonely_replica_is_left_alone(served: Cluster) -> None:
+    assert remaining(await served.shut_down(1)) == []
+    assert served.leadership(tp("led")) == (2, [2, 3])
+    assert served.leadership(tp("followed")) == (2, [2, 3])
+    assert served.leadership(tp("alone")) == (1, [1])
+    assert served.broker(1).replicas[tp("led")].leader == 2, "it must learn whom it could follow (KAFKA-7482)"
+    assert served.broker(1).replicas[tp("followed")].is_stopped
+    assert served.broker(1).leads(tp("alone"))
+    assert_sound(served)
+
+
+async def test_a_replica_that_led_until_now_is_not_stopped_and_one_that_followed_is_stopped_once(
+    served: Cluster,
+) -> None:
+    """As by Kafka's controller: the first one knows from LeaderAndIsr that it leads no more."""
+    await served.shut_down(1)
+    told = served.broker(1).requests_of(StopReplicaRequest)
+    assert [topic.topic_name for request in told for topic in request.topic_states] == ["followed"]
+    assert not any(state.delete_partition for request in told for state in request.topic_states[0].partition_states)
+    await served.shut_down(1)
+    told = served.broker(1).requests_of(StopReplicaRequest)
+    assert [topic.topic_name for request in told for topic in request.topic_states] == ["followed", "led"]
+
+
+async def test_asking_again_changes_nothing(served: Cluster) -> None:
+    await served.shut_down(1)
+    states = [served.state(tp(name)) for name in ("led", "followed", "alone")]
+    assert remaining(await served.shut_down(1)) == []
+    assert [served.state(tp(name)) for name in ("led", "followed", "alone")] == states
+
+
+async def test_what_nobody_can_take_over_remains(served: Cluster) -> None:
+    for number in (2, 3):
+        served.kill_broker(number)
+        await served.settle()
+    assert served.leadership(tp("led")) == (1, [1])
+    assert remaining(await served.shut_down(1)) == [("followed", 0), ("led", 0)]
+    assert served.leadership(tp("led")) == (1, [1])
+    served.start_broker(2)
+    await served.replicate()
+    assert served.leadership(tp("led")) == (1, [1, 2])
+    assert remaining(await served.shut_down(1)) == []
+    assert served.leadership(tp("led")) == (2, [2])
+
+
+async def test_a_broker_that_shuts_down_joins_no_isr(served: Cluster) -> None:
+    assert remaining(await served.shut_down(1)) == []
+    assert await served.alter_isr(tp("led"), [2, 3, 1]) is ErrorCode.ineligible_replica
+
+
+@pytest.mark.parametrize("epoch", [None, -1], ids=["their own epochs", "-1"])
+async def test_the_last_broker_stays_in_service_when_all_are_to_shut_down(served: Cluster, epoch: int | None) -> None:
+    assert remaining(await served.shut_down(1, epoch=epoch)) == []
+    assert remaining(await served.shut_down(2, epoch=epoch)) == []
+    assert remaining(await served.shut_down(3, epoch=epoch)) == [("followed", 0), ("led", 0)]
+    served.create_topic("new", [3, 1, 2])
+    await served.settle()
+    assert served.leadership(tp("new")) == (3, [3])
+    assert {number for number in (1, 2, 3) if number in served.active.term.state.shutting_down} == {1, 2}
+    assert_sound(served)
+
+
+async def test_the_only_broker_of_a_cluster_may_stop_at_once_where_no_partition_has_another_replica(
+    cluster: Cluster,
+) -> None:
+    cluster.start_brokers(1)
+    await cluster.serve()
+    cluster.create_topic("alone", [1])
+    await cluster.settle()
+    assert remaining(await cluster.shut_down(1)) == []
+    assert cluster.leadership(tp("alone")) == (1, [1])
+
+
+async def test_brokers_that_stop_together_leave_the_third_in_charge(served: Cluster) -> None:
+    assert remaining(await served.shut_down(1)) == []
+    assert remaining(await served.shut_down(2)) == []
+    assert served.leadership(tp("led")) == (3, [3])
+    assert served.leadership(tp("followed")) == (3, [3])
+
+
+async def test_a_broker_that_stopped_and_returns_serves_again(served: Cluster) -> None:
+    await served.shut_down(1)
+    served.kill_broker(1)
+    await served.settle()
+    assert served.leadership(tp("alone")) == (-1, [1])
+    served.start_broker(1)
+    await served.replicate()
+    assert served.leadership(tp("led")) == (2, [2, 3, 1])
+    assert served.leadership(tp("alone")) == (1, [1])
+    assert served.active.term.state.shutting_down == set()
+    assert_sound(served)
+
+
+async def test_a_broker_that_bounced_after_its_shutdown_is_no_longer_shutting_down(served: Cluster) -> None:
+    await served.shut_down(1)
+    served.bounce_broker(1)
+    await served.replicate()
+    assert served.leadership(tp("led")) == (2, [2, 3, 1])
+    assert_sound(served)
+
+
+async def test_a_former_life_of_a_broker_cannot_ask(served: Cluster) -> None:
+    response = await served.shut_down(1, epoch=1)
+    assert response is not None
+    assert (response.error_code, response.remaining_partitions) == (ErrorCode.stale_broker_epoch, ())
+    assert served.leadership(tp("led")) == (1, [1, 2, 3])
+
+
+async def test_an_epoch_of_minus_1_is_not_checked(served: Cluster) -> None:
+    assert remaining(await served.shut_down(1, epoch=-1)) == []
+    assert served.leadership(tp("led")) == (2, [2, 3])
+
+
+async def test_an_unknown_broker_cannot_ask(served: Cluster) -> None:
+    request = ControlledShutdownRequest(broker_id=BrokerId(9), broker_epoch=BrokerEpoch(1))
+    response = await served.ask(BrokerId(1), request)
+    assert isinstance(response, ControlledShutdownResponse)
+    assert response.error_code is ErrorCode.broker_not_available
+
+
+async def test_a_broker_can_stop_while_it_is_being_moved_to_and_away_from(served: Cluster) -> None:
+    served.start_broker(4)
+    served.request_reassignment({tp("led"): [4, 2], tp("followed"): [2, 3]})
+    await served.settle()
+    await served.shut_down(4)
+    await served.shut_down(1)
+    for number in (4, 1):
+        served.kill_broker(number)
+        await served.settle()
+        served.start_broker(number)
+        await served.replicate()
+    assert served.assigned(tp("led")) == [4, 2]
+    assert served.assigned(tp("followed")) == [2, 3]
+    assert_sound(served)

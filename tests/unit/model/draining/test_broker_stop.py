@@ -1,0 +1,114 @@
+"""Which partitions a broker has to wait for before it may stop, and how the waiting is told."""
+
+import pytest
+
+from controller_core.model.draining.broker_stop import (
+    absent,
+    enough,
+    explained,
+    obstacles,
+    shortfall,
+    still_led,
+    turn_of,
+)
+from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
+from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+
+BROKER = BrokerId(1)
+T = TopicName("t")
+
+
+def brokers(*numbers: int) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(number) for number in numbers)
+
+
+def place(replicas: list[int], isr: list[int], number: int = 0, leader: int | None = None) -> PartitionPlace:
+    return PartitionPlace(
+        partition=TopicPartition(T, PartitionId(number)),
+        leader=BrokerId(leader) if leader is not None else BrokerId(isr[0]) if isr else NO_LEADER,
+        replicas=brokers(*replicas),
+        isr=brokers(*isr),
+    )
+
+
+def picture(*places: PartitionPlace, alive: tuple[int, ...] = (1, 2, 3)) -> ClusterPicture:
+    return ClusterPicture(cluster_id="c", controller=None, brokers=frozenset(brokers(*alive)), partitions=places)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "minimum", "why"),
+    [
+        ([1, 2, 3], [1, 2, 3], 2, "two remain"),
+        ([1, 2, 3], [2, 3], 2, "it is not in the ISR anyway"),
+        ([1, 2, 3], [1, 2], 1, "one remains and one is enough"),
+        ([1], [1], 2, "nobody else has the partition"),
+        ([1], [1], 1, "nobody else has the partition"),
+        ([1, 2], [1, 2], 2, "there will never be two beside it, and all others are in sync"),
+        ([1, 2, 3], [1, 2, 3], 3, "there will never be three beside it, and all others are in sync"),
+        ([2, 3], [2], 2, "it has no replica of it"),
+    ],
+)
+def test_a_partition_that_can_do_without_the_broker_is_not_waited_for(
+    replicas: list[int], isr: list[int], minimum: int, why: str
+) -> None:
+    assert obstacles(picture(place(replicas, isr)), BROKER, {T: minimum}) == (), why
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "minimum", "needed", "missing"),
+    [
+        ([1, 2, 3], [1, 2], 2, 2, [3]),
+        ([1, 2, 3], [1], 1, 1, [2, 3]),
+        ([1, 2, 3], [2], 2, 2, [3]),
+        ([1, 2], [1], 2, 1, [2]),
+        ([1, 2, 3], [1, 2], 3, 2, [3]),
+        ([1, 2], [], 1, 1, [2]),
+    ],
+)
+def test_a_partition_with_too_few_replicas_in_sync_is_waited_for(
+    replicas: list[int], isr: list[int], minimum: int, needed: int, missing: list[int]
+) -> None:
+    (found,) = obstacles(picture(place(replicas, isr)), BROKER, {T: minimum})
+    assert (found.needed, found.missing) == (needed, brokers(*missing))
+
+
+def test_waiting_makes_progress_when_a_replica_comes_into_sync_or_a_broker_comes_back() -> None:
+    def measure(*isrs: list[int], alive: tuple[int, ...]) -> tuple[int, int]:
+        seen = picture(*(place([1, 2, 3], isr, number) for number, isr in enumerate(isrs)), alive=alive)
+        waiting = obstacles(seen, BROKER, {T: 2})
+        return shortfall(waiting), absent(waiting, seen.brokers)
+
+    assert measure([1], [1, 2], alive=(1,)) == (3, 2)
+    assert measure([1, 2], [1, 2], alive=(1, 2)) == (2, 1)
+    assert measure([1, 2], [1, 2], alive=(1, 2, 3)) == (2, 0)
+
+
+def test_what_is_waited_for_is_told_in_one_bounded_line_with_complete_counts() -> None:
+    seen = picture(*(place([1, 2, 3], [1, 2], number) for number in range(7)), place([1, 2], [1], 7), alive=(1, 2))
+    text = explained(obstacles(seen, BROKER, {T: 2}), seen.brokers)
+    assert text.startswith(
+        "8 partitions would have too few replicas in sync: t-0 (ISR 1,2, min.insync.replicas 2, not in sync 3), t-1 "
+    )
+    assert text.endswith(
+        " and 3 more; missing: broker 2 (alive, not in sync: 1 replica), broker 3 (not alive: 7 replicas)"
+    )
+    assert "t-5" not in text
+    assert "\n" not in text
+
+
+def test_what_cannot_be_helped_is_told() -> None:
+    text = enough(picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2, 3], [1, 2, 3], 2)), BROKER, {T: 2})
+    assert text == (
+        "3 partitions of broker 1 can do without it; not waited for, no other replica, unavailable while it is stopped: "
+        "t-0; not waited for, no more replicas than min.insync.replicas, acks=all is refused while it is stopped: t-1"
+    )
+
+
+def test_leaderships_that_nobody_can_take_over_are_not_counted() -> None:
+    seen = picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2], [1, 2], 2, leader=2))
+    assert [led.partition.partition for led in still_led(seen, BROKER)] == [1]
+
+
+def test_brokers_that_are_stopped_together_have_turns_of_their_own() -> None:
+    seen = picture(alive=(7, 3, 5, 1000))
+    assert [turn_of(seen, broker) for broker in brokers(3, 5, 7)] == [0, 1, 2]

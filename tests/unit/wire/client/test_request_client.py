@@ -1,0 +1,258 @@
+"""A request finds the controller wherever it is, and every failure says whether the request may have been done."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from itertools import chain, repeat
+
+import pytest
+from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
+from kio.schema.create_topics.v7.response import CreatableTopicResult
+from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v12.response import MetadataResponseBroker
+from kio.schema.types import BrokerId, TopicName
+from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kio.static.primitive import i32, i32Timedelta
+from kio.static.protocol import ResponsePayload
+
+from controller_core.wire.client.cluster_picture import NO_TOPICS
+from controller_core.wire.client.request_client import (
+    Address,
+    AnswerLost,
+    AnswerUnreadable,
+    ControllerUnreachable,
+    RequestClient,
+    parse_addresses,
+)
+from controller_core.wire.codecs.frames import encode_response, read_frame, read_request_head, with_length
+from controller_core.wire.messages import ErrorCode
+
+METADATA = 3
+NO_TIME = i32Timedelta.parse(timedelta())
+REQUEST = UpdateFeaturesRequest(feature_updates=())
+NOBODY = Address("127.0.0.1", 1)
+"""Nothing listens on this port."""
+
+
+def answer(error_code: ErrorCode = ErrorCode.none) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(throttle_time=NO_TIME, error_code=error_code, error_message=None, results=())
+
+
+class Server:
+    """A server that says who is the controller, and answers other requests with what comes next in its script.
+
+    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all."""
+
+    def __init__(self) -> None:
+        self.address = NOBODY
+        self.controllers: list[Server] = []
+        """Who it says is the controller, question by question; the last one stays."""
+        self.script: list[ResponsePayload | bytes | None] = []
+        self.asked: list[int] = []
+        self.writers: list[asyncio.StreamWriter] = []
+        self.is_silent = False
+        """Whether it answers nothing at all."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        while (content := await read_frame(reader)) is not None:
+            head = read_request_head(content)
+            self.asked.append(head.api_key)
+            if self.is_silent:
+                continue
+            reply = self._metadata() if head.api_key == METADATA else self.script.pop(0)
+            if reply is None:
+                break
+            writer.write(reply if isinstance(reply, bytes) else encode_response(reply, head.correlation_id))
+        writer.close()
+
+    def _metadata(self) -> MetadataResponse:
+        controller = self.controllers.pop(0) if len(self.controllers) > 1 else next(iter(self.controllers), None)
+        brokers = [] if controller is None else [controller.address]
+        return MetadataResponse(
+            throttle_time=NO_TIME,
+            brokers=tuple(
+                MetadataResponseBroker(node_id=BrokerId(1000), host=host, port=i32(port), rack=None)
+                for host, port in brokers
+            ),
+            cluster_id="c",
+            controller_id=BrokerId(1000),
+            topics=(),
+        )
+
+
+@pytest.fixture
+async def servers() -> AsyncIterator[tuple[Server, Server, Server]]:
+    """Three servers that listen; each says that the first one is the controller."""
+    started = (Server(), Server(), Server())
+    listening = []
+    for server in started:
+        listening.append(await asyncio.start_server(server.serve, "127.0.0.1", 0))
+        server.address = Address("127.0.0.1", listening[-1].sockets[0].getsockname()[1])
+        server.controllers = [started[0]]
+    yield started
+    for each in listening:
+        each.close()
+    for writer in chain.from_iterable(server.writers for server in started):
+        writer.close()
+
+
+def client(*bootstrap: Address, timeout_ms: int = 20_000) -> RequestClient:
+    return RequestClient(bootstrap, timeout_ms=timeout_ms, connect_timeout_ms=5_000)
+
+
+Servers = tuple[Server, Server, Server]
+
+
+async def test_the_controller_is_asked_wherever_the_bootstrap_server_says_it_is(servers: Servers) -> None:
+    controller, broker, _ = servers
+    controller.script = [answer()]
+    assert await client(broker.address).ask(REQUEST, UpdateFeaturesResponse) == answer()
+    assert (broker.asked, controller.asked) == ([METADATA], [57])
+
+
+async def test_bootstrap_servers_that_do_not_answer_are_passed_over(servers: Servers) -> None:
+    controller, broker, ignorant = servers
+    controller.script, ignorant.controllers = [answer()], []
+    asked = client(NOBODY, ignorant.address, broker.address)
+    assert await asked.ask(REQUEST, UpdateFeaturesResponse) == answer()
+
+
+async def test_a_name_s_address_that_hangs_does_not_hide_the_others(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, broker, _ = servers
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+
+        async def look_up(host: str, port: int, **hints: int) -> list[tuple[object, ...]]:
+            found = [full.getsockname(), broker.address] if host == "kafka" else [(host, port)]
+            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", tuple(address)) for address in found]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+        asked = RequestClient([Address("kafka", 9092)], timeout_ms=20_000, connect_timeout_ms=5_000)
+        assert await asked.ask_any(NO_TOPICS, MetadataResponse)
+    assert broker.asked == [METADATA]
+
+
+async def test_a_controller_that_has_moved_is_looked_for_again(servers: Servers) -> None:
+    former, broker, present = servers
+    former.script, present.script = [answer(ErrorCode.not_controller)], [answer()]
+    broker.controllers = [former, present]
+    assert await client(broker.address).ask(REQUEST, UpdateFeaturesResponse) == answer()
+    assert (former.asked, present.asked) == ([57], [57])
+
+
+async def test_an_answer_without_an_error_of_the_whole_says_it_of_its_parts(servers: Servers) -> None:
+    former, broker, present = servers
+
+    def created(error_code: ErrorCode) -> CreateTopicsResponse:
+        topic = CreatableTopicResult(
+            name=TopicName("orders"), topic_id=None, error_code=error_code, error_message=None, configs=None
+        )
+        return CreateTopicsResponse(throttle_time=NO_TIME, topics=(topic,))
+
+    former.script, present.script = [created(ErrorCode.not_controller)], [created(ErrorCode.none)]
+    broker.controllers = [former, present]
+    response = await client(broker.address).ask(CreateTopicsRequest(topics=()), CreateTopicsResponse)
+    assert response.topics[0].error_code is ErrorCode.none
+
+
+async def test_an_error_of_the_request_itself_is_an_answer(servers: Servers) -> None:
+    controller, broker, _ = servers
+    refused = answer(ErrorCode.cluster_authorization_failed)
+    controller.script = [refused]
+    assert await client(broker.address).ask(REQUEST, UpdateFeaturesResponse) == refused
+
+
+async def test_it_is_unreachable_when_nobody_is_the_controller_for_too_long(servers: Servers) -> None:
+    controller, broker, _ = servers
+    controller.script = list(repeat(answer(ErrorCode.not_controller), 100))
+    with pytest.raises(ControllerUnreachable, match=r"no controller answered in 500 ms: .* is not the controller"):
+        await client(broker.address, timeout_ms=500).ask(REQUEST, UpdateFeaturesResponse)
+
+
+@pytest.mark.parametrize("bootstrap", [(), (NOBODY,)])
+async def test_it_is_unreachable_when_no_bootstrap_server_answers(bootstrap: tuple[Address, ...]) -> None:
+    with pytest.raises(ControllerUnreachable, match=r"cannot be reached|no bootstrap server is known"):
+        await client(*bootstrap, timeout_ms=300).ask(REQUEST, UpdateFeaturesResponse)
+
+
+@pytest.mark.parametrize("reply", [None, b"", b"\0\0\0\x09cut"], ids=["closed", "silent", "cut"])
+async def test_a_lost_answer_is_told_and_nothing_is_sent_twice(servers: Servers, reply: bytes | None) -> None:
+    controller, broker, _ = servers
+    controller.script = [reply]
+    with pytest.raises(AnswerLost, match="did not answer"):
+        await client(broker.address, timeout_ms=500).ask(REQUEST, UpdateFeaturesResponse)
+    assert controller.asked == [57]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0\0\0\x07", b"\0\0\0\x01\0nonsense"], ids=["no header", "another id", "no response"]
+)
+async def test_an_answer_that_is_none_is_told(servers: Servers, content: bytes) -> None:
+    controller, broker, _ = servers
+    controller.script = [with_length(content)]
+    with pytest.raises(AnswerUnreadable):
+        await client(broker.address).ask(REQUEST, UpdateFeaturesResponse)
+
+
+async def test_any_server_is_asked_whoever_is_the_controller(servers: Servers) -> None:
+    _, broker, other = servers
+    broker.script = [answer()]
+    assert await client(NOBODY, broker.address, other.address).ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+    assert (broker.asked, other.asked) == ([57], [])
+
+
+async def test_one_server_alone_is_asked_where_it_is_named(servers: Servers) -> None:
+    _, broker, other = servers
+    other.script = [answer()]
+    assert await client(broker.address).at(other.address).ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+    assert (broker.asked, other.asked) == ([], [57])
+
+
+@pytest.mark.parametrize("reply", [None, b""], ids=["closed", "silent"])
+async def test_a_server_that_answers_nothing_leaves_time_for_the_next(servers: Servers, reply: bytes | None) -> None:
+    _, silent, broker = servers
+    silent.script, broker.script = [reply], [answer()]
+    asked = client(silent.address, broker.address, timeout_ms=1_000)
+    assert await asked.ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+
+
+async def test_a_server_that_is_silent_about_the_controller_leaves_time_for_the_next(servers: Servers) -> None:
+    controller, silent, broker = servers
+    controller.script, silent.is_silent = [answer()], True
+    asked = client(silent.address, broker.address, timeout_ms=1_000)
+    assert await asked.ask(REQUEST, UpdateFeaturesResponse) == answer()
+
+
+async def test_a_server_that_answered_is_asked_first_the_next_time(servers: Servers) -> None:
+    controller, silent, broker = servers
+    controller.script, broker.script, silent.is_silent = [answer()] * 2, [answer()], True
+    asked = client(silent.address, broker.address, timeout_ms=1_000)
+    for _ in range(2):
+        await asked.ask(REQUEST, UpdateFeaturesResponse)
+    await asked.ask_any(REQUEST, UpdateFeaturesResponse)
+    assert silent.asked == [METADATA]
+
+
+async def test_it_is_told_of_every_server_why_none_has_answered(servers: Servers) -> None:
+    _, closing, _ = servers
+    closing.script = [None]
+    with pytest.raises(ControllerUnreachable, match=r"cannot be reached.*; .* did not answer"):
+        await client(NOBODY, closing.address).ask_any(REQUEST, UpdateFeaturesResponse)
+
+
+def test_addresses_are_hosts_and_ports() -> None:
+    assert parse_addresses("a.b-c:9092, 10.0.0.1:1,[::1]:65535") == (
+        Address("a.b-c", 9092),
+        Address("10.0.0.1", 1),
+        Address("::1", 65535),
+    )
+    assert str(parse_addresses("[::1]:9092")[0]) == "[::1]:9092"
+
+
+@pytest.mark.parametrize("text", ["", "a", "a:", "a:b", "a:70000", "a:1,", "::1:9092", "PLAINTEXT://a:1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not host:port"):
+        parse_addresses(text)
