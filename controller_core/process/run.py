@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
 from controller_core.controller.controller import Controller
 from controller_core.controller.loop.clock import SystemClock
-from controller_core.controller.role.role_znode import registered_brokers
 from controller_core.controller.role.seams import Seams
 from controller_core.controller.serving.broker_apis import BROKER_APIS
 from controller_core.controller.serving.metrics import ControllerMetrics
@@ -30,6 +29,7 @@ from controller_core.wire.limits.admission import connections_within, raise_desc
 from controller_core.wire.listener.listener import Listener, ListenerLimits
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()

@@ -30,6 +30,7 @@ from controller_core.controller.term.standby import Standby
 from controller_core.model.ids import BrokerId
 from controller_core.supervision import noticed, supervised
 from controller_core.zk import paths
+from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.session import ZkNode, ZkSession
 
 log = structlog.get_logger()
@@ -123,7 +124,7 @@ class Role:
         """Takes the role from whoever has it according to `node`, or stands by. Only without a term."""
         if not self._presence.is_claimed:
             return None  # in a new session the id is claimed first; after that there is a look
-        brokers = await role_znode.registered_brokers(self._zk)
+        brokers = await registered_brokers(self._zk)
         holder = role_znode.holder_of(
             node, own_id=self._id, own_session=self._zk.session_id, registered_brokers=brokers
         )

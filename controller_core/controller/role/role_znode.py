@@ -117,12 +117,6 @@ async def vacate(zk: ZkSession, node: ZkNode) -> None:
         )
 
 
-async def registered_brokers(zk: ZkSession) -> set[BrokerId]:
-    """The ids of the registered brokers, without a watch."""
-    names = (await zk.children_many([paths.BROKER_IDS]))[0] or ()
-    return {broker_id for name in names if (broker_id := paths.broker_id_named(name)) is not None}
-
-
 async def _ensure_epoch(zk: ZkSession) -> None:
     if (await zk.read_many([paths.CONTROLLER_EPOCH]))[0] is not None:
         return

@@ -11,12 +11,12 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.role.role_znode import registered_brokers
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.session import ZkNode, ZkSession
 
 MOST_NAMES: Final = 20
