@@ -14,7 +14,7 @@ from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.metrics import OperatorMetrics
 from simulation.cluster import Cluster
 
-CHART: Final = Path(__file__).parents[3] / "charts" / "kontroller"
+CHART: Final = Path(__file__).parents[4] / "charts" / "kontroller"
 ALERTS: Final = (CHART / "templates" / "alerts.yaml").read_text()
 DASHBOARD: Final = json.loads((CHART / "dashboards" / "kontroller.json").read_text())
 SUFFIXES: Final = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
