@@ -1,0 +1,1 @@
+"""Reassignments and elections by request."""

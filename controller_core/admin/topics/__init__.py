@@ -1,0 +1,1 @@
+"""Topics are created, grown and deleted by request."""

@@ -1,0 +1,1 @@
+"""Reassignments of partitions: which can be done, their twelve steps, and their throttles."""

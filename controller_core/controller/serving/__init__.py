@@ -1,0 +1,1 @@
+"""Requests that the controller answers while it is one, and what monitoring asks it."""

@@ -1,0 +1,1 @@
+"""The znodes that operations read and write, one module for each kind."""

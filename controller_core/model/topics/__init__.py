@@ -1,0 +1,1 @@
+"""Topics: which names, configurations and placements of replicas they can have."""

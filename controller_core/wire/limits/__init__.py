@@ -1,0 +1,1 @@
+"""What strangers may take and ask: connections, bytes, items, and by address."""

@@ -1,0 +1,1 @@
+"""The controller's own port: connections, what is answered here, and what is passed on to brokers."""

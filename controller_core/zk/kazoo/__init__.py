@@ -1,0 +1,1 @@
+"""The ZooKeeper seam over kazoo, with the requests that kazoo lacks."""
