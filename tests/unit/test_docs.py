@@ -85,7 +85,7 @@ def test_a_link_within_the_operations_leads_somewhere(anchor: str) -> None:
     assert anchor in SECTIONS
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/operations.md"])
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/README.md", "docs/operations.md"])
 def test_a_link_to_a_file_leads_somewhere(document: str) -> None:
     path = ROOT / document
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
@@ -140,3 +140,12 @@ def test_a_value_of_the_chart_that_is_named_exists(path: str) -> None:
     for key in path.split("."):
         assert isinstance(value, dict)
         value = value[key]
+
+
+INDEX = (ROOT / "docs" / "README.md").read_text()
+PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != "README.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_in_the_index_in_one_line(page: str) -> None:
+    assert len(re.findall(rf"^- \[{re.escape(page)}\]\({re.escape(page)}\): .+\.$", INDEX, re.MULTILINE)) == 1
