@@ -16,14 +16,14 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from bench.controllers import CONTROLLERS
 from bench.fleet import FleetError
 from bench.report.page import write_docs, write_report
 from bench.scenarios import SCENARIOS
 from bench.setup import dataset
-from bench.setup.controllers import CONTROLLERS
 from bench.setup.jvm import KAFKA_HEAP_MB
 from bench.setup.machine import machine
-from bench.setup.stage import OutcomeError, Settings, Stage, on_stage
+from bench.stage import OutcomeError, Settings, Stage, on_stage
 from bench.zookeeper_writes import measure as measure_writes
 from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 from devcluster.run_folder import run_folder

@@ -30,7 +30,7 @@ from rich.console import Console
 from bench.__main__ import settings_for
 from bench.setup import dataset
 from bench.setup.machine import machine
-from bench.setup.stage import on_stage, wait_for_controller, wait_until_idle
+from bench.stage import on_stage, wait_for_controller, wait_until_idle
 from controller_core.wire.codecs.entries import unsigned_varint
 from devcluster.kontroller import ControllerProcess
 from devcluster.processes import ending_on_sigterm

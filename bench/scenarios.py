@@ -13,7 +13,7 @@ from bench.evaluation import (
 )
 from bench.fleet import Comparison
 from bench.setup import dataset
-from bench.setup.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
+from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
 from devcluster.processes import wait_until
 
 KILLED: Final = 1

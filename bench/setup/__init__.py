@@ -1,1 +1,1 @@
-"""What is measured and on what: the data, both controllers, their servers, the machine."""
+"""What is measured on: the data, the servers of Java, the machine and its disk."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bench import evaluation
+from bench.controllers import CONTROLLERS, MeasuredController
 from bench.fleet import Comparison, Fleet, Look, Request
 from bench.setup import dataset
-from bench.setup.controllers import CONTROLLERS, MeasuredController
 from bench.setup.jvm import BenchZooKeeper
 from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
