@@ -85,7 +85,9 @@ def test_a_link_within_the_operations_leads_somewhere(anchor: str) -> None:
     assert anchor in SECTIONS
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/README.md", "docs/operations.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "ARCHITECTURE.md", "docs/README.md", "docs/how-it-works.md", "docs/operations.md"]
+)
 def test_a_link_to_a_file_leads_somewhere(document: str) -> None:
     path = ROOT / document
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())

@@ -1,0 +1,84 @@
+"""A house of rooms: no folder has more modules than one sees at a glance, and ARCHITECTURE.md shows those there are."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+HOUSE: Final = (
+    "bench",
+    "controller_admin",
+    "controller_core",
+    "controller_pipeline",
+    "devcluster",
+    "operator",
+    "scripts",
+    "simulation",
+    "tests",
+)
+MOST_MODULES: Final = 12
+MOST_LINES: Final = 120
+"""Two pages."""
+NO_ROOM_OF_ITS_OWN: Final = {"__init__.py", "__main__.py", "conftest.py"}
+LARGER: Final = {
+    "devcluster": "a module for each server and each program of it that a test or a demo starts by name",
+    "tests/real": "a module for each program that is run as users run it",
+    "tests/real/conformance": "a module for each section of the reference that both controllers are held to, named by it",
+    "tests/real/controller": "one set of brokers for all of them, begun once: what they share is their folder",
+}
+"""Folders with more, and why they are not divided."""
+MODULES: Final = Counter(
+    path.parent.relative_to(ROOT).as_posix()
+    for folder in HOUSE
+    for path in (ROOT / folder).rglob("*.py")
+    if path.name not in NO_ROOM_OF_ITS_OWN
+)
+
+
+def test_the_folders_are_found() -> None:
+    assert {
+        "controller_core/model",
+        "operator/controller_operator/plans/topic",
+        "tests/unit/operator",
+    } <= MODULES.keys()
+
+
+@pytest.mark.parametrize("folder", sorted(MODULES.keys() - LARGER.keys()))
+def test_no_folder_has_more_than_a_dozen_modules(folder: str) -> None:
+    assert MODULES[folder] <= MOST_MODULES, "give what belongs together a folder of its own"
+
+
+@pytest.mark.parametrize("folder", LARGER)
+def test_a_folder_that_may_be_larger_is(folder: str) -> None:
+    assert MODULES[folder] > MOST_MODULES, "it needs no exception any more"
+
+
+ARCHITECTURE: Final = (ROOT / "ARCHITECTURE.md").read_text()
+PLACES: Final = sorted(set(re.findall(r"`(\w[\w-]*(?:/[\w.-]+)*/?)`", ARCHITECTURE)))
+PICTURE: Final = "\n".join(re.findall(r"^    .+$", ARCHITECTURE, re.MULTILINE))
+PICTURED: Final = (
+    "controller_core",
+    "controller_core/controller",
+    "controller_admin",
+    "operator/controller_operator",
+    "controller_pipeline",
+)
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if "/" in place])
+def test_a_place_that_the_architecture_names_exists(place: str) -> None:
+    assert any((ROOT / above / place).exists() for above in ("", "controller_core"))
+
+
+@pytest.mark.parametrize("house", PICTURED)
+def test_every_room_is_in_the_picture(house: str) -> None:
+    rooms = {path.parent.name for path in (ROOT / house).glob("*/__init__.py")}
+    assert rooms
+    assert {room for room in rooms if not re.search(rf"\b{room}\b", PICTURE)} == set()
+
+
+def test_the_architecture_is_read_in_one_sitting() -> None:
+    assert len(ARCHITECTURE.splitlines()) <= MOST_LINES
