@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.release import Release
 from tests.e2e.toolbox import BOOTSTRAP, Toolbox
-from tests.real.gitops import EXAMPLES, apply, differences, health_of, kept
+from tests.real.operator.gitops import EXAMPLES, apply, differences, health_of, kept
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -8,7 +8,7 @@ from typing import Any
 from devcluster.kafka import KafkaCluster
 from devcluster.processes import wait_until
 from devcluster.znodes import ClusterZnodes
-from tests.real.operated import Objects, Operator
+from tests.real.operator.operated import Objects, Operator
 
 PAUSE = "kontroller.dev/pause=true"
 NOWHERE = "127.0.0.1:1"

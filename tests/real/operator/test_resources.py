@@ -14,7 +14,7 @@ from controller_operator.resources import KINDS
 from controller_operator.resources.schema import MAX_PARTITIONS
 from devcluster.kubernetes import CommandError, KubernetesCluster
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 NAMESPACE = "test-resources"
 DEADLINE_S = 30.0
 

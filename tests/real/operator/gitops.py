@@ -9,7 +9,7 @@ import yaml
 from devcluster.health import Health, judge
 from devcluster.kubernetes import KubernetesCluster
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "gitops"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "gitops"
 CHECKS = EXAMPLES / "argocd" / "health"
 MANAGER = "gitops"
 

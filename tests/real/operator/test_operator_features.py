@@ -33,7 +33,7 @@ from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.zookeeper import ZooKeeper, connected_client
 from tests.real.conftest import StartKafka
-from tests.real.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
+from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -13,9 +13,9 @@ from devcluster.kubernetes import CommandError, KubernetesCluster
 from devcluster.ports import accepts, release_port, reserve_port
 from devcluster.processes import ConditionTimeoutError, ManagedProcess, wait_until
 from devcluster.run_folder import RunFolder
-from tests.real.operator_process import WRITE_MARK
+from tests.real.operator.operator_process import WRITE_MARK
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 NAMESPACE = "operated"
 RELEASE = "kontroller"
 FINALIZER = "kontroller.dev/finalizer"
@@ -132,7 +132,7 @@ class Operator:
         arguments = [NAMESPACE, str(self._port), *([str(die_after)] if die_after else [])]
         return ManagedProcess(
             name,
-            [sys.executable, "-m", "tests.real.operator_process", *arguments],
+            [sys.executable, "-m", "tests.real.operator.operator_process", *arguments],
             log_path=self._folder.log(name),
             env={"KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": str(PROJECT)},
             ready=lambda: accepts(self._port),

@@ -25,10 +25,10 @@ from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
-from tests.real.gitops import CHECKS, EXAMPLES, MANAGER, apply, differences, health_of, kept
-from tests.real.health_states import STATES, Stage, State
-from tests.real.operated import NAMESPACE, operated_namespace, running_operator
-from tests.real.test_operator_features import Features
+from tests.real.operator.gitops import CHECKS, EXAMPLES, MANAGER, apply, differences, health_of, kept
+from tests.real.operator.health_states import STATES, Stage, State
+from tests.real.operator.operated import NAMESPACE, operated_namespace, running_operator
+from tests.real.operator.test_operator_features import Features
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

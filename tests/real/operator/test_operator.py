@@ -23,7 +23,7 @@ from devcluster.run_folder import RunFolder
 from devcluster.tools import CONFIGS, run_tool
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper, connected_client
-from tests.real.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
+from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -1,7 +1,7 @@
 """An operator process of the tests' own, which can be made to die right after its k-th write, wherever that goes.
 
-`python -m tests.real.operator_process NAMESPACE LIVENESS_PORT [DIE_AFTER]` runs the production code with a count between it
-and its two seams. Every write is noted on standard error, so that a test can read what was done and how often.
+`python -m tests.real.operator.operator_process NAMESPACE LIVENESS_PORT [DIE_AFTER]` runs the production code with a count
+between it and its two seams. Every write is noted on standard error, so that a test can read what was done and how often.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ from controller_operator.resources import KINDS
 from devcluster.kontroller import run_command
 from devcluster.kubernetes import KubernetesCluster
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 NAMESPACE = "test-check"
 
 
