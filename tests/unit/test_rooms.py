@@ -56,7 +56,8 @@ def test_a_folder_that_may_be_larger_is(folder: str) -> None:
 
 
 ARCHITECTURE: Final = (ROOT / "ARCHITECTURE.md").read_text()
-PLACES: Final = sorted(set(re.findall(r"`(\w[\w-]*(?:/[\w.-]+)*/?)`", ARCHITECTURE)))
+TEXTS: Final = ARCHITECTURE + "".join((ROOT / "docs" / page).read_text() for page in ("how-it-works.md", "pipeline.md"))
+PLACES: Final = sorted(set(re.findall(r"`(\w[\w-]*(?:/[\w.-]+)+)`", TEXTS)))
 PICTURE: Final = "\n".join(re.findall(r"^    .+$", ARCHITECTURE, re.MULTILINE))
 PICTURED: Final = (
     "controller_core",
@@ -67,9 +68,13 @@ PICTURED: Final = (
 )
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if "/" in place])
-def test_a_place_that_the_architecture_names_exists(place: str) -> None:
-    assert any((ROOT / above / place).exists() for above in ("", "controller_core"))
+@pytest.mark.parametrize("place", PLACES)
+def test_a_place_that_is_named_exists(place: str) -> None:
+    assert any((ROOT / above / place).exists() for above in ("", "controller_core", "controller_pipeline"))
+
+
+def test_the_places_are_found() -> None:
+    assert {"controller/operations", "zk/fenced.py", "operator/controller_operator/plans"} <= {*PLACES}
 
 
 @pytest.mark.parametrize("house", PICTURED)
