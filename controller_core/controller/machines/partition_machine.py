@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 
+from controller_core.controller.machines.leaderships import commit, commit_first
 from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.term.groups import in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_configs
-from controller_core.controller.znodes.partition_states import create_states, reread, states_of, write_states
+from controller_core.controller.znodes.partition_states import reread, states_of
 from controller_core.model import leader_selectors
-from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.model.transitions import PartitionStatus, sort_partitions
@@ -87,26 +88,16 @@ _Step = Callable[[Term, Sequence[TopicPartition]], Awaitable[NotElectedPartition
 async def _initialize(term: Term, partitions: Sequence[TopicPartition]) -> NotElectedPartitions:
     """NewPartition -> OnlinePartition: the first live replica leads, all live replicas are the ISR."""
     not_elected: NotElectedPartitions = {}
-    chosen: dict[TopicPartition, LeaderAndIsr] = {}
+    chosen: dict[TopicPartition, Selection] = {}
     live_replicas = Liveness(term.state, term.state.live)
     for partition in partitions:
         selection = leader_selectors.initial_leader(term.state.assignment(partition).replicas, live_replicas(partition))
         if isinstance(selection, NoLeader):
             not_elected[partition] = NotElected(reason=selection.reason)
         else:
-            chosen[partition] = selection.leader_and_isr
-    failed = await create_states(term, chosen) if chosen else {}
-    existing = await reread(term, failed)
-    not_elected |= {p: NotElected(reason=str(error)) for p, error in failed.items() if p not in existing}
-    receivers: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-    for partition in chosen:
-        if partition in not_elected:
-            continue
-        leader_and_isr = term.state.states[partition].leader_and_isr
-        term.changes.leadership(partition, None, leader_and_isr)
-        receivers[partition] = leader_and_isr.isr
-    term.batch.leader_and_isr_of(receivers, is_new=True)
-    return not_elected
+            chosen[partition] = selection
+    failed = await commit_first(term, chosen)
+    return not_elected | {partition: NotElected(reason=str(error)) for partition, error in failed.items()}
 
 
 async def _elect(term: Term, partitions: Sequence[TopicPartition], *, election: Election) -> NotElectedPartitions:
@@ -150,16 +141,10 @@ def _select(
 async def _lead(
     term: Term, before: Mapping[TopicPartition, PartitionState], selections: dict[TopicPartition, Selection]
 ) -> None:
-    """Writes the new leaderships, and tells of those that were written; the others are taken out of the selections."""
-    decided = {partition: selection.leader_and_isr for partition, selection in selections.items()}
-    for partition in await write_states(term, decided, before):
+    """Commits the new leaderships; those that were not written are taken out of the selections, the others counted."""
+    for partition in await commit(term, selections, before):
         del selections[partition]
-    for partition, selection in selections.items():
-        term.changes.leadership(
-            partition, before[partition].leader_and_isr, selection.leader_and_isr, unclean=selection.unclean
-        )
     term.counts.leaders_elected(len(selections), unclean=sum(selection.unclean for selection in selections.values()))
-    term.batch.leader_and_isr_of({partition: selection.receivers for partition, selection in selections.items()})
 
 
 _Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]

@@ -6,11 +6,13 @@ replicas know.
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
+from controller_core.controller.machines.leaderships import commit
 from controller_core.controller.term.groups import in_groups
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.partition_states import reread, states_of, write_states
+from controller_core.controller.znodes.partition_states import reread, states_of
 from controller_core.model import leader_selectors
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.model.leader_selectors import Selection
 from controller_core.model.transitions import ReplicaStatus, sort_replicas
 
 
@@ -107,21 +109,18 @@ async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]]
     states = await states_of(term, leaving)
     while states:
         shrunk = {
-            partition: leadership
+            partition: Selection(leader_and_isr=leadership, receivers=_staying(term, partition, leaving[partition]))
             for partition, state in states.items()
             if (leadership := leader_selectors.without_replicas(state.leader_and_isr, leaving[partition])) is not None
         }
-        failed = await write_states(term, shrunk, states)
-        staying: dict[TopicPartition, list[BrokerId]] = {}
-        for partition, leadership in shrunk.items():
-            if partition not in failed:
-                term.changes.leadership(partition, states[partition].leader_and_isr, leadership)
-                replicas = term.state.assignment(partition).replicas
-                staying[partition] = [broker for broker in replicas if broker not in leaving[partition]]
-        term.batch.leader_and_isr_of(staying)
+        failed = await commit(term, shrunk, states)
         if tells_unchanged:
             term.batch.update_metadata([partition for partition in states if partition not in shrunk])
         states = await reread(term, failed)
+
+
+def _staying(term: Term, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:
+    return tuple([broker for broker in term.state.assignment(partition).replicas if broker not in leaving])
 
 
 def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:

@@ -20,9 +20,10 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
 from controller_core.controller.loop.events import IsrChangesNotified
+from controller_core.controller.machines.leaderships import commit
 from controller_core.controller.reassigning import reassignment
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.partition_states import reread, write_states
+from controller_core.controller.znodes.partition_states import reread
 from controller_core.model.ids import (
     BrokerEpoch,
     BrokerId,
@@ -31,6 +32,7 @@ from controller_core.model.ids import (
     TopicName,
     TopicPartition,
 )
+from controller_core.model.leader_selectors import Selection
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
 from controller_core.wire.codecs.isr_changes import AskedIsr, answered, asked_by, changed, refused
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse
@@ -144,7 +146,7 @@ def _check_recovery_and_members(
 
 async def _alter(term: Term, broker: BrokerId, asked: dict[TopicPartition, AskedIsr]) -> dict[TopicPartition, Outcome]:
     outcomes: dict[TopicPartition, Outcome] = {}
-    wanted: dict[TopicPartition, LeaderAndIsr] = {}
+    decided: dict[TopicPartition, Selection] = {}
     before: dict[TopicPartition, PartitionState] = {}
     live = term.state.live
     for partition, one in asked.items():
@@ -158,12 +160,10 @@ async def _alter(term: Term, broker: BrokerId, asked: dict[TopicPartition, Asked
         elif is_there_already(state := term.state.states[partition], change):
             outcomes[partition] = state
         else:
-            before[partition], wanted[partition] = state, change.wanted
-    failed = await write_states(term, wanted, before) if wanted else {}
-    for partition, leadership in wanted.items():
-        if partition not in failed:
-            outcomes[partition] = term.state.states[partition]
-            term.changes.leadership(partition, before[partition].leader_and_isr, leadership)
+            # Nobody needs LeaderAndIsr: the leader has its answer.
+            before[partition], decided[partition] = state, Selection(leader_and_isr=change.wanted, receivers=())
+    failed = await commit(term, decided, before) if decided else {}
+    outcomes.update((p, term.state.states[p]) for p in decided if p not in failed)
     outcomes.update(dict.fromkeys(failed, ErrorCode.invalid_update_version))
     await refresh(term, failed)
     return outcomes

@@ -17,16 +17,17 @@ from typing import Final
 
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.machines import partition_machine, replica_machine
+from controller_core.controller.machines.leaderships import commit
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.reassigning import completion, drop, throttles
 from controller_core.controller.state.cluster_state import RunningReassignment
 from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
-from controller_core.controller.znodes.partition_states import reread, states_of, write_states
+from controller_core.controller.znodes.partition_states import reread, states_of
 from controller_core.controller.znodes.reassignment_znode import Targets
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
-from controller_core.model.leader_selectors import raised
+from controller_core.model.leader_selectors import Selection, raised
 from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
 
@@ -159,20 +160,24 @@ async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[Top
     async def announce_group(group: Sequence[TopicPartition]) -> None:
         states = await states_of(term, group)
         while states:
-            written = {partition: raised(state.leader_and_isr) for partition, state in states.items()}
-            failed = await write_states(term, written, states)
-            for partition, leadership in written.items():
-                if partition not in failed:
-                    announced[partition] = states[partition]
-                    assignment = term.state.assignment(partition)
-                    term.changes.leadership(partition, states[partition].leader_and_isr, leadership)
-                    existing = [broker for broker in assignment.replicas if broker not in assignment.adding]
-                    term.batch.leader_and_isr(partition, existing)
-                    term.batch.leader_and_isr(partition, assignment.adding, is_new=True)
+            assigned = {partition: term.state.assignment(partition) for partition in states}
+            decided = {
+                partition: Selection(
+                    leader_and_isr=raised(state.leader_and_isr), receivers=_existing(assigned[partition])
+                )
+                for partition, state in states.items()
+            }
+            adding = {partition: assignment.adding for partition, assignment in assigned.items()}
+            failed = await commit(term, decided, states, starting=adding)
+            announced.update((partition, state) for partition, state in states.items() if partition not in failed)
             states = await reread(term, failed)
 
     await in_groups(term, list(partitions), announce_group)
     return announced
+
+
+def _existing(assignment: ReplicaAssignment) -> tuple[BrokerId, ...]:
+    return tuple([broker for broker in assignment.replicas if broker not in assignment.adding])
 
 
 async def _move_leaders(

@@ -1,0 +1,80 @@
+"""Committing leaderships: how a decision about who leads partitions, and who is in sync, takes effect.
+
+It is written to ZooKeeper, on the condition that the states are still those that it was decided from; then it is in the
+cluster state, from where the journal has it; it is logged; and it is sent to the brokers. Nothing else in the controller
+does any of this, so no broker is sent what was not written, and whatever was written is recorded and sent.
+"""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.partition_states import create_states, reread, write_states
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.leader_selectors import Selection
+from controller_core.model.metadata import LeaderAndIsr, PartitionState
+from controller_core.zk.session import TransactionFailed
+
+Starting = Mapping[TopicPartition, Collection[BrokerId]]
+"""Brokers to which the replica is new; they are sent the leadership as well."""
+
+_NOBODY: Final[Starting] = MappingProxyType({})
+_NO_STATES: Final[Mapping[TopicPartition, PartitionState]] = MappingProxyType({})
+
+
+async def commit(
+    term: Term,
+    decided: Mapping[TopicPartition, Selection],
+    before: Mapping[TopicPartition, PartitionState],
+    *,
+    starting: Starting = _NOBODY,
+) -> dict[TopicPartition, TransactionFailed]:
+    """Commits new leaderships of partitions that have one, decided from the states `before`.
+
+    Each one's receivers are sent LeaderAndIsr, and all brokers UpdateMetadata. Returns those that were not written, as
+    somebody else has written them since: they are to be read and decided again."""
+    leaderships = {partition: selection.leader_and_isr for partition, selection in decided.items()}
+    failed = await write_states(term, leaderships, before)
+    committed = {p: selection for p, selection in decided.items() if p not in failed} if failed else decided
+    _log_and_send(term, committed, before)
+    if new := {partition: starting[partition] for partition in committed if partition in starting}:
+        term.batch.leader_and_isr_of(new, is_new=True)
+    return failed
+
+
+async def commit_first(
+    term: Term, decided: Mapping[TopicPartition, Selection]
+) -> dict[TopicPartition, TransactionFailed]:
+    """Commits the first leaderships of new partitions, whose state znodes are created; returns those that were not.
+
+    A partition that turns out to have a state keeps that one, which is sent to its ISR."""
+    leaderships = {partition: selection.leader_and_isr for partition, selection in decided.items()}
+    failed = await create_states(term, leaderships) if decided else {}
+    existing = {p: _as_it_is(state.leader_and_isr) for p, state in (await reread(term, failed)).items()}
+    failed = {partition: error for partition, error in failed.items() if partition not in existing}
+    committed = {p: existing.get(p, selection) for p, selection in decided.items() if p not in failed}
+    _log_and_send(term, committed, _NO_STATES, is_new=True)
+    return failed
+
+
+def _as_it_is(leader_and_isr: LeaderAndIsr) -> Selection:
+    return Selection(leader_and_isr=leader_and_isr, receivers=leader_and_isr.isr)
+
+
+def _log_and_send(
+    term: Term,
+    committed: Mapping[TopicPartition, Selection],
+    before: Mapping[TopicPartition, PartitionState],
+    *,
+    is_new: bool = False,
+) -> None:
+    log = term.changes.leadership
+    for partition, (leader_and_isr, _, is_unclean) in committed.items():
+        former = before.get(partition)
+        log(partition, former.leader_and_isr if former else None, leader_and_isr, unclean=is_unclean)
+    receivers = {partition: selection.receivers for partition, selection in committed.items()}
+    if any(receivers.values()):
+        term.batch.leader_and_isr_of(receivers, is_new=is_new)
+    else:
+        term.batch.update_metadata(receivers)
