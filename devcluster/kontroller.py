@@ -1,4 +1,5 @@
-"""Our own processes on this machine: a recorder, and the controller core, whole or made to die at a chosen write."""
+"""Our own processes on this machine: a recorder, an operator, and the controller core, whole, or made to die at a chosen
+write or to stand still before each."""
 
 import subprocess
 import sys
@@ -72,6 +73,12 @@ class ControllerProcess(Server):
         when = "after" if applied else "before"
         self.process = self._process("-m", "devcluster.dying_controller", when, str(at_write), str(self._settings_path))
         self.process.spawn()
+
+    def start_stepping(self, path: str) -> None:
+        """Starts a controller that stands still before each write below the path, until `resume`, and waits until it is
+        the controller."""
+        self.process = self._process("-m", "devcluster.stepping_controller", path, str(self._settings_path))
+        self.start()
 
     def restart_whole(self) -> None:
         """Starts an ordinary controller, whatever ran before, and waits until it is the controller."""

@@ -81,6 +81,12 @@ class ManagedProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it stands still after a SIGSTOP. Raises ProcessNotRunningError."""
+        state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "T"
+
     def start(self) -> None:
         """Starts and waits until ready; raises StartError, and then nothing of it is left running."""
         self.spawn()

@@ -26,6 +26,7 @@ from devcluster.kontroller import ControllerProcess
 from devcluster.processes import StartError, wait_until
 from devcluster.requests import ConnectionClosed, send_request
 from devcluster.run_folder import RunFolder
+from devcluster.tools import FEATURES, run_tool
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import connected_client
 from tests.real.conftest import StartKafka
@@ -153,6 +154,9 @@ def test_features_are_finalized_lowered_and_deleted_and_their_epoch_rises(featur
     answers = feature_cluster.update(("f", 3, UPGRADE), ("g", 2, UPGRADE))
     assert {code for code, _ in answers.values()} == {ErrorCode.none}
     assert feature_cluster.finalized() == ({"f": 3, "g": 2}, 1)
+    code, message = feature_cluster.update(("f", 2, UPGRADE))["f"]
+    assert (code, "Can not downgrade finalized feature" in str(message)) == (ErrorCode.invalid_request, True)
+    assert feature_cluster.finalized() == ({"f": 3, "g": 2}, 1), "a level is lowered only where that is allowed"
     feature_cluster.finalize("f", 2, SAFE)
     feature_cluster.finalize("g", 0, SAFE)
     assert feature_cluster.finalized() == ({"f": 2}, 3)
@@ -180,15 +184,22 @@ def test_a_broker_that_does_not_support_what_is_finalized_gets_no_replicas(featu
 
 
 def test_a_broker_that_registers_during_an_update_stops_it_or_stays_outside(feature_cluster: FeatureCluster) -> None:
-    """Both at the same moment, many times: never is a level finalized with a broker in charge that does not support it."""
+    """Both at the same moment, many times, and clearly one before the other, so that both ends come about: never is a level
+    finalized with a broker in charge that does not support it."""
     ends = set()
     with ThreadPoolExecutor(max_workers=1) as other:
         for number in range(12):
-            registering = other.submit(feature_cluster.register, 3, IS_OLD)
-            if number % 2:
+            is_first, is_last = number % 4 == 1, number % 4 == 3
+            registering = None if is_last else other.submit(feature_cluster.register, 3, IS_OLD)
+            if registering is not None and is_first:
                 registering.result()
             code, message = feature_cluster.update(("f", 3, UPGRADE))["f"]
-            registering.result()
+            if registering is None:
+                feature_cluster.register(3, IS_OLD)
+            else:
+                registering.result()
+            if is_first or is_last:
+                assert code is (ErrorCode.invalid_request if is_first else ErrorCode.none)
             ends.add(code)
             leader, isr = feature_cluster.replicas_in_charge(f"round-{number}", [3, 1])
             if code is ErrorCode.none:
@@ -200,7 +211,23 @@ def test_a_broker_that_registers_during_an_update_stops_it_or_stays_outside(feat
                 assert feature_cluster.finalized()[0] == {}
                 assert (leader, isr) == (3, [1, 3])
             feature_cluster.unregister(3)
-    assert ErrorCode.invalid_request in ends
+    assert ends == {ErrorCode.none, ErrorCode.invalid_request}
+
+
+def test_kafkas_feature_tool_raises_lowers_and_deletes(feature_cluster: FeatureCluster) -> None:
+    """With the controller as bootstrap server: there is no broker but those that are only registered."""
+
+    def change(*command: str) -> str:
+        done = run_tool(FEATURES, "--bootstrap-server", feature_cluster.controller.address, *command)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "f was upgraded to 3." in change("upgrade", "--feature", "f=3")
+    assert feature_cluster.finalized() == ({"f": 3}, 1)
+    assert "f was downgraded to 2." in change("downgrade", "--feature", "f=2")
+    assert feature_cluster.finalized() == ({"f": 2}, 2)
+    assert "f was disabled." in change("disable", "--feature", "f")
+    assert feature_cluster.finalized() == ({}, 3)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ def test_configurations_and_users_are_altered_and_described(cluster: Conformance
     entity = ("--entity-type", "topics", "--entity-name", "tuned")
     run(cluster, tools.CONFIGS, "--alter", *entity, "--add-config", "max.message.bytes=200000")
     assert "max.message.bytes=200000" in run(cluster, tools.CONFIGS, "--describe", *entity)
+    run(cluster, tools.CONFIGS, "--alter", *entity, "--delete-config", "max.message.bytes")
+    assert cluster.znodes.read("/config/topics/tuned")["config"] == {}
     user = ("--entity-type", "users", "--entity-name", "alice")
     run(cluster, tools.CONFIGS, "--alter", *user, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=pencil]")
     assert "SCRAM-SHA-256" in cluster.znodes.read("/config/users/alice")["config"]
@@ -102,11 +104,15 @@ def test_a_running_reassignment_is_listed_and_cancelled(cluster: ConformanceClus
     plan = ("--reassignment-json-file", plan_file(tmp_path, "slow", [1, 3]))
     run(cluster, tools.REASSIGN_PARTITIONS, "--execute", *plan, "--throttle", "1000")
     assert re.search(r"slow-0: .*adding: 3", run(cluster, tools.REASSIGN_PARTITIONS, "--list"))
+    under_way = run(cluster, tools.REASSIGN_PARTITIONS, "--verify", *plan)
+    assert "Reassignment of partition slow-0 is still in progress" in under_way
     cancelled = run(cluster, tools.REASSIGN_PARTITIONS, "--cancel", *plan)
     assert "Successfully cancelled partition reassignment for: slow-0" in cancelled
     cluster.wait(lambda: cluster.znodes.assigned("slow", 0) == [1, 2], "the partition is back where it was")
     assert "No partition reassignments found" in run(cluster, tools.REASSIGN_PARTITIONS, "--list")
     assert throttles(cluster, "slow") == []
+    failed = run(cluster, tools.REASSIGN_PARTITIONS, "--verify", *plan)
+    assert "no active reassignment of partition slow-0, but replica set is 1,2 rather than 1,3" in failed
 
 
 def test_an_unclean_leader_is_elected_when_a_person_says_so(cluster: ConformanceCluster) -> None:

@@ -6,14 +6,18 @@ controller is written in the same transaction.
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from kazoo.client import TransactionRequest
 
+from controller_core.wire.messages import ErrorCode
 from devcluster.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import ConformanceCluster
+from tests.real.conformance.only_ours import ours_only
 
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
+FENCED = "the role is lost: /controller_epoch is no longer at version"
 
 
 def begin_a_new_term_with(
@@ -48,6 +52,33 @@ def test_a_new_controller_raises_the_epoch_and_changes_no_partition(cluster: Con
     assert cluster.controller_epoch() > epoch
     assert [cluster.seen("lasting", partition) for partition in range(3)] == before
     assert cluster.seen("first-of-its-term").controller_epoch == cluster.controller_epoch()
+
+
+@ours_only
+def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: ConformanceCluster) -> None:
+    """It stands still with an ISR decided and not yet written, while another one takes the role and knows nothing of it.
+
+    The state has the version that the write expects, and the session lives on: only the epoch is another one."""
+    own = cluster.own_controller
+    assert own is not None
+    cluster.serve_topic("written-late", [[1, 2]])
+    before = cluster.seen("written-late")
+    fenced_before = own.process.log_path.read_text(errors="replace").count(FENCED)
+    own.kill()
+    own.start_stepping("/brokers/topics/written-late/")
+    epoch = cluster.controller_epoch()
+    with ThreadPoolExecutor(max_workers=1) as client:
+        answer = client.submit(cluster.ask_controller, cluster.alter_partition("written-late", [1]))
+        cluster.wait(lambda: own.process.is_stopped, "it is about to write")
+        cluster.znodes.client.delete("/controller")
+        cluster.wait(lambda: cluster.controller_epoch() > epoch, "a broker has the role")
+        assert cluster.znodes.controller() in cluster.kafka.brokers
+        own.resume()
+        assert answer.result().error_code is ErrorCode.not_controller
+    assert cluster.seen("written-late") == before
+    assert own.process.log_path.read_text(errors="replace").count(FENCED) == fenced_before + 1
+    own.restart_whole()
+    assert cluster.seen("written-late") == before
 
 
 def test_every_broker_learns_of_the_new_controller(cluster: ConformanceCluster) -> None:

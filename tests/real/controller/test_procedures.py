@@ -1,6 +1,6 @@
 """The procedures of the specification on unmodified brokers, seen in ZooKeeper and by clients."""
 
-import threading
+from collections.abc import Iterator
 
 from devcluster.load import AckedProducer, lost, read_back
 from devcluster.processes import wait_until
@@ -10,35 +10,44 @@ ACKED_BY_TWO = {"min.insync.replicas": "2"}
 
 
 def test_a_reassignment_passes_through_the_rows_of_the_specification(our_cluster: OurCluster) -> None:
-    znodes = our_cluster.znodes
+    """The controller stands still before each write, so that nothing of what it makes of ZooKeeper is missed."""
+    znodes, controller = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("table", [[1, 2, 3]], ACKED_BY_TWO)
-    rows: list[tuple[list[int], int, list[int]]] = []
-    finished = threading.Event()
-
-    def note_rows() -> None:
-        while not finished.is_set():
-            state = znodes.state("table", 0)
-            row = (sorted(znodes.assigned("table", 0)), state["leader"], sorted(state["isr"]))
-            if row not in rows:
-                rows.append(row)
-
-    watcher = threading.Thread(target=note_rows)
-    watcher.start()
-    try:
-        with AckedProducer(our_cluster.kafka.bootstrap_servers, "table") as producer:
-            wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
-            znodes.reassign({("table", 0): [4, 5, 6]})
-            our_cluster.wait_until_moved("table", 0, [4, 5, 6])
-    finally:
-        finished.set()
-        watcher.join()
-    both = [1, 2, 3, 4, 5, 6]
-    assert rows[0] == ([1, 2, 3], 1, [1, 2, 3])
-    assert (both, 1, [1, 2, 3]) in rows
-    assert rows[-1] == ([4, 5, 6], 4, [4, 5, 6])
-    old_leader_rows = [index for index, (_, leader, _) in enumerate(rows) if leader == 1]
-    assert max(old_leader_rows) < min(index for index, (_, leader, _) in enumerate(rows) if leader == 4)
-    assert all(set(isr) >= {4, 5, 6} for _, leader, isr in rows if leader == 4), "the leader moves when RAR is in sync"
-    assert all(assigned == both for assigned, _, isr in rows[1:-1] if set(isr) != {4, 5, 6}), "AR is written last"
+    controller.kill()
+    controller.start_stepping("/brokers/topics/table")
+    with AckedProducer(our_cluster.kafka.bootstrap_servers, "table") as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        znodes.reassign({("table", 0): [4, 5, 6]})
+        rows = list(rows_of(our_cluster, "table"))
+    controller.restart_whole()
+    our_cluster.wait_until_moved("table", 0, [4, 5, 6])
+    old, new = [1, 2, 3], [4, 5, 6]
+    both = old + new
+    assert [row for row in rows if row[2] in (old, both, new)] == [
+        (old, 1, old),
+        (both, 1, old),
+        (both, 1, both),
+        (both, 4, both),
+        (both, 4, new),
+        (new, 4, new),
+    ]
+    assert all((assigned, leader) == (both, 1) for assigned, leader, isr in rows if isr not in (old, both, new)), rows
     assert lost(producer.stop().acknowledged, read_back(our_cluster.kafka.bootstrap_servers, "table")) == []
     our_cluster.wait_until_no_stray_replicas("table", 0)
+
+
+def rows_of(cluster: OurCluster, topic: str) -> Iterator[tuple[list[int], int, list[int]]]:
+    """AR, leader and ISR whenever the controller stands still and they have changed, and at the end of the reassignment."""
+    znodes, controller = cluster.znodes, cluster.controller
+    former = None
+    while True:
+        wait_until(
+            lambda: controller.process.is_stopped or not znodes.has_reassignments(), "the next write", deadline_s=60
+        )
+        row = (sorted(znodes.assigned(topic, 0)), znodes.leader(topic, 0), znodes.isr(topic, 0))
+        if row != former:
+            yield row
+        if not znodes.has_reassignments():
+            return
+        former = row
+        controller.resume()
