@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.index import load_response_schema
-from kio.static.protocol import RequestPayload
+from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.controller.serving.open_requests import Requests
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
@@ -127,5 +128,31 @@ def test_any_request_to_a_process_that_is_not_the_controller_is_refused_and_chan
             codes = set(error_codes(decode_response(response_type(request), answer[4:])))
             assert not codes or codes & NOT_IN_CHARGE
             assert cluster.zk.tree.zxid == before
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("api", SERVED_APIS, ids=lambda api: api.versions.newest.__name__)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_any_request_that_meets_an_error_nobody_foresaw_is_answered_as_failed(
+    api: AnyServedApi, data: st.DataObject
+) -> None:
+    """Every part of it: with UNKNOWN_SERVER_ERROR."""
+    request = data.draw(messages(api.versions.newest, LIKELY))
+
+    async def fail(*_: object) -> ResponsePayload:
+        raise ZeroDivisionError("a mistake of ours")
+
+    async def ask() -> None:
+        async with simulated_cluster() as cluster:
+            cluster.surprises_expected = True
+            await cluster.serve()
+            requests = Requests([replace(api, answer=fail)], cluster.clock, lambda event: None)
+            received = requests.receive(request)
+            await requests.answer(cluster.active.term, received)
+            codes = set(error_codes(await received.answer))
+            assert codes <= {ErrorCode.unknown_server_error, ErrorCode.none}
+            assert ErrorCode.unknown_server_error in codes or not codes
 
     asyncio.run(ask())

@@ -241,6 +241,52 @@ class TestUpdates:
         assert finalized(served) == ({"f": 2}, 1)
 
 
+class TestAtTheSameMoment:
+    async def test_an_update_that_comes_while_another_is_written_is_judged_by_what_that_one_wrote(
+        self, served: Cluster
+    ) -> None:
+        process, answers = served.active, []
+
+        def ask_again(ops: Sequence[WriteOp]) -> None:
+            if writes_features(ops):
+                served.zk.interventions.clear()
+                answers.append(asyncio.create_task(process.answer(upgrade(f=3, g=1))))
+
+        served.zk.interventions.append(ask_again)
+        assert errors(await served.request(upgrade(f=4))) == {"f": ErrorCode.none}
+        (second,) = answers
+        assert errors(second.result()) == {"f": ErrorCode.invalid_request, "g": ErrorCode.none}
+        assert "from existing versionLevel:4 to provided versionLevel:3" in message(second.result(), "f")
+        assert finalized(served) == known(served) == ({"f": 4, "g": 1}, 2)
+
+    async def test_a_broker_that_registers_before_they_are_judged_is_in_the_way(self, served: Cluster) -> None:
+        served.support(3, f=(1, 2))
+        answer = asyncio.create_task(served.active.answer(upgrade(f=3)))
+        await asyncio.sleep(0)
+        served.start_broker(3)
+        await served.settle()
+        assert errors(answer.result()) == {"f": ErrorCode.invalid_request}
+        assert "broker 3 supports 1 to 2" in message(answer.result(), "f")
+        assert set(served.active.term.state.brokers) == {1, 2, 3}
+
+    async def test_a_broker_that_registers_while_they_are_written_stays_outside(self, served: Cluster) -> None:
+        served.support(3, f=(1, 2))
+
+        def register(ops: Sequence[WriteOp]) -> None:
+            if writes_features(ops):
+                served.zk.interventions.clear()
+                served.start_broker(3)
+
+        served.zk.interventions.append(register)
+        assert errors(await served.request(upgrade(f=3))) == {"f": ErrorCode.none}
+        assert BrokerId(3) in served.live
+        assert finalized(served) == ({"f": 3}, 1)
+        assert set(served.active.term.state.brokers) == {1, 2}
+        served.create_topic("orders", [3, 1])
+        await served.settle()
+        assert served.leadership(tp("orders")) == (1, [1])
+
+
 class TestVersion0:
     @pytest.mark.parametrize(
         ("level", "allow_downgrade", "error"),

@@ -44,6 +44,41 @@ async def test_brokers_learn_of_each_other_before_anything_else(abandoned: Clust
         assert [topic.topic_name for topic in third.topic_states] == ["orders"]
 
 
+async def test_all_begin_by_what_is_alive_and_are_told_what_was_before_leaders_are_elected(cluster: Cluster) -> None:
+    """Both state machines' startup, with every state that they can begin in."""
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    for name, replicas in {"healthy": [2, 3], "headless": [1, 2, 3], "lost": [1]}.items():
+        cluster.create_topic(name, replicas)
+    await cluster.settle()
+    await cluster.active.kill()
+    cluster.kill_broker(1)
+    cluster.create_topic("new", [1, 3])
+    for number in (2, 3):
+        cluster.broker(number).requests.clear()
+    healthy = cluster.state(tp("healthy"))
+    state = (await cluster.serve()).term.state
+    alive, dead = ReplicaStatus.ONLINE, ReplicaStatus.OFFLINE
+    assert {(str(replica.topic_partition), replica.broker): status for replica, status in state.replica_status.items()} == {
+        ("healthy-0", 2): alive, ("healthy-0", 3): alive, ("headless-0", 1): dead, ("headless-0", 2): alive,
+        ("headless-0", 3): alive, ("lost-0", 1): dead, ("new-0", 1): dead, ("new-0", 3): alive,
+    }  # fmt: skip
+    assert {str(partition): status for partition, status in state.partition_status.items()} == {
+        "healthy-0": PartitionStatus.ONLINE,
+        "headless-0": PartitionStatus.ONLINE,
+        "lost-0": PartitionStatus.OFFLINE,
+        "new-0": PartitionStatus.ONLINE,
+    }
+    told = [
+        {topic.topic_name: topic.partition_states[0].leader for topic in request.topic_states}
+        for request in cluster.broker(3).requests_of(LeaderAndIsrRequest)
+    ]
+    assert told == [{"healthy": 2, "headless": 1}, {"headless": 2, "new": 3}]
+    assert cluster.state(tp("healthy")) == healthy
+    assert (cluster.leadership(tp("headless")), cluster.leadership(tp("new"))) == ((2, [2, 3]), (3, [3]))
+    assert_sound(cluster)
+
+
 async def test_a_dead_leader_is_replaced_and_a_dead_follower_leaves_the_isr(abandoned: Cluster) -> None:
     abandoned.kill_broker(1)
     process = await abandoned.serve()

@@ -1,12 +1,16 @@
 """Brokers come and go: `on_broker_startup` and `on_broker_failure` of seed 000."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from controller_core.model.ids import BrokerId
+from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.wire.messages import ErrorCode, LeaderAndIsrRequest, UpdateMetadataRequest
-from controller_core.zk import paths
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Check, SetData, WriteOp
 from simulation.checks import assert_sound
-from simulation.cluster import Cluster, tp
+from simulation.cluster import Cluster, ids, tp
 
 ORDERS = tp("orders")
 
@@ -47,6 +51,66 @@ async def test_brokers_that_die_together_are_one_event_and_one_election(served: 
     assert_sound(served)
 
 
+async def test_many_partitions_of_a_dead_broker_are_one_transaction_and_one_request_to_each_other_broker(
+    served: Cluster,
+) -> None:
+    """Each with its leader, ISR and epochs as they were written."""
+    many = [tp("many", number) for number in range(30)]
+    served.create_topic("many", *([1, 2, 3] for _ in many))
+    await served.settle()
+    written: list[Sequence[WriteOp]] = []
+    served.zk.interventions.append(written.append)
+    for number in (2, 3):
+        served.broker(number).requests.clear()
+    served.kill_broker(1)
+    await served.settle()
+    (election,) = [ops for ops in written if any(op.path == paths.partition_state(many[0]) for op in ops)]
+    assert {op.path for op in election} == {paths.CONTROLLER_EPOCH, *map(paths.partition_state, [ORDERS, *many])}
+    for number in (2, 3):
+        (request,) = served.broker(number).requests_of(LeaderAndIsrRequest)
+        told = {
+            tp(topic.topic_name, each.partition_index): (each.leader, each.isr, each.leader_epoch, each.partition_epoch)
+            for topic in request.topic_states
+            for each in topic.partition_states
+        }
+        assert told == {partition: as_written(served, partition) for partition in (ORDERS, *many)}
+    assert_sound(served)
+
+
+def as_written(cluster: Cluster, partition: TopicPartition) -> tuple[int, tuple[int, ...], int, int]:
+    state = cluster.state(partition)
+    one = state.leader_and_isr
+    return one.leader, one.isr, one.leader_epoch, state.partition_epoch
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_state_that_changes_between_the_decision_and_its_write_is_read_and_decided_again(
+    served: Cluster, times: int
+) -> None:
+    """Somebody writes other ISRs, and the last of them counts; a second partition is written at once."""
+    served.create_topic("undisturbed", [1, 2, 3])
+    await served.settle()
+    isrs = [[1, 2, 3], [1, 2], [1, 3]][-times:]
+    before = served.state(ORDERS)
+
+    def interfere(ops: Sequence[WriteOp]) -> None:
+        is_ours = any(isinstance(op, Check) for op in ops)
+        if is_ours and isrs and any(op.path == paths.partition_state(ORDERS) for op in ops):
+            foreign = replace(before.leader_and_isr, isr=ids(isrs.pop(0)))
+            data = codecs.encode_partition_state(foreign, before.controller_epoch)
+            served.write(SetData(path=paths.partition_state(ORDERS), data=data))
+
+    served.zk.interventions.append(interfere)
+    served.kill_broker(1)
+    await served.settle()
+    assert isrs == []
+    assert served.leadership(ORDERS) == (3, [3]), "2 was not in the ISR that was there at last"
+    assert served.state(ORDERS).partition_epoch == before.partition_epoch + times + 1
+    assert served.state(tp("undisturbed")).partition_epoch == 1
+    assert served.leadership(tp("undisturbed")) == (2, [2, 3])
+    assert_sound(served)
+
+
 async def test_the_last_member_of_the_isr_stays_in_it_without_leading(served: Cluster) -> None:
     for broker in (2, 3, 1):
         served.kill_broker(broker)
@@ -77,16 +141,26 @@ async def test_a_broker_that_returns_follows_and_joins_the_isr_again(served: Clu
 
 
 async def test_a_starting_broker_learns_of_its_peers_before_it_is_told_whom_to_follow(served: Cluster) -> None:
+    """And of all partitions; what follows is about its own replicas alone."""
+    served.create_topic("elsewhere", [1, 2])
+    served.create_topic("waiting", [3])
+    await served.settle()
     served.kill_broker(3)
     await served.settle()
+    assert served.leadership(tp("waiting")) == (-1, [3])
     served.broker(3).requests.clear()
     served.start_broker(3)
     await served.settle()
-    first, second = served.broker(3).requests[:2]
+    first, second, third = served.broker(3).requests[:3]
     assert isinstance(first, UpdateMetadataRequest)
     assert {broker.id for broker in first.live_brokers} == {1, 2, 3, served.active.id}
-    assert first.topic_states[0].topic_name == "orders"
+    assert {topic.topic_name for topic in first.topic_states} == {"orders", "elsewhere", "waiting"}
     assert isinstance(second, LeaderAndIsrRequest)
+    leaders = {topic.topic_name: topic.partition_states[0].leader for topic in second.topic_states}
+    assert leaders == {"orders": 1, "waiting": 3}
+    assert isinstance(third, UpdateMetadataRequest)
+    assert served.leadership(tp("waiting")) == (3, [3])
+    assert_sound(served)
 
 
 async def test_a_new_broker_without_replicas_learns_of_everything(served: Cluster) -> None:

@@ -6,9 +6,12 @@ import pytest
 
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.wire.messages import (
+    ControlRequest,
     ErrorCode,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
 )
 from controller_core.zk import paths
 from controller_core.zk.session import WriteOp
@@ -87,6 +90,51 @@ async def test_the_new_replicas_are_started_with_all_six_and_the_old_ones_learn_
         assert replica.removing_replicas == ids([1, 2, 3])
     assert served.exists(paths.REASSIGN_PARTITIONS), "it is removed last"
     assert_sound(served)
+
+
+async def test_every_broker_is_told_again_after_the_new_assignment_is_written(served: Cluster) -> None:
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    served.broker(2).hang()
+    await served.join_isr(ORDERS, 4, 5, 6)
+    await served.settle()
+    assert served.assignment(ORDERS).is_being_reassigned, "2 has not deleted its replica"
+    for number in range(1, 8):
+        served.broker(number).requests.clear()
+    served.broker(2).resume()
+    await served.settle()
+    assert served.assigned(ORDERS) == [4, 5, 6]
+    for number in range(1, 8):
+        last = served.broker(number).requests_of(UpdateMetadataRequest)[-1]
+        (state,) = last.topic_states[0].partition_states
+        assert (state.leader, state.isr, state.replicas) == (4, (4, 5, 6), (4, 5, 6))
+
+
+class NotedStops(list[ControlRequest]):
+    """What a broker is sent; the ISR in ZooKeeper is noted whenever it is to stop a replica."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.isrs: list[list[int]] = []
+        self._cluster = cluster
+
+    def append(self, request: ControlRequest) -> None:
+        if isinstance(request, StopReplicaRequest):
+            self.isrs.append(self._cluster.leadership(ORDERS)[1])
+        super().append(request)
+
+
+async def test_an_old_replica_is_out_of_the_isr_before_it_is_stopped(served: Cluster) -> None:
+    """The specification stops it first; then its leader could commit nothing until the ISR is written."""
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    stops = {number: NotedStops(served) for number in (1, 2, 3)}
+    for number, noted in stops.items():
+        served.broker(number).requests = noted
+    await served.join_isr(ORDERS, 4, 5, 6)
+    await served.settle()
+    for noted in stops.values():
+        assert noted.isrs
+        assert all(isr == [4, 5, 6] for isr in noted.isrs)
 
 
 async def test_nothing_moves_before_all_of_the_target_is_in_sync(served: Cluster) -> None:
