@@ -1,6 +1,5 @@
 """What the documents name exists: tests, modules, alerts, commands, metrics, log lines, settings."""
 
-import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ import yaml
 from controller_admin.command_line import main
 from controller_core.process.settings import ControllerProcessSettings
 from controller_operator.settings import OperatorSettings
+from tests.unit.seed_map import definitions
 
 ROOT = Path(__file__).resolve().parents[2]
-SEED_MAP = (ROOT / "docs" / "seed-map.md").read_text()
 KNOWN_BUGS = (ROOT / "docs" / "known-bugs.md").read_text()
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 VALUES = yaml.safe_load((ROOT / "charts" / "kontroller" / "values.yaml").read_text())
@@ -23,32 +22,19 @@ STATUS_FIELDS = {"controller.kind", "controller.epoch", "zookeeper.connect"}
 SOURCES = [
     path.read_text() for folder in ("controller_core", "operator") for path in sorted((ROOT / folder).rglob("*.py"))
 ]
-TESTS = sorted(set(re.findall(r"`((?:unit|real|contract|e2e)/[\w/]+\.py(?:::\w+)?)`", SEED_MAP + KNOWN_BUGS)))
-MODULES = sorted(set(re.findall(r"`((?:model|controller|admin|zk|wire)/[\w/]+\.py)`", SEED_MAP)))
+TESTS = sorted(set(re.findall(r"`((?:unit|real|contract|e2e|spark)/[\w/]+\.py(?:::\w+)?)`", KNOWN_BUGS)))
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_a_test_that_is_named_exists(test: str) -> None:
     path, _, name = test.partition("::")
-    source = (ROOT / "tests" / path).read_text()
-    nodes = ast.walk(ast.parse(source))
-    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    assert name in functions if name else any(function.startswith("test_") for function in functions)
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_that_the_map_names_exists(module: str) -> None:
-    assert (ROOT / "controller_core" / module).is_file()
+    names = {defined.rpartition(".")[2] for defined in definitions(ROOT / "tests" / path)}
+    assert name in names if name else any(defined.startswith("test_") for defined in names)
 
 
 @pytest.mark.parametrize("row", [line for line in KNOWN_BUGS.splitlines()[8:] if line.startswith("|")])
 def test_every_known_bug_has_a_test(row: str) -> None:
     assert re.search(r"`(?:unit|real|contract)/", row)
-
-
-def test_the_map_names_something() -> None:
-    assert len(TESTS) > 10
-    assert len(MODULES) > 10
 
 
 def slug(heading: str) -> str:
