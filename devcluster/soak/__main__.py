@@ -106,6 +106,8 @@ def _expect_soundness(soak: Soak) -> None:
     for broker, view in soak.snapshot().brokers.items():
         for name in sorted(view.abandoned if view else ()):
             soak.stage.say(f"[yellow]broker {broker} made the directory {name} and gave it up, as Kafka does[/]")
+    for name in sorted(soak.left_by_kafka()):
+        soak.stage.say(f"[yellow]Kafka's own controller reassigned {name} and had no former replica of it deleted[/]")
     _expect_none(soak.stage, wrong, "all is as it should be in ZooKeeper, in the brokers' metadata and on their disks")
 
 

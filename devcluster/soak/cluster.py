@@ -18,6 +18,7 @@ from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder, run_folder
 from devcluster.servers import Server
 from devcluster.soak.checks import Expected
+from devcluster.soak.kafka_faults import undeleted_replicas
 from devcluster.soak.operations import (
     CrashZooKeeper,
     KillServer,
@@ -102,7 +103,16 @@ class Soak:
             deleted=set(self.people.unexpected),
             controllers=set(_CONTROLLER_IDS.values()),
             brokers=set(BROKERS),
+            left_by_kafka=self.left_by_kafka(),
         )
+
+    def left_by_kafka(self) -> set[str]:
+        """The log directories that Kafka's own controllers say they left behind."""
+        left: set[str] = set()
+        for broker in self.kafka.brokers.values():
+            with broker.process.log_path.open(errors="replace") as log:
+                left.update(undeleted_replicas(log))
+        return left
 
     def journals(self) -> list[Path]:
         """Where the controllers keep their journals."""

@@ -1,0 +1,26 @@
+"""What a controller of Kafka's own leaves undone by its own account, so that nobody else is blamed for it.
+
+Its batch of requests is not emptied when building one fails; every later transition then ends with "Controller to broker
+state change requests batch is not empty", is logged and forgotten. A reassignment goes on all the same: the new assignment
+is written, and no broker is ever asked to delete the log of a replica that left. Who is the next controller cannot know of
+it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+_DELETION_FAILED: Final = "Error while moving some replicas to ReplicaDeletionStarted state"
+_ASSIGNED: Final = re.compile(r"\[Controller id=\d+\] Successfully updated assignment of partition (\S+) to ")
+
+
+def undeleted_replicas(broker_log: Iterable[str]) -> Iterator[str]:
+    """The partitions, as `topic-0`, that a broker reassigned as the controller without having a former replica deleted."""
+    has_failed = False
+    for line in broker_log:
+        if _DELETION_FAILED in line:
+            has_failed = True
+        elif found := _ASSIGNED.search(line):
+            if has_failed:
+                yield found[1]
+            has_failed = False
