@@ -4,6 +4,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+# The same environment with no more in it than what runs: a small part to fetch, and what the demo waits for.
+RUNS := $(VENV)/.runs
 TOOLS := .venv-tools
 TOOLS_READY := $(TOOLS)/.installed
 
@@ -18,7 +20,7 @@ export KEEP
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data)
+demo: $(RUNS) ## Show it all on this machine: six brokers, a Kubernetes API server, failures (KEEP=1 keeps the data)
 	$(BIN)/python -m devcluster.demo
 
 demo-history: $(READY) ## Give a small cluster a bad day, and open the report of it (OUTPUT=bad-day, a folder)
@@ -55,14 +57,14 @@ spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their 
 	$(BIN)/pytest -m "spark and not real"
 
 # In two parts: the clusters of the one have ended before those of the other start.
-real: build ## Run the tests against real ZooKeeper, Kafka and Kubernetes
+real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes
 	$(BIN)/pytest -v -m real tests/real/conformance tests/real/clients
 	$(BIN)/pytest -v -m real --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
-e2e: build ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
+e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
 	$(BIN)/pytest -v tests/e2e
 
-node: build ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
+node: $(READY) ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
 	$(BIN)/python -m devcluster node
 
 crds: $(READY) ## Write the definitions of the resources from their models, into crds/ and into the chart
@@ -85,8 +87,10 @@ CORES ?= 1 2
 bench-pipeline: $(READY) ## Measure how fast Spark folds a history (EVENTS="10000000 100000000" CORES="1 2")
 	$(BIN)/python -m bench.pipeline $(EVENTS:%=--events %) $(CORES:%=--cores %)
 
-build: $(READY) ## Fetch and build ZooKeeper, Kafka, Kubernetes and Helm into the cache outside the repository
-	$(BIN)/python -m devcluster build
+PARTS ?=
+
+build: $(READY) ## Fetch and build all real servers into the cache, or some (PARTS="kafka etcd kubernetes helm health")
+	$(BIN)/python -m devcluster build $(PARTS)
 
 images: $(READY) ## Build the container images without a registry or an engine (as root) and say how to load them
 	$(BIN)/python -m devcluster.images
@@ -109,7 +113,11 @@ clean: ## Remove the virtual environments and what tools left here; the cache ou
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml scripts/make-venv locks/build.txt locks/dev.txt
-	scripts/make-venv $(VENV)
+	scripts/make-venv $(VENV) locks/dev.txt project
+	touch $@ $(RUNS)
+
+$(RUNS): pyproject.toml scripts/make-venv locks/build.txt locks/demo.txt
+	scripts/make-venv $(VENV) locks/demo.txt project
 	touch $@
 
 $(TOOLS_READY): scripts/make-venv locks/tools.txt

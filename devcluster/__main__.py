@@ -10,6 +10,7 @@ from devcluster.cache import cache_folder
 from devcluster.fill import fill_cache
 from devcluster.kafka import KafkaCluster
 from devcluster.kubernetes import kubernetes_api
+from devcluster.parts import Part
 from devcluster.pods import NoCluster, cluster_with_pods, prepare
 from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 from devcluster.run_folder import run_folder
@@ -20,9 +21,12 @@ application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc
 
 
 @application.command()
-def build() -> None:
-    """Fetch and build everything into the cache; seconds when it is all there."""
-    fill_cache()
+def build(
+    parts: Annotated[list[Part] | None, typer.Argument(help="What; everything where none is named.")] = None,
+) -> None:
+    """Fetch and build what real servers need into the cache; seconds when it is all there."""
+    with ending_on_sigterm():
+        fill_cache(parts or tuple(Part))
     typer.echo(f"Everything is in {cache_folder()}")
 
 

@@ -22,6 +22,7 @@ from devcluster.demo.stage import Stage
 from devcluster.fill import fill_cache
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess, run_command
+from devcluster.parts import Part
 from devcluster.processes import StartError, ending_on_sigterm
 from devcluster.run_folder import RunFolder, run_folder
 from devcluster.toolchain import BuildError, MissingToolError
@@ -65,7 +66,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo-history", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("bad-day"), help="a folder for the report")
     output: Path = parser.parse_args().output.resolve()
-    fill_cache()
+    fill_cache([Part.KAFKA])
     stage = Stage()
     with ending_on_sigterm(), run_folder("bad-day") as folder:
         journal = folder.data("journal")

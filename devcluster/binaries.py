@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from devcluster import progress
-from devcluster.cache import cached
-from devcluster.toolchain import require_go, run
+from devcluster.cache import Entry, cached
+from devcluster.go import build_programs, run_go
 
 KUBERNETES_VERSION = "1.34.4"
 ETCD_VERSION = "3.6.7"
@@ -14,9 +14,7 @@ COREDNS_VERSION = "1.12.4"
 KIND_VERSION = "0.31.0"
 
 _OLDEST_GO = (1, 25)
-# Two compilers at a time: a link of the API server takes over a gigabyte.
-_BUILD = ("build", "-p", "2", "-mod=mod", "-trimpath", "-o", "bin/")
-
+_OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-o", "bin/")
 
 _PAUSE = """\
 package main
@@ -35,19 +33,25 @@ func main() {
 """
 
 
-def kubernetes_binaries() -> Path:
-    """The folder with `kube-apiserver` and `kubectl`; a first build takes some minutes."""
+def kubernetes() -> Entry:
+    """`kube-apiserver` and `kubectl`; a first build takes some minutes."""
     return _kubernetes("kubernetes", "kube-apiserver", "kubectl")
+
+
+def kubernetes_binaries() -> Path:
+    """The folder with `kube-apiserver` and `kubectl`."""
+    return kubernetes().folder() / "bin"
 
 
 def node_binaries() -> Path:
     """The folder with what a node needs beside the API server: `kubelet`, `kube-controller-manager`, `kube-scheduler`
     and `kube-proxy`.
     """
-    return _kubernetes("kubernetes-node", "kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy")
+    programs = ("kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy")
+    return _kubernetes("kubernetes-node", *programs).folder() / "bin"
 
 
-def _kubernetes(entry: str, *programs: str) -> Path:
+def _kubernetes(name: str, *programs: str) -> Entry:
     version_package = "k8s.io/component-base/version"
     major, minor, _patch = KUBERNETES_VERSION.split(".")
     stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
@@ -55,32 +59,43 @@ def _kubernetes(entry: str, *programs: str) -> Path:
     packages = tuple(f"k8s.io/kubernetes/cmd/{program}" for program in programs)
 
     def build(folder: Path) -> None:
-        with progress.step(f"Building {', '.join(programs)} {KUBERNETES_VERSION}"):
-            _build(folder, _kubernetes_module(folder), flags, packages)
+        with progress.step(f"Building {', '.join(programs)} {KUBERNETES_VERSION}") as step:
+            _build(step, folder, _kubernetes_module(folder), flags, packages)
 
-    return cached(f"{entry}-{KUBERNETES_VERSION}", flags, *_BUILD, *packages, build=build) / "bin"
+    inputs = (flags, *_OPTIONS, *packages)
+    return Entry(name=f"{name}-{KUBERNETES_VERSION}", inputs=inputs, build=build)
 
 
-def etcd_binary() -> Path:
-    """The path of `etcd`."""
+def etcd() -> Entry:
+    """`etcd`, which keeps what the API server is told."""
     # Go names a binary after the last element of its path that is no version.
     return _program("etcd", ETCD_VERSION, "go.etcd.io/etcd/server/v3", built_as="server")
 
 
-def helm_binary() -> Path:
-    """The path of `helm`."""
+def etcd_binary() -> Path:
+    """The path of `etcd`."""
+    return etcd().folder() / "bin" / "etcd"
+
+
+def helm() -> Entry:
+    """`helm`, which installs the chart."""
     stamp = f"-X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION}"
     return _program("helm", HELM_VERSION, "helm.sh/helm/v3", package="helm.sh/helm/v3/cmd/helm", stamps=(stamp,))
 
 
+def helm_binary() -> Path:
+    """The path of `helm`."""
+    return helm().folder() / "bin" / "helm"
+
+
 def coredns_binary() -> Path:
     """The path of `coredns`."""
-    return _program("coredns", COREDNS_VERSION, "github.com/coredns/coredns")
+    return _program("coredns", COREDNS_VERSION, "github.com/coredns/coredns").folder() / "bin" / "coredns"
 
 
 def kind_binary() -> Path:
     """The path of `kind`."""
-    return _program("kind", KIND_VERSION, "sigs.k8s.io/kind")
+    return _program("kind", KIND_VERSION, "sigs.k8s.io/kind").folder() / "bin" / "kind"
 
 
 def _program(
@@ -91,16 +106,16 @@ def _program(
     package: str | None = None,
     built_as: str | None = None,
     stamps: tuple[str, ...] = (),
-) -> Path:
+) -> Entry:
     """One program of one module; `package` is where it differs from the module, `stamps` are more linker flags."""
     module = _module(module_path, version)
 
     def build(folder: Path) -> None:
-        with progress.step(f"Building {name} {version}"):
-            _build(folder, module, " ".join(["-s -w", *stamps]), (package or module_path,))
+        with progress.step(f"Building {name} {version}") as step:
+            _build(step, folder, module, " ".join(["-s -w", *stamps]), (package or module_path,))
             (folder / "bin" / (built_as or name)).rename(folder / "bin" / name)
 
-    return cached(f"{name}-{version}", module, *stamps, *_BUILD, build=build) / "bin" / name
+    return Entry(name=f"{name}-{version}", inputs=(module, *stamps, *_OPTIONS), build=build)
 
 
 def pause_binary() -> Path:
@@ -108,10 +123,9 @@ def pause_binary() -> Path:
 
     def build(folder: Path) -> None:
         with progress.step("Building the pods' first process"):
-            go, environment = require_go(_OLDEST_GO)
             (folder / "pause.go").write_text(_PAUSE)
-            command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", "bin/pause", "pause.go"]
-            run(command, what="building pause", cwd=folder, env={**environment, "CGO_ENABLED": "0"})
+            options = ("-trimpath", "-ldflags", "-s -w", "-o", "bin/pause", "pause.go")
+            run_go(folder, _OLDEST_GO, "build", *options, what="building pause", env={"CGO_ENABLED": "0"})
 
     return cached("pause-1", _PAUSE, build=build) / "bin" / "pause"
 
@@ -123,20 +137,17 @@ def _module(required: str, version: str, *more: str) -> str:
 
 def _kubernetes_module(folder: Path) -> str:
     """Kubernetes' own go.mod points its staging modules at folders of its repository: use their releases instead."""
-    go, environment = require_go(_OLDEST_GO)
     (folder / "go.mod").write_text(_module("k8s.io/kubernetes", KUBERNETES_VERSION))
-    download = [go, "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES_VERSION}"]
-    described = run(download, what="fetching Kubernetes' module", cwd=folder, env=environment)
-    edit = [go, "mod", "edit", "-json", json.loads(described)["GoMod"]]
-    own = json.loads(run(edit, what="reading Kubernetes' go.mod", cwd=folder, env=environment))
+    download = ("mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES_VERSION}")
+    described = json.loads(run_go(folder, _OLDEST_GO, *download, what="fetching Kubernetes' module"))
+    edit = ("mod", "edit", "-json", described["GoMod"])
+    own = json.loads(run_go(folder, _OLDEST_GO, *edit, what="reading Kubernetes' go.mod"))
     staging_version = "v0." + KUBERNETES_VERSION.removeprefix("1.")
     staging = [change["Old"]["Path"] for change in own["Replace"] if "Version" not in change["New"]]
     replacements = (f"replace {path} => {path} {staging_version}" for path in staging)
     return _module("k8s.io/kubernetes", KUBERNETES_VERSION, *replacements)
 
 
-def _build(folder: Path, module: str, linker_flags: str, packages: tuple[str, ...]) -> None:
-    go, environment = require_go(_OLDEST_GO)
+def _build(step: progress.Step, folder: Path, module: str, linker_flags: str, packages: tuple[str, ...]) -> None:
     (folder / "go.mod").write_text(module)
-    command = [go, *_BUILD, "-ldflags", linker_flags, *packages]
-    run(command, what=f"building {', '.join(packages)}", cwd=folder, env=environment)
+    build_programs(step, folder, _OLDEST_GO, packages, [*_OPTIONS, "-ldflags", linker_flags])

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster import progress
@@ -32,28 +33,39 @@ def digest(*inputs: str) -> str:
     return hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:12]
 
 
-def is_cached(name: str, *inputs: str) -> bool:
-    """True when `cached` would return without building."""
-    return _entry(name, inputs).exists()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Something that the cache holds, or will."""
+
+    name: str
+    """What, and which version."""
+    inputs: tuple[str, ...]
+    """The texts that determine the result."""
+    build: Callable[[Path], None]
+    """Fills the empty folder that it is given; what it raises passes through, and nothing of the attempt is kept."""
+
+    @property
+    def is_there(self) -> bool:
+        """True when `folder` would return without building."""
+        return self._path.exists()
+
+    def folder(self) -> Path:
+        """The entry's folder, built first when it is missing."""
+        path = self._path
+        if not path.exists():
+            with locked(self.name, f"Waiting for another run that builds {self.name}"):
+                if not path.exists():
+                    _build(self.name, path, self.build)
+        return path
+
+    @property
+    def _path(self) -> Path:
+        return cache_folder() / f"{self.name}-{digest(*self.inputs)}"
 
 
 def cached(name: str, *inputs: str, build: Callable[[Path], None]) -> Path:
-    """The entry's folder, built first when it is missing.
-
-    `name` says what and which version; `inputs` are the texts that determine the result. `build` fills the
-    empty folder that it is given; what it raises passes through, and nothing of the attempt is kept.
-    """
-    entry = _entry(name, inputs)
-    if entry.exists():
-        return entry
-    with _lock(name):
-        if not entry.exists():
-            _build(name, entry, build)
-    return entry
-
-
-def _entry(name: str, inputs: tuple[str, ...]) -> Path:
-    return cache_folder() / f"{name}-{digest(*inputs)}"
+    """The folder of the entry that these describe, built first when it is missing."""
+    return Entry(name=name, inputs=inputs, build=build).folder()
 
 
 def _build(name: str, entry: Path, build: Callable[[Path], None]) -> None:
@@ -70,13 +82,14 @@ def _build(name: str, entry: Path, build: Callable[[Path], None]) -> None:
 
 
 @contextmanager
-def _lock(name: str) -> Iterator[None]:
+def locked(name: str, waiting: str) -> Iterator[None]:
+    """Only one process at a time is in such a block; `waiting` is what another one says meanwhile."""
     locks = cache_folder() / "locks"
     locks.mkdir(exist_ok=True)
     with (locks / name).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with progress.step(f"Waiting for another run that builds {name}"):
+            with progress.step(waiting):
                 fcntl.flock(lock, fcntl.LOCK_EX)
         yield

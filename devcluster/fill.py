@@ -1,16 +1,122 @@
-"""Everything the cache holds, filled at once: what a first run waits for can be had beforehand."""
+"""Fills the cache with what a run needs, before it or beside it.
 
-from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
-from devcluster.health import health_binary
-from devcluster.java import kafka_home
-from devcluster.toolchain import require
+Each part is fetched or built by a process of its own, two at a time: they use the network and the cores in turns. Their
+builds end with the block that began them, however it ends, and leave nothing half done behind (`devcluster.cache`).
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from devcluster import progress
+from devcluster.parts import Part, missing
+from devcluster.processes import spawn
+from devcluster.toolchain import BuildError
+
+_AT_A_TIME: Final = 2
+_SHOWN_LINES: Final = 25
+_END_DEADLINE_S: Final = 20.0
 
 
-def fill_cache() -> None:
-    """Fetches and builds what is missing: minutes at first, nothing afterwards.
+class Filling:
+    """Parts that are being filled; what their processes say goes to `tell`, line by line."""
 
-    Raises MissingToolError that says what to install, or BuildError with what the failed step printed.
+    def __init__(self, tell: Callable[[str], object], *, politely: bool) -> None:
+        self._tell = tell
+        self._prefix = ["nice", "-n", "19"] if politely and shutil.which("nice") else []
+        self._pool = ThreadPoolExecutor(_AT_A_TIME, "filling")
+        self._lock = threading.Lock()
+        self._ended = False
+        self._processes: set[subprocess.Popen[Any]] = set()
+        self._futures: list[Future[None]] = []
+
+    def begin(self, parts: Iterable[Part]) -> None:
+        """Fills what is missing of these."""
+        self._futures += [self._pool.submit(self._fill, part) for part in missing(parts)]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is under way any more, well or not."""
+        return all(future.done() for future in self._futures)
+
+    def wait(self) -> None:
+        """Returns when all is there. Raises BuildError, which says what the first part that failed printed last."""
+        for future in self._futures:
+            future.result()
+
+    def end(self) -> None:
+        """Ends what is under way, and returns when it has tidied up after itself."""
+        with self._lock:
+            self._ended = True
+            running = list(self._processes)
+        for process in running:
+            process.terminate()
+        for process in running:
+            _wait_or_kill(process)
+        self._pool.shutdown(cancel_futures=True)
+
+    def _fill(self, part: Part) -> None:
+        printed: deque[str] = deque(maxlen=_SHOWN_LINES)
+        with self._start(part) as process:
+            for line in map(str.rstrip, process.stdout or ()):
+                printed.append(line)
+                if not self._ended:
+                    self._tell(line)
+        with self._lock:
+            self._processes.discard(process)
+        if process.returncode != 0:
+            raise BuildError(f"{part} could not be had:\n" + "\n".join(printed))
+
+    def _start(self, part: Part) -> "subprocess.Popen[str]":
+        command = [*self._prefix, sys.executable, "-m", "devcluster.parts", part]
+        with self._lock:
+            if self._ended:
+                raise BuildError(f"{part} was not begun: the run has ended")
+            process = spawn(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            self._processes.add(process)
+        return process
+
+
+def _wait_or_kill(process: "subprocess.Popen[Any]") -> None:
+    try:
+        process.wait(_END_DEADLINE_S)
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+
+
+@contextmanager
+def filling(
+    parts: Iterable[Part], *, tell: Callable[[str], object] = progress.say, politely: bool = False
+) -> Iterator[Filling]:
+    """Fills parts of the cache while the block runs; `politely`: with what the block leaves of the cores.
+
+    What is not there when the block ends is given up.
     """
-    require("openssl")
-    for part in (kafka_home, etcd_binary, kubernetes_binaries, helm_binary, health_binary):
-        part()
+    under_way = Filling(tell, politely=politely)
+    try:
+        under_way.begin(parts)
+        yield under_way
+    finally:
+        under_way.end()
+
+
+def fill_cache(parts: Iterable[Part] = tuple(Part)) -> None:
+    """Fetches and builds what is missing of these: minutes at first, nothing afterwards.
+
+    Raises BuildError that says what a failed part printed, such as which program to install.
+    """
+    with filling(parts) as under_way:
+        under_way.wait()

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from devcluster import jars, progress
-from devcluster.cache import cached
+from devcluster.cache import Entry
 from devcluster.toolchain import require
 
 # The image of Kafka is built from the same definitions.
@@ -19,12 +19,18 @@ _TOOL_LOGGING = (KAFKA_FOLDER / "tool-log4j.properties").read_text()
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.awt.headless=true")
 
 
+def kafka() -> Entry:
+    """Kafka's and ZooKeeper's jars, and how they log."""
+    inputs = (_POM, _CHECKSUMS, _SERVER_LOGGING, _TOOL_LOGGING)
+    return Entry(name=f"kafka-{KAFKA_VERSION}", inputs=inputs, build=_fetch)
+
+
 def kafka_home() -> Path:
     """The cached folder with `libs/` (105 jars, ZooKeeper's among them) and the logging configurations.
 
     Raises MissingToolError, or BuildError when it has to be filled and cannot, or a jar is not the one that was meant.
     """
-    return cached(f"kafka-{KAFKA_VERSION}", _POM, _CHECKSUMS, _SERVER_LOGGING, _TOOL_LOGGING, build=_fetch)
+    return kafka().folder()
 
 
 def server_command(main_class: str, *arguments: str, heap_mb: int) -> list[str]:

@@ -17,10 +17,12 @@ from pathlib import Path
 from pytest_kind import KindCluster
 
 from devcluster.binaries import coredns_binary, kind_binary, kubernetes_binaries, node_binaries
+from devcluster.fill import fill_cache
 from devcluster.images import ImageArchive, image_archives
 from devcluster.kubernetes import KubernetesCluster
 from devcluster.node.node import Node
 from devcluster.node.requirements import install_for_a_node, missing_for_a_node
+from devcluster.parts import API_SERVER, Part
 from devcluster.run_folder import RunFolder
 
 _ENGINES = ("docker", "podman")
@@ -49,7 +51,9 @@ class PodCluster:
 def prepare() -> None:
     """Builds and installs what `cluster_with_pods` needs here: minutes at first. Raises MissingToolError and BuildError."""
     if os.environ.get("KUBECONFIG"):
+        fill_cache([Part.KUBERNETES, Part.HELM])
         return
+    fill_cache([Part.KAFKA, *API_SERVER, Part.HELM])
     if missing_for_a_node() is None:
         install_for_a_node()
         for part in (node_binaries, coredns_binary, image_archives):

@@ -24,6 +24,7 @@ from typing import IO, Any
 
 _POLL_INTERVAL_S = 0.05
 _TAIL_LINES = 15
+_SPAWN_DEADLINE_S = 10.0
 
 _running: set["ManagedProcess"] = set()
 _spawn_requests: queue.SimpleQueue[tuple[Callable[[], subprocess.Popen[Any]], Future[subprocess.Popen[Any]]]]
@@ -164,6 +165,7 @@ def spawn(
     stdout: int | IO[Any] | None = None,
     stderr: int | IO[Any] | None = None,
     env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
     text: bool = False,
 ) -> subprocess.Popen[Any]:
     """`subprocess.Popen` in a session of its own, ended by the kernel when this process ends."""
@@ -177,14 +179,20 @@ def spawn(
             stdout=stdout,
             stderr=stderr,
             env=env,
+            cwd=cwd,
             text=text,
             start_new_session=True,
         )
 
     started: Future[subprocess.Popen[Any]] = Future()
     _ensure_spawner()
-    _spawn_requests.put((start, started))
-    return started.result()
+    try:
+        _spawn_requests.put((start, started))
+        return started.result()
+    except BaseException:
+        # Interrupted while it starts: nobody would know of it.
+        _abandon(started)
+        raise
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = 30.0) -> None:
@@ -210,6 +218,13 @@ def ending_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _abandon(started: "Future[subprocess.Popen[Any]]") -> None:
+    with suppress(OSError, TimeoutError):
+        process = started.result(_SPAWN_DEADLINE_S)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _ensure_spawner() -> None:

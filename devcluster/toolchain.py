@@ -5,11 +5,16 @@ asking.
 import os
 import re
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from devcluster import progress
+from devcluster.cache import locked
+from devcluster.processes import spawn
 
 _PACKAGES = {
     "java": "default-jdk-headless",
@@ -28,6 +33,8 @@ _PACKAGES = {
     "mmdebstrap": "mmdebstrap",
 }
 _OLDEST_SELF_UPDATING_GO = (1, 21)
+_SHOWN_LINES = 20
+_INTERRUPT_DEADLINE_S = 10.0
 
 
 class MissingToolError(Exception):
@@ -44,7 +51,7 @@ def require(tool: str) -> str:
     Raises MissingToolError that says what to install otherwise.
     """
     if shutil.which(tool) is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install(_PACKAGES[tool])
+        _install(tool)
     found = shutil.which(tool)
     if found is None:
         raise MissingToolError(f"{tool} is not on the PATH: install it (on Debian: apt-get install {_PACKAGES[tool]})")
@@ -64,29 +71,74 @@ def require_go(oldest: tuple[int, int]) -> tuple[str, dict[str, str]]:
     return go, {} if version >= oldest else {"GOTOOLCHAIN": "auto"}
 
 
-def run(command: list[str], *, what: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """Runs a build step, returns its standard output; raises BuildError with the end of what it printed."""
-    done = subprocess.run(
+def run(
+    command: list[str],
+    *,
+    what: str,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    is_progress: Callable[[str], bool] = lambda line: False,
+) -> str:
+    """Runs a build step, returns its standard output; raises BuildError with the end of what it printed.
+
+    `is_progress` is asked about each line of standard error as it comes, and takes those that only say how far it is.
+    When this is interrupted, the step and all that it started are ended before the interruption goes on.
+    """
+    step = spawn(
         command,
         cwd=cwd,
         env={**os.environ, **(env or {})},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
-    if done.returncode != 0:
-        printed = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
-        raise BuildError(f"{what} failed with exit status {done.returncode}: {' '.join(command)}\n{printed}")
-    return done.stdout
+    with step:
+        try:
+            printed, complaints = _printed(step, is_progress)
+            status = step.wait()
+        except BaseException:
+            _end(step)
+            raise
+    if status != 0:
+        shown = "\n".join([*printed.splitlines(), *complaints][-_SHOWN_LINES:])
+        raise BuildError(f"{what} failed with exit status {status}: {' '.join(command)}\n{shown}")
+    return printed
 
 
-def _install(package: str) -> None:
-    with progress.step(f"Installing {package}"):
-        unattended = {"DEBIAN_FRONTEND": "noninteractive"}
-        run(["apt-get", "update", "-q"], what="apt-get update", env=unattended)
-        run(
-            ["apt-get", "install", "-q", "-y", "--no-install-recommends", package],
-            what=f"installing {package}",
-            env=unattended,
-        )
+def _printed(step: "subprocess.Popen[str]", is_progress: Callable[[str], bool]) -> tuple[str, list[str]]:
+    """All of standard output, and the lines of standard error that are no progress."""
+    assert step.stdout is not None
+    complaints: list[str] = []
+
+    def listen() -> None:
+        lines = map(str.rstrip, step.stderr or ())
+        complaints.extend(line for line in lines if not is_progress(line))
+
+    listener = threading.Thread(target=listen, daemon=True, name="build-step")
+    listener.start()
+    printed = step.stdout.read()
+    listener.join()
+    return printed, complaints
+
+
+def _end(step: "subprocess.Popen[str]") -> None:
+    """SIGINT, on which compilers and apt tidy up after themselves, then SIGKILL, to the step and all that it started."""
+    try:
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(step.pid, signal.SIGINT)
+            step.wait(_INTERRUPT_DEADLINE_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(step.pid, signal.SIGKILL)
+
+
+def _install(tool: str) -> None:
+    package = _PACKAGES[tool]
+    unattended = {"DEBIAN_FRONTEND": "noninteractive"}
+    with locked("apt", "Waiting for another run that installs"):
+        if shutil.which(tool) is None:
+            with progress.step(f"Installing {package}"):
+                run(["apt-get", "update", "-q"], what="apt-get update", env=unattended)
+                install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", package]
+                run(install, what=f"installing {package}", env=unattended)

@@ -13,6 +13,7 @@ import pytest
 from devcluster.fill import fill_cache
 from devcluster.kubernetes import KubernetesCluster
 from devcluster.kubernetes import kubernetes_api as own_or_given_cluster
+from devcluster.parts import API_SERVER, Part
 from devcluster.pods import prepare as prepare_pods
 from devcluster.run_folder import RunFolder, run_folder
 from devcluster.zookeeper import ZooKeeper
@@ -25,7 +26,13 @@ hypothesis.settings.register_profile("nightly", derandomize=False, deadline=None
 _PROFILE = os.environ.get("KONTROLLER_HYPOTHESIS") or ("ci" if os.environ.get("CI") else "unhurried")
 hypothesis.settings.load_profile(_PROFILE)
 
-_REAL_FIXTURES = {"servers_folder"}
+# Fixtures that make a test a real one, and what the cache has to hold for them beside Kafka; `pytest.mark.real(Part.X)`
+# names more.
+_REAL_FIXTURES: dict[str, tuple[Part, ...]] = {
+    "servers_folder": (),
+    "kubernetes_api": (*API_SERVER, Part.HELM),
+    "pods": (*API_SERVER, Part.HELM),
+}
 _KEPT_LOGS = pytest.StashKey[str]()
 
 _chroots = itertools.count(1)
@@ -72,18 +79,20 @@ def kubernetes_api(servers_folder: RunFolder) -> Iterator[KubernetesCluster]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if isinstance(item, pytest.Function) and _REAL_FIXTURES.intersection(item.fixturenames):
-            item.add_marker(pytest.mark.real)
+        fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
+        for fixture in _REAL_FIXTURES.keys() & set(fixtures):
+            item.add_marker(pytest.mark.real(*_REAL_FIXTURES[fixture]))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fills the cache before the first test: a first build takes longer than any one test may."""
-    if not session.config.option.collectonly and any(item.get_closest_marker("real") for item in session.items):
+    marks = [mark for item in session.items for mark in item.iter_markers("real")]
+    if marks and not session.config.option.collectonly:
         capture = session.config.pluginmanager.get_plugin("capturemanager")
         assert capture is not None
         with capture.global_and_fixture_disabled():
-            fill_cache()
+            fill_cache({Part.KAFKA, *(part for mark in marks for part in mark.args)})
             if any("e2e" in item.path.parts for item in session.items):
                 prepare_pods()
 

@@ -1,1 +1,1 @@
-"""The main job, shown on real parts in about a minute: `make demo`."""
+"""The main job, shown on real parts: first on brokers with Kafka's own tools, then through custom resources."""

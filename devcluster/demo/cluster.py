@@ -1,110 +1,65 @@
-"""What the demo runs on: all parts started, side by side where they can be, and kubectl on them."""
+"""What the demo begins with: ZooKeeper, six brokers and our controller, and a producer that never stops."""
 
-import json
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
-import yaml
-
-from devcluster.binaries import kubernetes_binaries
 from devcluster.demo.stage import Stage
+from devcluster.java import KAFKA_VERSION
 from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess, OperatorProcess
-from devcluster.kubernetes import KubernetesCluster, kubernetes_api
-from devcluster.run_folder import RunFolder, run_folder
+from devcluster.kontroller import ControllerProcess
+from devcluster.load import AckedProducer
+from devcluster.processes import wait_until
+from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import ZooKeeper
 
-NAMESPACE = "kafka"
-RELEASE = "kontroller"
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demo:
-    """Everything that runs, and how the demo looks at it."""
+class Cluster:
+    """Everything of Kafka that runs, and how the demo looks at it."""
 
     stage: Stage
     folder: RunFolder
     kafka: KafkaCluster
-    kubernetes: KubernetesCluster
     controller: ControllerProcess
-    operator: OperatorProcess
     znodes: ClusterZnodes
+    producers: dict[str, AckedProducer] = field(default_factory=dict)
+    """Those that were started, by topic."""
+    _running: ExitStack = field(init=False, default_factory=ExitStack)
 
-    @property
-    def kubectl_path(self) -> Path:
-        return kubernetes_binaries() / "kubectl"
+    def is_served(self) -> bool:
+        """Whether every replica of every topic that is produced to is in sync."""
+        topics = {topic: list(self.znodes.partitions(topic)) for topic in self.producers}
+        return all(self.znodes.is_served(topic, partitions) for topic, partitions in topics.items())
 
-    def apply(self, example: str) -> None:
-        """Applies a file of `examples/`, as the user would."""
-        path = ROOT / "examples" / example
-        output = self.kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=self._addressed(path.read_text()))
-        self.stage.show(f"kubectl apply --server-side -f examples/{example}", output)
-
-    def show_resources(self, kind: str) -> None:
-        self.stage.show(f"kubectl get {kind}", self.kubernetes.kubectl("get", kind, "--namespace", NAMESPACE))
-
-    def wait_until_ready(self, kind: str, name: str) -> None:
-        self.stage.await_(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready")
-
-    def phase(self, kind: str, name: str) -> str:
-        return str(self.status(kind, name).get("phase", ""))
-
-    def status(self, kind: str, name: str) -> dict[str, Any]:
-        """The status of a resource; empty where it has none yet."""
-        shown = self.kubernetes.kubectl("get", kind, name, "--namespace", NAMESPACE, "--output", "json")
-        return dict(json.loads(shown).get("status", {}))
-
-    def has_ended(self, kind: str, name: str) -> bool:
-        return self.phase(kind, name) in ("Completed", "Failed")
-
-    def under_replicated(self) -> int:
-        """How many partitions the KafkaCluster counts as under-replicated."""
-        return int(self.status("kafkacluster", "demo").get("counts", {}).get("underReplicated", 0))
+    def produce(self, topic: str) -> None:
+        """Starts a producer to a topic, which goes on until the cluster ends or it is stopped."""
+        producer = self._running.enter_context(AckedProducer(self.kafka.bootstrap_servers, topic))
+        self.producers[topic] = producer
+        wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement", deadline_s=30)
+        self.stage.say(f"A producer to {topic} with acks=all has started, and will not stop before the end.")
 
     def controller_log(self) -> str:
         return self.controller.process.log_path.read_text(errors="replace")
 
-    def _is_ready(self, kind: str, name: str) -> bool:
-        conditions = self.status(kind, name).get("conditions", [])
-        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-
-    def _addressed(self, manifests: str) -> str:
-        """The manifests with this machine's ZooKeeper and brokers in place of the example's."""
-        documents = [document for document in yaml.safe_load_all(manifests) if document]
-        for document in documents:
-            if document["kind"] == "KafkaCluster":
-                document["spec"]["zookeeper"]["connect"] = self.kafka.zookeeper_connect
-                document["spec"]["bootstrapServers"] = self.kafka.bootstrap_servers
-        return yaml.safe_dump_all(documents)
+    def close(self) -> None:
+        """Stops the producers."""
+        self._running.close()
 
 
 @contextmanager
-def running_demo(stage: Stage) -> Iterator[Demo]:
-    """Starts everything and ends it again, also after a failed start or Ctrl-C."""
+def running_cluster(stage: Stage, folder: RunFolder) -> Iterator[Cluster]:
+    """Starts the brokers and gives our controller the role; ends all of it, also after a failed start or Ctrl-C."""
     with ExitStack() as stack:
-        folder = stack.enter_context(run_folder("demo"))
-        stage.step(
-            "Start", "ZooKeeper, six unmodified Apache Kafka 3.9.1 brokers, etcd and a Kubernetes API server, all real."
-        )
+        stage.step("Start", f"ZooKeeper and six unmodified Apache Kafka {KAFKA_VERSION} brokers.")
         zookeeper = stack.enter_context(ZooKeeper(folder))
-        kafka = KafkaCluster(folder, zookeeper, brokers=6)
-        stack.callback(kafka.close)
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            starting = beside.submit(kafka.start)
-            kubernetes = stack.enter_context(kubernetes_api(folder))
-            starting.result()
+        kafka = stack.enter_context(KafkaCluster(folder, zookeeper, brokers=6))
         znodes = ClusterZnodes(stack.enter_context(zookeeper.client()))
         stage.await_(
             lambda: znodes.controller() is not None,
             "brokers 1 to 6 run, and one of them is the controller",
         )
-
         stage.step(
             "Our controller takes the role",
             "One transaction bumps the controller epoch and makes /controller ours; Kafka's own resigns.",
@@ -114,27 +69,27 @@ def running_demo(stage: Stage) -> Iterator[Demo]:
             znodes.controller() == controller.controller_id,
             f"/controller names {znodes.controller()}, which no broker is; epoch {znodes.read('/controller_epoch')}",
         )
+        cluster = Cluster(stage=stage, folder=folder, kafka=kafka, controller=controller, znodes=znodes)
+        stack.callback(cluster.close)
+        yield cluster
 
-        stage.step(
-            "Our operator",
-            "The chart installs the resources' definitions and a role; the operator runs with exactly that role.",
-        )
-        kubernetes.kubectl("create", "namespace", NAMESPACE)
-        # Nothing runs the jobs that Helm would wait for.
-        chart = str(ROOT / "charts" / "kontroller")
-        kubernetes.helm("install", RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE)
-        kubeconfig = kubernetes.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator")
-        operator = stack.enter_context(OperatorProcess(folder, kubeconfig, namespaces=[NAMESPACE]))
-        demo = Demo(
-            stage=stage,
-            folder=folder,
-            kafka=kafka,
-            kubernetes=kubernetes,
-            controller=controller,
-            operator=operator,
-            znodes=znodes,
-        )
-        demo.apply("cluster.yaml")
-        demo.wait_until_ready("kafkacluster", "demo")
-        demo.show_resources("kafkacluster")
-        yield demo
+
+def stop_broker(cluster: Cluster, topic: str) -> None:
+    """A controlled shutdown of the leader of the topic's partition 0, and its return."""
+    leader = cluster.znodes.leader(topic, 0)
+    cluster.stage.step(
+        f"Broker {leader} stops in good order",
+        "SIGTERM: it asks our controller to take its leaderships away, and only then stops.",
+    )
+    cluster.kafka.broker(leader).stop()
+    cluster.stage.expect(
+        cluster.znodes.leader(topic, 0) not in (leader, -1), f"broker {cluster.znodes.leader(topic, 0)} leads now"
+    )
+    cluster.stage.expect(leader not in cluster.znodes.isr(topic, 0), f"{leader} left the ISR before it went")
+    cluster.kafka.broker(leader).start()
+    cluster.stage.await_(cluster.is_served, f"{leader} is back in the ISR")
+
+
+def assignment(replicas: Sequence[Sequence[int]]) -> str:
+    """Replica lists as Kafka's tools take them, such as `1:2:3,2:3:1`."""
+    return ",".join(":".join(map(str, brokers)) for brokers in replicas)

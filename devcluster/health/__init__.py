@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from devcluster import progress
-from devcluster.cache import cached
-from devcluster.toolchain import require_go, run
+from devcluster.cache import Entry
+from devcluster.go import build_programs
 
 _FOLDER = Path(__file__).parent
 _SOURCES = ("go.mod", "main.go")
 _OLDEST_GO = (1, 24)
-_BUILD = ("build", "-p", "2", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", "bin/health", ".")
+_OPTIONS = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", "bin/health")
 
 
 class JudgementError(Exception):
@@ -38,18 +38,22 @@ class Health:
     """Flux with healthCheckExprs: as kstatus has them."""
 
 
-def health_binary() -> Path:
-    """The path of the program that asks the engines."""
+def health() -> Entry:
+    """The program that asks the engines."""
     sources = [(_FOLDER / name).read_text() for name in _SOURCES]
 
     def build(folder: Path) -> None:
-        go, environment = require_go(_OLDEST_GO)
         for name in _SOURCES:
             shutil.copy(_FOLDER / name, folder)
-        with progress.step("Building the health checks of Argo CD and Flux"):
-            run([go, *_BUILD], what="building devcluster/health", cwd=folder, env=environment)
+        with progress.step("Building the health checks of Argo CD and Flux") as step:
+            build_programs(step, folder, _OLDEST_GO, ["."], _OPTIONS)
 
-    return cached("health", *sources, *_BUILD, build=build) / "bin" / "health"
+    return Entry(name="health", inputs=(*sources, *_OPTIONS), build=build)
+
+
+def health_binary() -> Path:
+    """The path of the program that asks the engines."""
+    return health().folder() / "bin" / "health"
 
 
 def judge(resource: Mapping[str, Any], *, lua: str, expressions: Mapping[str, str]) -> Health:

@@ -17,6 +17,7 @@ from rich.markup import escape
 from devcluster.demo.stage import Stage
 from devcluster.fill import fill_cache
 from devcluster.load import LoadReport, ReadBackError, lost, read_back
+from devcluster.parts import Part
 from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm, wait_until
 from devcluster.soak.checks import problems
 from devcluster.soak.cluster import Soak, running_soak
@@ -41,7 +42,7 @@ def main(
         for step in _steps(chosen, minutes):
             typer.echo(step)
         return
-    fill_cache()
+    fill_cache([Part.KAFKA])
     stage = Stage()
     again = f"To see the same happen again: make soak MINUTES={minutes:g} SEED={chosen}"
     stage.say(again)

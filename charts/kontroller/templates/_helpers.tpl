@@ -168,28 +168,5 @@ volumeClaimTemplates:
 
 {{- /* What the operator may do in a namespace that it watches. It never writes a spec; a patch is for finalizers. */ -}}
 {{- define "kontroller.operatorRules" -}}
-- apiGroups: [kontroller.dev]
-  resources: [kafkaclusters, kafkatopics, partitionreassignments, preferredelections, featuresets]
-  verbs: [get, list, watch, patch]
-- apiGroups: [kontroller.dev]
-  resources:
-    - kafkaclusters/status
-    - kafkatopics/status
-    - partitionreassignments/status
-    - preferredelections/status
-    - featuresets/status
-  verbs: [get, patch]
-# A topic owns the reassignments that it makes, and the admission of owner references asks for this.
-- apiGroups: [kontroller.dev]
-  resources: [kafkatopics/finalizers]
-  verbs: [update]
-- apiGroups: [kontroller.dev]
-  resources: [partitionreassignments]
-  verbs: [create, delete]
-- apiGroups: [kontroller.dev]
-  resources: [preferredelections]
-  verbs: [delete]
-- apiGroups: [""]
-  resources: [events]
-  verbs: [create]
+{{ .Files.Get "operator-rules.yaml" | trim }}
 {{- end }}

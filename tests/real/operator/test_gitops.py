@@ -21,6 +21,7 @@ from devcluster.health import Health, judge
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
 from devcluster.kubernetes import KubernetesCluster
+from devcluster.parts import Part
 from devcluster.processes import wait_until
 from devcluster.run_folder import RunFolder
 from devcluster.znodes import ClusterZnodes
@@ -30,7 +31,7 @@ from tests.real.operator.health_states import STATES, Stage, State
 from tests.real.operator.operated import NAMESPACE, operated_namespace, running_operator
 from tests.real.operator.test_operator_features import Features
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real(Part.HEALTH), pytest.mark.timeout(300)]
 
 IS_EXPORT = "KONTROLLER_EXPORT_STATUSES" in os.environ
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")

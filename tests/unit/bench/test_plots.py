@@ -9,7 +9,7 @@ from bench.report.result import Result
 from bench.report.tables import CAPTIONS, NOT_MEASURED, TABLES
 from tests.unit.bench.rows import run, transfer
 
-pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: scripts/make-venv .venv")
+pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: make lint")
 
 from bench.report.page import merged, write_docs, write_report
 from bench.report.plots import PLOTS, draw

@@ -17,10 +17,12 @@ LOCKS = sorted((PROJECT / "locks").glob("*.txt"))
 PYPROJECT: dict[str, Any] = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PYPROJECT["project"]["optional-dependencies"]
 GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
-RUNTIME = [*PYPROJECT["project"]["dependencies"], *EXTRAS["journal-topic"], *GROUPS["image"]]
+DEMO = [*PYPROJECT["project"]["dependencies"], *EXTRAS["journal-topic"]]
+RUNTIME = [*DEMO, *GROUPS["image"]]
 # What each lock file is for.
 WANTED = {
     "build": GROUPS["build"],
+    "demo": DEMO,
     "dev": [*PYPROJECT["project"]["dependencies"], *(wanted for extra in EXTRAS.values() for wanted in extra)],
     "history": [*RUNTIME, *EXTRAS["pipeline"]],
     "image": RUNTIME,
@@ -77,7 +79,7 @@ def test_no_lock_names_an_index_or_another_place(lock: Path) -> None:
     assert re.findall(r"://|--index|--find-links| @ ", lock.read_text()) == []
 
 
-@pytest.mark.parametrize("purpose", ["build", "history", "image"])
+@pytest.mark.parametrize("purpose", ["build", "demo", "history", "image"])
 def test_what_ships_is_what_is_tested(purpose: str) -> None:
     tested, of_the_image = (
         versions(lock_of("dev")),

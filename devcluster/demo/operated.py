@@ -1,0 +1,152 @@
+"""What the demo's second part has on top: a Kubernetes API server that is built beside the first part, and our operator."""
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from rich.markup import escape
+
+from devcluster.binaries import kubernetes_binaries
+from devcluster.demo.cluster import Cluster
+from devcluster.demo.stage import Stage
+from devcluster.fill import filling
+from devcluster.kontroller import OperatorProcess
+from devcluster.kubernetes import KubernetesCluster, kubernetes_api
+from devcluster.parts import API_SERVER, Part
+from devcluster.run_folder import RunFolder
+
+NAMESPACE: Final = "kafka"
+OPERATOR: Final = "kontroller-operator"
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operated:
+    """The cluster with an operator, as a user with kubectl sees it."""
+
+    cluster: Cluster
+    kubernetes: KubernetesCluster
+
+    @property
+    def stage(self) -> Stage:
+        return self.cluster.stage
+
+    @property
+    def kubectl_path(self) -> Path:
+        return kubernetes_binaries() / "kubectl"
+
+    def apply(self, example: str) -> None:
+        """Applies a file of `examples/`, as the user would."""
+        path = ROOT / "examples" / example
+        output = self.kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=self._addressed(path.read_text()))
+        self.stage.show(f"kubectl apply --server-side -f examples/{example}", output)
+
+    def show_resources(self, kind: str) -> None:
+        self.stage.show(f"kubectl get {kind}", self.kubernetes.kubectl("get", kind, "--namespace", NAMESPACE))
+
+    def wait_until_ready(self, kind: str, name: str) -> None:
+        self.stage.await_(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready")
+
+    def phase(self, kind: str, name: str) -> str:
+        return str(self.status(kind, name).get("phase", ""))
+
+    def status(self, kind: str, name: str) -> dict[str, Any]:
+        """The status of a resource; empty where it has none yet."""
+        shown = self.kubernetes.kubectl("get", kind, name, "--namespace", NAMESPACE, "--output", "json")
+        return dict(json.loads(shown).get("status", {}))
+
+    def under_replicated(self) -> int:
+        """How many partitions the KafkaCluster counts as under-replicated."""
+        return int(self.status("kafkacluster", "demo").get("counts", {}).get("underReplicated", 0))
+
+    def controller_kind(self) -> str:
+        """Whose controller the KafkaCluster names: Kontroller or Kafka."""
+        return str(self.status("kafkacluster", "demo").get("controller", {}).get("kind", ""))
+
+    def _is_ready(self, kind: str, name: str) -> bool:
+        conditions = self.status(kind, name).get("conditions", [])
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+    def _addressed(self, manifests: str) -> str:
+        """The manifests with this machine's ZooKeeper and brokers in place of the example's."""
+        documents = [document for document in yaml.safe_load_all(manifests) if document]
+        for document in documents:
+            if document["kind"] == "KafkaCluster":
+                document["spec"]["zookeeper"]["connect"] = self.cluster.kafka.zookeeper_connect
+                document["spec"]["bootstrapServers"] = self.cluster.kafka.bootstrap_servers
+        return yaml.safe_dump_all(documents)
+
+
+def needed_parts() -> tuple[Part, ...]:
+    """What has to be in the cache for Kubernetes: only kubectl where a cluster is given."""
+    return (Part.KUBERNETES,) if os.environ.get("KUBECONFIG") else API_SERVER
+
+
+@contextmanager
+def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Future[KubernetesCluster]]:
+    """Builds an API server where there is none and starts it, while the block does something else.
+
+    The future raises BuildError and StartError; a failed build is told on the stage at once, too. All ends with the block.
+    """
+
+    def tell(line: str) -> None:
+        stage.console.print(f"  [dim]| {escape(line)}[/]")
+
+    with (
+        ExitStack() as servers,
+        ThreadPoolExecutor(1) as beside,
+        filling(needed_parts(), tell=tell, politely=True) as parts,
+    ):
+
+        def start() -> KubernetesCluster:
+            parts.wait()
+            return servers.enter_context(kubernetes_api(folder))
+
+        yield beside.submit(start)
+
+
+@contextmanager
+def running_operator(cluster: Cluster, kubernetes: KubernetesCluster) -> Iterator[Operated]:
+    """Installs the definitions of the resources and an operator with the chart's role; the operator ends with the block."""
+    cluster.stage.step(
+        "Our operator",
+        "The resources' definitions and a role, which are the chart's; the operator runs with exactly that role.",
+    )
+    kubernetes.kubectl("create", "namespace", NAMESPACE)
+    definitions = kubernetes.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
+    cluster.stage.show("kubectl apply --server-side -f crds", definitions)
+    kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_rights()))
+    kubernetes.wait_until_established()
+    kubeconfig = kubernetes.service_account_kubeconfig(NAMESPACE, OPERATOR)
+    with OperatorProcess(cluster.folder, kubeconfig, namespaces=[NAMESPACE]):
+        operated = Operated(cluster=cluster, kubernetes=kubernetes)
+        operated.apply("cluster.yaml")
+        operated.wait_until_ready("kafkacluster", "demo")
+        operated.show_resources("kafkacluster")
+        yield operated
+
+
+def _rights() -> list[dict[str, Any]]:
+    """The operator's service account with the rules that the chart gives it."""
+    rules = yaml.safe_load((ROOT / "charts" / "kontroller" / "operator-rules.yaml").read_text())
+    metadata = {"name": OPERATOR, "namespace": NAMESPACE}
+    group = "rbac.authorization.k8s.io"
+    role = {"apiGroup": group, "kind": "Role", "name": OPERATOR}
+    account = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": role,
+            "subjects": [account],
+        },
+    ]

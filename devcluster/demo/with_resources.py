@@ -1,0 +1,90 @@
+"""The demo's second part: the same and more, asked for by custom resources and read with kubectl."""
+
+from devcluster.demo.move import NEW, OLD, show_move
+from devcluster.demo.operated import Operated
+
+TOPIC = "orders"
+MOVE = "orders-to-4-5-6"
+ELECTION = "orders-after-restart"
+
+
+def second_part(demo: Operated) -> None:
+    create_topic(demo)
+    move_partition(demo)
+    kill_broker(demo)
+    elect_preferred(demo)
+    kill_controller(demo)
+
+
+def create_topic(demo: Operated) -> None:
+    demo.stage.step(
+        "A topic, as a resource",
+        "A KafkaTopic says what there should be; the operator writes it to ZooKeeper, the controller elects.",
+    )
+    demo.apply("topics.yaml")
+    demo.wait_until_ready("kafkatopic", TOPIC)
+    demo.show_resources("kafkatopic")
+    demo.cluster.produce(TOPIC)
+    demo.stage.await_(demo.cluster.is_served, f"every replica of {TOPIC} is in sync")
+
+
+def move_partition(demo: Operated) -> None:
+    demo.stage.step(
+        f"A PartitionReassignment {set(OLD)} -> {set(NEW)}", f"All of {TOPIC} moves. This is its partition 0."
+    )
+    show_move(
+        demo.cluster,
+        TOPIC,
+        lambda: demo.apply("reassignment.yaml"),
+        lambda: demo.phase("partitionreassignment", MOVE) in ("Completed", "Failed"),
+    )
+    demo.show_resources("partitionreassignment")
+    demo.stage.expect(demo.phase("partitionreassignment", MOVE) == "Completed", "the resource says Completed")
+
+
+def kill_broker(demo: Operated) -> None:
+    znodes, kafka = demo.cluster.znodes, demo.cluster.kafka
+    leader = znodes.leader(TOPIC, 0)
+    demo.stage.step(
+        f"Broker {leader} is killed", "SIGKILL: ZooKeeper tells the controller when the broker's session ends."
+    )
+    kafka.broker(leader).kill()
+    demo.stage.await_(lambda: znodes.leader(TOPIC, 0) not in (leader, -1), "another replica of the ISR leads")
+    demo.stage.await_(lambda: demo.under_replicated() > 0, "the KafkaCluster counts what is under-replicated")
+    demo.show_resources("kafkacluster")
+    kafka.broker(leader).start()
+    demo.stage.await_(demo.cluster.is_served, f"{leader} is back in the ISR")
+
+
+def elect_preferred(demo: Operated) -> None:
+    znodes = demo.cluster.znodes
+    demo.stage.step(
+        "Preferred election", "Leadership is not where it should be after all that: a PreferredElection gives it back."
+    )
+    preferred = {partition: brokers[0] for partition, brokers in znodes.partitions(TOPIC).items()}
+    elsewhere = [partition for partition, broker in preferred.items() if znodes.leader(TOPIC, partition) != broker]
+    demo.stage.expect(bool(elsewhere), f"partitions {elsewhere} are not led by their preferred replicas")
+    demo.apply("preferred-election.yaml")
+    demo.stage.await_(
+        lambda: all(znodes.leader(TOPIC, partition) == broker for partition, broker in preferred.items()),
+        f"brokers {[preferred[partition] for partition in elsewhere]} lead them again",
+    )
+    demo.stage.await_(lambda: demo.phase("preferredelection", ELECTION) == "Completed", "the resource says Completed")
+    demo.show_resources("preferredelection")
+
+
+def kill_controller(demo: Operated) -> None:
+    znodes, controller = demo.cluster.znodes, demo.cluster.controller
+    ours = controller.controller_id
+    demo.stage.step(
+        "Our controller is killed",
+        "SIGKILL. When its session ends, a broker's own controller fills in; ours takes the role back.",
+    )
+    controller.kill()
+    demo.stage.await_(lambda: znodes.controller() not in (None, ours), "a Kafka broker is the controller")
+    demo.stage.await_(lambda: demo.controller_kind() == "Kafka", "the KafkaCluster says so")
+    controller.start()
+    demo.stage.expect(
+        znodes.controller() == ours, f"ours is the controller again, epoch {znodes.read('/controller_epoch')}"
+    )
+    demo.stage.await_(lambda: demo.controller_kind() == "Kontroller", "the KafkaCluster says so too")

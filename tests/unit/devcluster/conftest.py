@@ -1,0 +1,23 @@
+"""What tests of processes share."""
+
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+
+class Interrupted(Exception):
+    """What Ctrl-C is elsewhere."""
+
+
+@pytest.fixture
+def interruptible() -> Iterator[type[Exception]]:
+    """SIGUSR1 interrupts the main thread with this exception."""
+
+    def interrupt(_signum: int, _frame: FrameType | None) -> None:
+        raise Interrupted
+
+    previous = signal.signal(signal.SIGUSR1, interrupt)
+    yield Interrupted
+    signal.signal(signal.SIGUSR1, previous)
