@@ -3,7 +3,7 @@
 What is wrong with one alteration of a user refuses all of that user's, and nobody else's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kio.schema.alter_user_scram_credentials.v0.request import (
@@ -17,7 +17,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 )
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.refusals import Refused
+from controller_core.admin.refusals import Refused, contended
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
@@ -27,7 +27,8 @@ from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS, Salted
 from controller_core.wire.codecs.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Delete, WriteOp, ZkNode
+from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
+from controller_core.zk.session import Conflict, Delete, WriteOp, ZkNode
 
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -46,14 +47,12 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
         async for user, alterations in sliced(by_user.items(), lambda item: len(item[1]))
         if (why := _why_unsound(alterations)) is not None
     }
-    remaining = [user for user in by_user if user not in refused]
-    if remaining:
-        await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
-    while remaining:
+
+    async def attempt(users: Sequence[str]) -> dict[str, Conflict]:
         writes: dict[str, list[WriteOp]] = {}
-        configs = [paths.user_config(sanitized(user)) for user in remaining]
+        configs = [paths.user_config(sanitized(user)) for user in users]
         nodes, below = await term.zk.read_many(configs), await term.zk.children_many(configs)
-        async for user, node, clients in sliced(zip(remaining, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
+        async for user, node, clients in sliced(zip(users, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
             try:
                 write = _write(user, by_user[user], node, has_clients=bool(clients))
                 writes[user] = [write, notify(f"users/{sanitized(user)}")]
@@ -61,7 +60,11 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
             except Refused as error:
                 writes.pop(user, None)
                 refused[user] = error
-        remaining = list((await term.writer.write(writes)).failed)  # someone else wrote those in between
+        return conflicts_in((await term.writer.write(writes)).failed)
+
+    if sound := [user for user in by_user if user not in refused]:
+        await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
+        refused |= {user: contended(error) for user, error in (await compare_and_set_each(sound, attempt)).items()}
     return _response([_result(user, refused.get(user)) async for user in sliced(by_user)])
 
 

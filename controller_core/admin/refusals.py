@@ -5,6 +5,8 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from controller_core.zk.compare_and_set import Contended
+
 Checked = TypeVar("Checked")
 
 
@@ -23,6 +25,11 @@ def outcome_of(check: Callable[[], Checked]) -> Checked | Refused:
         return check()
     except Refused as refused:
         return refused
+
+
+def contended(error: Contended) -> Refused:
+    """Somebody else wrote the same again and again: the client may try again, and its library does."""
+    return Refused(ErrorCode.request_timed_out, f"Nothing was changed: {error}.")
 
 
 TIMED_OUT = Refused(ErrorCode.request_timed_out)

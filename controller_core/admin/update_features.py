@@ -20,36 +20,38 @@ from controller_core.controller.operations import brokers, features
 from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
-from controller_core.model.features import FeatureUpdate, UpdatedFeatures, UpgradeType, updated_features
+from controller_core.model.features import (
+    FeatureUpdate,
+    FinalizedFeatures,
+    UpdatedFeatures,
+    UpgradeType,
+    updated_features,
+)
 from controller_core.wire.codecs.versions import Versions
 from controller_core.zk import paths
-
-_ATTEMPTS: Final = 3
-"""How often updates are judged anew because somebody else wrote `/feature` in between."""
 
 
 async def on_update_features(term: Term, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Judges all updates, finalizes the valid ones unless they are only to be validated, and answers each of them."""
     updates = _updates(request)
     live = (await brokers.read_live_brokers(term)).values()
+
+    def judged(finalized: FinalizedFeatures) -> UpdatedFeatures:
+        return updated_features(finalized.features, updates.values(), live)
+
     failure = None
-    for _ in range(_ATTEMPTS):
-        await features.load(term)
+    try:
+        finalized = await features.finalize(
+            term, lambda present: present.features if request.validate_only else judged(present).features
+        )
+    except features.FeaturesNotWrittenError as error:
         finalized = term.state.finalized_features
-        if finalized is None:
-            return _response(updates, UpdatedFeatures(features={}, refused={}), _unreadable())
-        updated = updated_features(finalized.features, updates.values(), live)
-        if request.validate_only or updated.features == finalized.features:
-            return _response(updates, updated, None)
-        try:
-            await features.finalize(term, finalized, updated.features)
-        except features.FeaturesNotWrittenError as error:
-            failure = (
-                f"{paths.FEATURE} could not be written and is unchanged: {error}. Describe the features and try again."
-            )
-        else:
-            return _response(updates, updated, None)
-    return _response(updates, updated, failure)
+        failure = (
+            f"{paths.FEATURE} could not be written and is unchanged: {error}. Describe the features and try again."
+        )
+    if finalized is None:
+        return _response(updates, UpdatedFeatures(features={}, refused={}), _unreadable())
+    return _response(updates, judged(finalized), failure)
 
 
 def refusal(request: UpdateFeaturesRequest, error_code: ErrorCode) -> UpdateFeaturesResponse:

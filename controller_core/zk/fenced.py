@@ -152,6 +152,11 @@ class FencedWriter:
             failed={key: progress.failed[key] for key in groups if key in progress.failed},
         )
 
+    async def transact(self, ops: Sequence[WriteOp]) -> None:
+        """As `ZkSession.transact`, fenced: one group, whose `TransactionFailed` is raised, as all that `write` raises."""
+        for refused in (await self.write({None: ops})).failed.values():
+            raise refused
+
     async def raise_fence(self, epoch: bytes) -> None:
         """Rewrites `/controller_epoch`, and fences every later write by that. No other write may be under way.
 

@@ -133,24 +133,28 @@ class TransactionFailed(ZkError):
         self.failed = failed
 
 
-class NodeExists(TransactionFailed):
+class Conflict(TransactionFailed):
+    """The znodes are not what the transaction was decided from: somebody else was faster. Retriable, after reading them."""
+
+
+class NodeExists(Conflict):
     """A `Create` of a path that is already there."""
 
 
-class NoNode(TransactionFailed):
+class NoNode(Conflict):
     """A path, or the parent of a `Create`, that is not there."""
 
 
-class BadVersion(TransactionFailed):
+class BadVersion(Conflict):
     """A version other than the expected one: someone else wrote in between."""
 
 
-class NotEmpty(TransactionFailed):
+class NotEmpty(Conflict):
     """A `Delete` of a znode that has children."""
 
 
 class TooLarge(TransactionFailed):
-    """A transaction that is larger than the server takes; it was not sent. The message has both sizes."""
+    """A transaction that is larger than the server takes; it was not sent. The message has both sizes. Not retriable."""
 
     def __init__(self, failed: FailedOp, *, size_bytes: int, max_bytes: int) -> None:
         super().__init__(failed)

@@ -7,8 +7,9 @@ of them is ours now. It is conditional on everything that it was decided from. S
 from which anybody may go on, and two who do it at once agree.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -17,14 +18,12 @@ from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.throttles import Claim, Claims, EntityPath, Move, Throttle, Values, adjusted, wanted_by
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import LaterVersion, MalformedZnode
+from controller_core.zk.compare_and_set import Write, compare_and_set, ensure_znodes, put, reading
 from controller_core.zk.session import (
-    BadVersion,
     Check,
     Create,
     CreateMode,
     Delete,
-    NodeExists,
-    NoNode,
     SetData,
     TooLarge,
     WriteOp,
@@ -36,16 +35,10 @@ log = structlog.get_logger()
 
 CONFIGS_PER_WRITE: Final = 50
 """How many configurations one transaction writes, fewer where they are large."""
-ATTEMPTS: Final = 100
-"""How often in a row somebody else may come in between."""
 
 _PARENTS: Final = (
     paths.KONTROLLER, paths.THROTTLES, paths.CONFIG, paths.BROKER_CONFIGS, paths.TOPIC_CONFIGS, paths.CONFIG_CHANGES,
 )  # fmt: skip
-
-Write = Callable[[Sequence[WriteOp]], Awaitable[bool]]
-"""Applies operations as a whole; False where they cannot be, because something has changed since it was read."""
-
 
 Report = Callable[[str, str, MalformedZnode], None]
 """Takes what is unreadable: its path, what follows from that, and why."""
@@ -54,10 +47,6 @@ Report = Callable[[str, str, MalformedZnode], None]
 def logged(path: str, consequence: str, error: MalformedZnode) -> None:
     """Says every time what is unreadable: for whoever looks once."""
     log.error(consequence, path=path, error=str(error))
-
-
-class ThrottlesBusy(Exception):
-    """Others write the same configurations again and again. Retriable."""
 
 
 async def set_throttle(
@@ -71,23 +60,23 @@ async def set_throttle(
     """Limits what the moves take, from now on or with another limit than before; to be called before they are asked for.
 
     An owner stands for one reassignment: the controller ends its throttle when moves of it have begun and all have ended.
-    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `ThrottlesBusy` and what `ZkSession` raises,
+    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and what `ZkSession` raises,
     `TooLarge` among it."""
     if bytes_per_second <= 0:
         raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
-    write = write or writing_to(zk)
-    await _ensure_parents(zk, write)
+    write = write or zk.transact
+    await ensure_znodes(zk, [Create(path=parent) for parent in _PARENTS], write)
     path = paths.throttle(owner)
-    for _ in range(ATTEMPTS):
-        (node,) = await zk.read_many([path])
+
+    def limited(node: ZkNode | None) -> list[WriteOp]:
         is_begun = node is not None and codecs.decode_throttle(path, node.data).is_begun
         throttle = Throttle(bytes_per_second=bytes_per_second, moves=moves, is_begun=is_begun)
-        if await write([_put(path, node, codecs.encode_throttle(throttle))]):
-            # The controller notes what begins from now on; what it began before is seen here.
-            await note_begun(zk, await _running(zk, moves), write=write)
-            await settle(zk, write=write)
-            return
-    raise ThrottlesBusy(f"the throttle of {owner} is written by somebody else again and again")
+        return [put(path, node, codecs.encode_throttle(throttle))]
+
+    await compare_and_set(reading(zk, path), limited, write)
+    # The controller notes what begins from now on; what it began before is seen here.
+    await note_begun(zk, await _running(zk, moves), write=write)
+    await settle(zk, write=write)
 
 
 async def remove_throttle(
@@ -101,13 +90,14 @@ async def remove_throttle(
     """Ends an owner's throttle; also where it has none, which may be the rest of an interrupted removal.
 
     With `expected`, only while it is that one. Raises as `set_throttle`."""
-    write = write or writing_to(zk)
+    write = write or zk.transact
     path = paths.throttle(owner)
-    while (node := (await zk.read_many([path]))[0]) is not None:
-        if not _is_removable(path, node, expected):
-            break
-        if await write([Delete(path=path, version=node.version)]):
-            break
+
+    def removed(node: ZkNode | None) -> list[WriteOp]:
+        is_ours = node is not None and _is_removable(path, node, expected)
+        return [Delete(path=path, version=node.version)] if node is not None and is_ours else []
+
+    await compare_and_set(reading(zk, path), removed, write)
     await settle(zk, write=write, report=report)
 
 
@@ -144,10 +134,13 @@ async def note_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: W
     for owner, throttle in (await throttles(zk, report)).items():
         if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):
             path = paths.throttle(owner)
-            is_noted = False
-            while not is_noted and (node := (await zk.read_many([path]))[0]) is not None:
-                begun = replace(codecs.decode_throttle(path, node.data), is_begun=True)
-                is_noted = await write([_put(path, node, codecs.encode_throttle(begun))])
+            await compare_and_set(reading(zk, path), partial(_begun, path), write)
+
+
+def _begun(path: str, node: ZkNode | None) -> list[WriteOp]:
+    if node is None:
+        return []
+    return [put(path, node, codecs.encode_throttle(replace(codecs.decode_throttle(path, node.data), is_begun=True)))]
 
 
 async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
@@ -166,34 +159,16 @@ async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = 
     """Brings the configurations to what the owners want, in as many transactions as it takes.
 
     An unreadable configuration is left alone, and reported. Raises `MalformedZnode` where what was set cannot be read,
-    `TooLarge` where one configuration, or what is ours of all of them, does not fit, and `ThrottlesBusy`."""
-    write = write or writing_to(zk)
-    fruitless, configs_at_once = 0, CONFIGS_PER_WRITE
-    while fruitless < ATTEMPTS:
-        found = await _read(zk, report)
-        operations = _operations(found, configs_at_once, report) if found is not None else []
-        if not operations:
-            return
+    `TooLarge` where one configuration, or what is ours of all of them, does not fit, and `Contended`."""
+    configs_at_once, is_settled = CONFIGS_PER_WRITE, False
+    while not is_settled:
+        step = partial(_operations, configs_at_once=configs_at_once, report=report)
         try:
-            fruitless = 0 if await write(operations) else fruitless + 1
+            is_settled = not (await compare_and_set(partial(_read, zk, report), step, write or zk.transact)).is_written
         except TooLarge:
             if configs_at_once == 1:
                 raise
             configs_at_once = max(1, configs_at_once // 4)
-    raise ThrottlesBusy("the configurations that a throttle needs are written by somebody else again and again")
-
-
-def writing_to(zk: ZkSession) -> Write:
-    """Writes for whoever is not the controller: conditional on what was read, and on nothing else."""
-
-    async def write(operations: Sequence[WriteOp]) -> bool:
-        try:
-            await zk.transact(operations)
-        except (BadVersion, NodeExists, NoNode):
-            return False
-        return True
-
-    return write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +207,10 @@ async def _read(zk: ZkSession, report: Report) -> _Found | None:
     return _Found(node=node, claims=claims, entities=entities)
 
 
-def _operations(found: _Found, configs_at_once: int, report: Report) -> list[WriteOp]:
+def _operations(found: _Found | None, configs_at_once: int, report: Report) -> list[WriteOp]:
     """The next transaction; empty where everything is as it should be."""
+    if found is None:
+        return []
     claims: dict[EntityPath, Mapping[str, Claim]] = dict(found.claims)
     writes: list[WriteOp] = []
     changed = 0
@@ -263,7 +240,7 @@ def _changes(entity: _Entity, report: Report) -> tuple[list[WriteOp], Mapping[st
     if after == config:
         return [], claimed
     operations: list[WriteOp] = [
-        _put(path, entity.node, codecs.encode_config(after)),
+        put(path, entity.node, codecs.encode_config(after)),
         Create(
             path=paths.CONFIG_CHANGE_PREFIX,
             data=codecs.encode_config_change(entity.path),
@@ -274,14 +251,3 @@ def _changes(entity: _Entity, report: Report) -> tuple[list[WriteOp], Mapping[st
         name = TopicName(entity.path.partition("/")[2])
         operations.append(Check(path=paths.topic(name), version=entity.topic.version))
     return operations, claimed
-
-
-def _put(path: str, node: ZkNode | None, data: bytes) -> WriteOp:
-    return Create(path=path, data=data) if node is None else SetData(path=path, data=data, version=node.version)
-
-
-async def _ensure_parents(zk: ZkSession, write: Write) -> None:
-    nodes = await zk.read_many(_PARENTS)
-    for path, node in zip(_PARENTS, nodes, strict=True):
-        if node is None:
-            await write([Create(path=path)])

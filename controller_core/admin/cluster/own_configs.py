@@ -8,6 +8,7 @@ the controller answers for itself: it has one dynamic configuration, and never a
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
@@ -28,7 +29,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 )
 from kio.static.primitive import i8
 
-from controller_core.admin.refusals import Refused
+from controller_core.admin.refusals import Refused, contended
 from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
@@ -38,7 +39,8 @@ from controller_core.model.ids import BrokerId
 from controller_core.wire.codecs.versions import Versions
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import ZkNode
+from controller_core.zk.compare_and_set import Contended, compare_and_set
+from controller_core.zk.session import WriteOp, ZkNode
 
 ALTER_VERSIONS: Final = Versions(IncrementalAlterConfigsRequest, oldest=0)
 DESCRIBE_VERSIONS: Final = Versions(DescribeConfigsRequest, oldest=1)
@@ -106,17 +108,23 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
     deleted = {config.name for config in resource.configs if config.config_operation == _DELETE}
     path = paths.broker_config(term.identity.id)
     await ensure_paths(term, [paths.CONFIG, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES])
-    is_written = validate_only
-    while not is_written:
-        present = await _read(term)
+    if validate_only:
+        return
+
+    def altered(present: OwnConfig) -> list[WriteOp]:
         wanted = {name: value for name, value in present.config.items() if name not in deleted}
         wanted |= {name: value for name, value in changes.items() if value is not None}
         if wanted == present.config:
-            return
+            return []
         ops = [write_config(path, wanted, present.node), notify(f"brokers/{term.identity.id}")]
         if why_too_large := term.writer.why_too_large(ops):
             raise Refused(ErrorCode.invalid_config, f"The configuration does not fit into a znode: {why_too_large}")
-        is_written = not (await term.writer.write({path: ops})).failed
+        return ops
+
+    try:
+        await compare_and_set(partial(_read, term), altered, term.writer.transact)
+    except Contended as error:
+        raise contended(error) from error
 
 
 def _check(config: AlterableConfig) -> None:

@@ -1,7 +1,7 @@
 """CreatePartitions: a topic grows. The topic's id and its partitions so far are written back as they are."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -11,7 +11,7 @@ from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, C
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import TIMED_OUT, Refused
+from controller_core.admin.refusals import TIMED_OUT, Refused, contended
 from controller_core.admin.topics.create_topics import (
     MAX_PARTITIONS_PER_REQUEST,
     TOPIC_WEIGHT,
@@ -31,7 +31,8 @@ from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.wire.codecs.versions import Versions
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import BadVersion, SetData, WriteOp
+from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
+from controller_core.zk.session import Conflict, NoNode, SetData, WriteOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,15 +184,19 @@ async def _write(
 ) -> dict[int, Growth | Refused]:
     """Writes what was checked; a topic that someone else wrote in between is checked again."""
     settled = dict(outcomes)
-    remaining = _growing(outcomes)
-    while remaining:
-        failed = (await term.writer.write({at: [growth.write] for at, growth in remaining.items()})).failed
-        await topics.on_topics_modified(term, [growth.name for at, growth in remaining.items() if at not in failed])
-        again = {at: request.topics[at] for at, error in failed.items() if isinstance(error, BadVersion)}
+
+    async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
+        growing = _growing({at: settled[at] for at in remaining})
+        failed = (await term.writer.write({at: [growth.write] for at, growth in growing.items()})).failed
+        await topics.on_topics_modified(term, [growth.name for at, growth in growing.items() if at not in failed])
         gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted meanwhile.")
-        settled |= dict.fromkeys(failed.keys() - again.keys(), gone) | await _check(term, again)
-        remaining = _growing({at: settled[at] for at in again})
-    return settled
+        settled.update({at: gone for at, error in failed.items() if isinstance(error, NoNode)})
+        conflicts = conflicts_in({at: error for at, error in failed.items() if not isinstance(error, NoNode)})
+        settled.update(await _check(term, {at: request.topics[at] for at in conflicts}))
+        return {at: conflict for at, conflict in conflicts.items() if isinstance(settled[at], Growth)}
+
+    beaten = await compare_and_set_each(_growing(outcomes), attempt)
+    return settled | {at: contended(error) for at, error in beaten.items()}
 
 
 def _growing(outcomes: Outcomes) -> dict[int, Growth]:

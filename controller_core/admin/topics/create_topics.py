@@ -5,7 +5,7 @@ the same event, so the answer waits only for partitions none of whose replicas i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import Refused
+from controller_core.admin.refusals import Refused, contended
 from controller_core.controller.loop.slices import sliced, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.operations.alter_partition import NO_THROTTLE
@@ -31,7 +31,8 @@ from controller_core.model.topics.placement import Racks, place_partitions
 from controller_core.model.topics.topic_configs import complaints, effective, is_true
 from controller_core.wire.codecs.versions import Versions
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import Create, NodeExists, TooLarge, WriteOp, ZkNode
+from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
+from controller_core.zk.session import Conflict, Create, NodeExists, TooLarge, WriteOp, ZkNode
 
 NOT_GIVEN: Final = -1
 """A count or factor that the request leaves to the cluster's defaults, or to the assignment."""
@@ -281,19 +282,21 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
     """Writes each topic with its configuration and makes the controller create its partitions; returns who was late."""
     await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKERS, paths.TOPICS])
     late: dict[int, Refused] = {}
-    remaining = dict(wanted)
-    while remaining:
-        left_behind = await term.zk.read_many([paths.topic_config(new.name) for new in remaining.values()])
-        found = zip(remaining.items(), left_behind, strict=True)
+
+    async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
+        left_behind = await term.zk.read_many([paths.topic_config(wanted[at].name) for at in remaining])
+        found = zip(((at, wanted[at]) for at in remaining), left_behind, strict=True)
         writes = {at: _writes(new, config) async for (at, new), config in sliced(found, _weight)}
         failed = (await term.writer.write(writes)).failed
         for at, error in failed.items():
-            name = remaining[at].name
+            name = wanted[at].name
             if isinstance(error, NodeExists) and error.failed.op.path == paths.topic(name):
                 late[at] = Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
             elif isinstance(error, TooLarge):
-                late[at] = _refused_as_too_large(remaining[at], str(error))
-        remaining = {at: remaining[at] for at in failed if at not in late}
+                late[at] = _refused_as_too_large(wanted[at], str(error))
+        return conflicts_in({at: error for at, error in failed.items() if at not in late})
+
+    late |= {at: contended(error) for at, error in (await compare_and_set_each(wanted, attempt)).items()}
     created = [new.name for at, new in wanted.items() if at not in late]
     if created:
         await topics.on_new_topic_creation(term, created)

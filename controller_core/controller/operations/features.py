@@ -6,7 +6,8 @@ with one that is deleted: the versions of a new znode begin again at 0, and a br
 knows, because it never saw that there was no znode, ends itself. Only the next controller makes one, as with Kafka.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import structlog
@@ -17,17 +18,8 @@ from controller_core.controller.term.term import Term
 from controller_core.model.features import FinalizedFeatures
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import FeatureZnode, MalformedZnode
-from controller_core.zk.session import (
-    AccessRefused,
-    BadVersion,
-    Create,
-    NodeExists,
-    NoNode,
-    SetData,
-    TransactionFailed,
-    WriteOp,
-    ZkVersion,
-)
+from controller_core.zk.compare_and_set import Contended, compare_and_set, put
+from controller_core.zk.session import AccessRefused, SetData, TransactionFailed, WriteOp, ZkNode, ZkVersion
 
 log = structlog.get_logger()
 
@@ -35,10 +27,12 @@ REPAIR: Final = (
     f"repair the data of {paths.FEATURE}, or delete the znode and restart the controller: "
     "a new controller makes one without features"
 )
+_NOT_WRITTEN: Final = (AccessRefused, Contended, TransactionFailed)
+"""What leaves `/feature` as it was, and the controller as sound as before; access may be refused to this znode alone."""
 
 
 class FeaturesNotWrittenError(Exception):
-    """ZooKeeper refused a write of `/feature`, which is as it was before. Retriable where somebody else wrote it."""
+    """A write of `/feature` was refused; it is as it was, or as somebody else wrote it. Retriable after looking."""
 
 
 async def set_up(term: Term) -> None:
@@ -52,38 +46,48 @@ async def load(term: Term) -> None:
 
 
 async def _load(term: Term, *, makes_it: bool) -> None:
-    while True:
-        node = await term.watched.node(paths.FEATURE, FeaturesChanged())
-        if node is None and makes_it:
-            makes_it = False
-            refused = await _attempt(term, Create(path=paths.FEATURE, data=codecs.encode_features(FeatureZnode())))
-            if not isinstance(refused, NodeExists | None):
-                log.error("cannot set up finalized features", error=str(refused))
-            continue
-        if node is None:
-            term.state.finalized_features = None
-            log.error("no finalized features: no feature can be changed", path=paths.FEATURE, to_do=REPAIR)
-            return
-        try:
-            found = codecs.decode_features(node.data)
-        except MalformedZnode as error:
-            term.state.finalized_features = None
-            term.state.unusable.report(
-                paths.FEATURE, "unreadable finalized features: no feature can be changed", error, to_do=REPAIR
-            )
-            return
-        term.state.unusable.clear(paths.FEATURE)
-        wanted = FeatureZnode(features=found.features if found.is_enabled else {})
-        if found == wanted:
-            term.state.finalized_features = FinalizedFeatures(features=found.features, epoch=node.version)
-            return
-        if found.features and not found.is_enabled:
-            log.warning("features of a disabled znode are dropped", path=paths.FEATURE, features=dict(found.features))
-        refused = await _write_at(term, node.version, wanted)
-        if not isinstance(refused, BadVersion | NoNode | None):
-            term.state.finalized_features = None
-            log.error("cannot rewrite finalized features: no feature can be changed", error=str(refused))
-            return
+    term.state.finalized_features = await _loaded(term, makes_it=makes_it)
+
+
+async def _loaded(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
+    def sound(node: ZkNode | None) -> list[WriteOp]:
+        if node is None and not makes_it:
+            return []
+        wanted = _wanted(node)
+        return [] if node is not None and codecs.decode_features(node.data) == wanted else [_put(node, wanted)]
+
+    try:
+        settled = await compare_and_set(partial(_read, term), sound, term.writer.transact)
+    except MalformedZnode as error:
+        term.state.unusable.report(
+            paths.FEATURE, "unreadable finalized features: no feature can be changed", error, to_do=REPAIR
+        )
+        return None
+    except _NOT_WRITTEN as error:
+        log.error("cannot rewrite finalized features: no feature can be changed", error=str(error))
+        return None
+    node, wanted = settled.found, _wanted(settled.found)
+    if node is None and not settled.is_written:
+        log.error("no finalized features: no feature can be changed", path=paths.FEATURE, to_do=REPAIR)
+        return None
+    term.state.unusable.clear(paths.FEATURE)
+    if node is not None and (dropped := codecs.decode_features(node.data).features) != wanted.features:
+        log.warning("features of a disabled znode are dropped", path=paths.FEATURE, features=dict(dropped))
+    return FinalizedFeatures(features=wanted.features, epoch=0 if node is None else node.version + settled.is_written)
+
+
+def _wanted(node: ZkNode | None) -> FeatureZnode:
+    """What the znode should say; raises `MalformedZnode`."""
+    found = codecs.decode_features(node.data) if node is not None else FeatureZnode()
+    return FeatureZnode(features=found.features if found.is_enabled else {})
+
+
+async def _read(term: Term) -> ZkNode | None:
+    return await term.watched.node(paths.FEATURE, FeaturesChanged())
+
+
+def _put(node: ZkNode | None, znode: FeatureZnode) -> WriteOp:
+    return put(paths.FEATURE, node, codecs.encode_features(znode))
 
 
 async def on_features_changed(term: Term) -> None:
@@ -96,30 +100,33 @@ async def on_features_changed(term: Term) -> None:
     await brokers.on_brokers_changed(term)
 
 
-async def finalize(term: Term, validated: FinalizedFeatures, features: Mapping[str, int]) -> None:
-    """Writes levels in place of those that they were validated against.
+async def finalize(term: Term, judge: Callable[[FinalizedFeatures], Mapping[str, int]]) -> FinalizedFeatures | None:
+    """Writes the levels that `judge` makes of the present ones, where they differ.
 
-    Raises `FeaturesNotWrittenError` where `/feature` is no longer what was validated, or may not be written."""
-    znode = FeatureZnode(features=features)
-    refused = await _write_at(term, ZkVersion(validated.epoch), znode)
-    if refused is not None:
-        raise FeaturesNotWrittenError(str(refused)) from refused
-    term.state.finalized_features = FinalizedFeatures(features=dict(features), epoch=validated.epoch + 1)
-    log.info("features finalized", before=dict(validated.features), **_shown(term.state.finalized_features))
+    They are judged anew where somebody else wrote in between.
 
+    Returns what was judged last; None where `/feature` says nothing that could be understood. Raises
+    `FeaturesNotWrittenError`."""
 
-async def _write_at(term: Term, version: ZkVersion, znode: FeatureZnode) -> TransactionFailed | AccessRefused | None:
-    data = codecs.encode_features(znode)
-    return await _attempt(term, SetData(path=paths.FEATURE, data=data, version=version))
+    async def read() -> FinalizedFeatures | None:
+        await load(term)
+        return term.state.finalized_features
 
+    def judged(present: FinalizedFeatures | None) -> list[WriteOp]:
+        if present is None or (levels := judge(present)) == present.features:
+            return []
+        data = codecs.encode_features(FeatureZnode(features=levels))
+        return [SetData(path=paths.FEATURE, data=data, version=ZkVersion(present.epoch))]
 
-async def _attempt(term: Term, op: WriteOp) -> TransactionFailed | AccessRefused | None:
-    """Why a write was refused; None where it was not."""
     try:
-        outcome = await term.writer.write({op.path: [op]})
-    except AccessRefused as refused:
-        return refused
-    return outcome.failed.get(op.path)
+        settled = await compare_and_set(read, judged, term.writer.transact)
+    except _NOT_WRITTEN as refused:
+        raise FeaturesNotWrittenError(str(refused)) from refused
+    before = settled.found
+    if before is not None and settled.is_written:
+        term.state.finalized_features = FinalizedFeatures(features=dict(judge(before)), epoch=before.epoch + 1)
+        log.info("features finalized", before=dict(before.features), **_shown(term.state.finalized_features))
+    return before
 
 
 def _shown(finalized: FinalizedFeatures | None) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """AllocateProducerIds: a broker asks for the next block of ids for idempotent and transactional producers (KIP-730)."""
 
+from functools import partial
 from typing import Final
 
 import structlog
@@ -13,7 +14,8 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.wire.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, ProducerIdBlock
-from controller_core.zk.session import BadVersion, Create, NodeExists, SetData, WriteOp, ZkNode
+from controller_core.zk.compare_and_set import Contended, compare_and_set, put, reading
+from controller_core.zk.session import WriteOp, ZkNode
 
 log = structlog.get_logger()
 
@@ -30,27 +32,27 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
         return refusal(ErrorCode.broker_id_not_registered)
     if broker.epoch != BrokerEpoch(request.broker_epoch):
         return refusal(ErrorCode.stale_broker_epoch)
-    while True:
-        node = (await term.zk.read_many([paths.PRODUCER_ID_BLOCK]))[0]
-        try:
-            first = _first_free(node)
-        except MalformedZnode as error:
-            term.state.unusable.report(
-                paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are given before it is repaired", error
-            )
-            return refusal(ErrorCode.unknown_server_error)
-        term.state.unusable.clear(paths.PRODUCER_ID_BLOCK)
-        failed = (await term.writer.write({broker.id: [_record(broker.id, first, node)]})).failed
-        if not failed:
-            log.info("producer ids allocated", broker=broker.id, first=first, count=BLOCK_SIZE)
-            return AllocateProducerIdsResponse(
-                throttle_time=NO_THROTTLE,
-                error_code=ErrorCode.none,
-                producer_id_start=ProducerId(first),
-                producer_id_len=i32(BLOCK_SIZE),
-            )
-        if not isinstance(failed[broker.id], BadVersion | NodeExists):
-            raise failed[broker.id]
+    try:
+        recorded = await compare_and_set(
+            reading(term.zk, paths.PRODUCER_ID_BLOCK), partial(_record, broker.id), term.writer.transact
+        )
+    except MalformedZnode as error:
+        term.state.unusable.report(
+            paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are given before it is repaired", error
+        )
+        return refusal(ErrorCode.unknown_server_error)
+    except Contended as error:
+        log.error("no producer ids allocated", broker=broker.id, error=str(error))
+        return refusal(ErrorCode.unknown_server_error)
+    term.state.unusable.clear(paths.PRODUCER_ID_BLOCK)
+    first = _first_free(recorded.found)
+    log.info("producer ids allocated", broker=broker.id, first=first, count=BLOCK_SIZE)
+    return AllocateProducerIdsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        producer_id_start=ProducerId(first),
+        producer_id_len=i32(BLOCK_SIZE),
+    )
 
 
 def refusal(error_code: ErrorCode) -> AllocateProducerIdsResponse:
@@ -70,8 +72,8 @@ def _first_free(node: ZkNode | None) -> int:
     return first
 
 
-def _record(broker: BrokerId, first: int, node: ZkNode | None) -> WriteOp:
+def _record(broker: BrokerId, node: ZkNode | None) -> list[WriteOp]:
+    """Records the block after the last one as given; raises `MalformedZnode`."""
+    first = _first_free(node)
     data = codecs.encode_producer_id_block(ProducerIdBlock(broker=broker, first=first, last=first + BLOCK_SIZE - 1))
-    if node is None:
-        return Create(path=paths.PRODUCER_ID_BLOCK, data=data)
-    return SetData(path=paths.PRODUCER_ID_BLOCK, data=data, version=node.version)
+    return [put(paths.PRODUCER_ID_BLOCK, node, data)]

@@ -5,7 +5,7 @@ these, so it notes when moves of a throttle begin, and removes the throttle when
 controller looks at all of them. One that was set for moves not yet asked for is left alone.
 """
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Set
 from typing import Final
 
 import structlog
@@ -16,8 +16,8 @@ from controller_core.model.throttles import Throttle
 from controller_core.zk import codecs, paths
 from controller_core.zk import throttles as zk_throttles
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import TooLarge, WriteOp
-from controller_core.zk.throttles import ThrottlesBusy, Write
+from controller_core.zk.compare_and_set import Contended
+from controller_core.zk.session import TooLarge
 
 log = structlog.get_logger()
 
@@ -30,11 +30,11 @@ async def note_begun(term: Term, partitions: Collection[TopicPartition]) -> None
     try:
         if partitions:
             await zk_throttles.note_begun(
-                term.zk, set(partitions), write=_fenced(term), report=term.state.unusable.report_unwatched
+                term.zk, set(partitions), write=term.writer.transact, report=term.state.unusable.report_unwatched
             )
     except MalformedZnode as error:
         term.state.unusable.report_unwatched(error.path, LEFT, error)
-    except TooLarge as error:
+    except (Contended, TooLarge) as error:
         log.error(LEFT, error=str(error))
 
 
@@ -47,12 +47,16 @@ async def sweep(term: Term) -> None:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
             await zk_throttles.remove_throttle(
-                term.zk, owner, expected=wanted[owner], write=_fenced(term), report=term.state.unusable.report_unwatched
+                term.zk,
+                owner,
+                expected=wanted[owner],
+                write=term.writer.transact,
+                report=term.state.unusable.report_unwatched,
             )
-        await zk_throttles.settle(term.zk, write=_fenced(term), report=term.state.unusable.report_unwatched)
+        await zk_throttles.settle(term.zk, write=term.writer.transact, report=term.state.unusable.report_unwatched)
     except MalformedZnode as error:
         term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
-    except (ThrottlesBusy, TooLarge) as error:
+    except (Contended, TooLarge) as error:
         log.error(NOT_REMOVED, error=str(error))
 
 
@@ -69,13 +73,3 @@ async def _requested(term: Term) -> Collection[TopicPartition]:
         return codecs.decode_reassignment(node.data).partitions if node is not None else ()
     except MalformedZnode:
         return ()  # reported and removed by whoever takes up the requests
-
-
-def _fenced(term: Term) -> Write:
-    async def write(operations: Sequence[WriteOp]) -> bool:
-        refused = (await term.writer.write({"throttles": operations})).failed.get("throttles")
-        if isinstance(refused, TooLarge):
-            raise refused  # it will not be smaller the next time
-        return refused is None
-
-    return write

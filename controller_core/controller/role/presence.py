@@ -24,6 +24,7 @@ from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, ProcessZnode
+from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import (
     Check,
     ConnectionLost,
@@ -133,9 +134,8 @@ class Presence:
         return True
 
     async def _make_parents(self) -> None:
-        for path in (paths.KONTROLLER, paths.PROCESSES, paths.QUESTIONS):
-            with suppress(NodeExists):
-                await self._zk.transact([Create(path=path)])
+        parents = [Create(path=path) for path in (paths.KONTROLLER, paths.PROCESSES, paths.QUESTIONS)]
+        await ensure_znodes(self._zk, parents, self._zk.transact)
 
     def _sign_of_life(self) -> Create:
         return Create(path=self._path, data=codecs.encode_process(self._told), mode=CreateMode.EPHEMERAL)

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 import structlog
 
@@ -18,12 +19,12 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import (
     Check,
     Create,
     CreateMode,
     Delete,
-    NodeExists,
     SessionId,
     SetData,
     TransactionFailed,
@@ -34,6 +35,8 @@ from controller_core.zk.session import (
 )
 
 log = structlog.get_logger()
+
+_FIRST_EPOCH: Final = Create(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(ControllerEpoch(0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ async def take_role(zk: ZkSession, own_id: BrokerId, node: ZkNode | None, clock:
     """Takes the role from whoever has it according to `node`; None where someone else was faster.
 
     Raises `ConnectionLost` when it is unknown whether the role was taken: look at `/controller` again."""
-    await _ensure_epoch(zk)
+    await ensure_znodes(zk, [_FIRST_EPOCH], zk.transact)
     epoch_node, present = await zk.read_many([paths.CONTROLLER_EPOCH, paths.CONTROLLER])
     # Every new holder raises the epoch: one that came before this read has another znode, a later one fails the write.
     if epoch_node is None or (present and present.czxid) != (node and node.czxid):
@@ -115,14 +118,3 @@ async def vacate(zk: ZkSession, node: ZkNode) -> None:
         await zk.transact(
             [Check(path=paths.CONTROLLER_EPOCH, version=epoch_node.version), Delete(path=paths.CONTROLLER)]
         )
-
-
-async def _ensure_epoch(zk: ZkSession) -> None:
-    if (await zk.read_many([paths.CONTROLLER_EPOCH]))[0] is not None:
-        return
-    try:
-        await zk.transact(
-            [Create(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(ControllerEpoch(0)))]
-        )
-    except NodeExists:
-        log.debug("somebody else created the controller epoch")

@@ -5,13 +5,13 @@ from urllib.parse import quote
 
 from controller_core.controller.term.term import Term
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import Create, CreateMode, NodeExists, SetData, WriteOp, ZkNode
+from controller_core.zk.compare_and_set import ensure_znodes, put
+from controller_core.zk.session import Create, CreateMode, WriteOp, ZkNode
 
 
 def write_config(path: str, config: Mapping[str, str], present: ZkNode | None) -> WriteOp:
     """The write of an entity's configuration, conditional on what was read of it."""
-    data = codecs.encode_config(config)
-    return Create(path=path, data=data) if present is None else SetData(path=path, data=data, version=present.version)
+    return put(path, present, codecs.encode_config(config))
 
 
 def notify(entity_path: str) -> WriteOp:
@@ -22,11 +22,7 @@ def notify(entity_path: str) -> WriteOp:
 
 async def ensure_paths(term: Term, wanted: Sequence[str]) -> None:
     """Makes sure that parents are there, each given after its own parent. Brokers make them at their first start."""
-    missing = [path for path, node in zip(wanted, await term.zk.read_many(wanted), strict=True) if node is None]
-    for path in missing:
-        failed = (await term.writer.write({path: [Create(path=path)]})).failed
-        if failed and not isinstance(failed[path], NodeExists):
-            raise failed[path]
+    await ensure_znodes(term.zk, [Create(path=path) for path in wanted], term.writer.transact)
 
 
 def sanitized(name: str) -> str:

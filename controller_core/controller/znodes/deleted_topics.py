@@ -16,7 +16,8 @@ from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import LaterVersion, MalformedZnode
-from controller_core.zk.session import Create, SetData, ZkNode
+from controller_core.zk.compare_and_set import Contended, compare_and_set, ensure_znodes, put, reading
+from controller_core.zk.session import Create, TransactionFailed, WriteOp, ZkNode
 
 MOST_TOPICS: Final = 500
 MOST_PARTITIONS: Final = 20_000
@@ -42,17 +43,20 @@ async def note(term: Term, topics: Mapping[TopicName, int]) -> None:
         known[topic] = max(partitions, known.pop(topic, 0))
     _keep_latest(known)
     data = codecs.encode_deleted_topics(known)
-    root, node = await term.zk.read_many([paths.KONTROLLER, paths.DELETED_TOPICS])
-    if node is not None and _is_of_later_version(node):
-        return
-    if root is None:
-        await term.writer.write({paths.KONTROLLER: [Create(path=paths.KONTROLLER)]})
-    op = Create(path=paths.DELETED_TOPICS, data=data) if node is None else SetData(path=paths.DELETED_TOPICS, data=data)
-    if refused := (await term.writer.write({paths.DELETED_TOPICS: [op]})).failed:
-        why = refused[paths.DELETED_TOPICS]
+
+    def entered(node: ZkNode | None) -> list[WriteOp]:
+        return [] if node is not None and _is_of_later_version(node) else [put(paths.DELETED_TOPICS, node, data)]
+
+    try:
+        await ensure_znodes(term.zk, [Create(path=paths.KONTROLLER)], term.writer.transact)
+        is_written = (
+            await compare_and_set(reading(term.zk, paths.DELETED_TOPICS), entered, term.writer.transact)
+        ).is_written
+    except (Contended, TransactionFailed) as why:
         term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics not written", why)
         return
-    term.state.unusable.clear(paths.DELETED_TOPICS)
+    if is_written:
+        term.state.unusable.clear(paths.DELETED_TOPICS)
 
 
 def _is_of_later_version(node: ZkNode) -> bool:

@@ -5,6 +5,8 @@ at once, so that it never blocks the next one.
 """
 
 from collections.abc import Mapping, Set
+from functools import partial
+from typing import NamedTuple
 
 import structlog
 
@@ -13,7 +15,8 @@ from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import BadVersion, Delete, SetData, TooLarge, WriteOp, ZkNode
+from controller_core.zk.compare_and_set import Contended, compare_and_set, put
+from controller_core.zk.session import Delete, TransactionFailed, WriteOp, ZkNode
 
 log = structlog.get_logger()
 
@@ -31,25 +34,39 @@ async def remove_requests(term: Term, served: Targets) -> None:
     """Takes served requests out of `/admin/reassign_partitions`, and deletes it when nothing is left in it.
 
     A partition for which another target was written in the meantime stays, and is looked at again."""
-    while served:
+    if not served:
+        return
+
+    async def read() -> _Requested | None:
         node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
-        if node is None:
-            return
-        requested = await _decode_or_remove(term, node)
-        remaining = {partition: target for partition, target in requested.items() if served.get(partition) != target}
-        if not served.keys().isdisjoint(remaining):
-            term.enqueue(ReassignmentsRequested())
-        if len(remaining) == len(requested):
-            return
-        op: WriteOp = Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)
-        if remaining:
-            data = codecs.encode_reassignment(remaining)
-            op = SetData(path=paths.REASSIGN_PARTITIONS, data=data, version=node.version)
-        refused = (await term.writer.write({paths.REASSIGN_PARTITIONS: [op]})).failed.get(paths.REASSIGN_PARTITIONS)
-        if isinstance(refused, TooLarge):
-            log.error("served reassignments stay in their znode until there are fewer", error=str(refused))
-        if not isinstance(refused, BadVersion):
-            return
+        return _Requested(node, await _decode_or_remove(term, node)) if node is not None else None
+
+    try:
+        requested = (await compare_and_set(read, partial(_without, served), term.writer.transact)).found
+    except (Contended, TransactionFailed) as error:  # it is too large, or somebody made children of it
+        log.error("served reassignments stay in their znode", error=str(error))
+        return
+    if requested is not None and any(requested.targets.get(p, target) != target for p, target in served.items()):
+        term.enqueue(ReassignmentsRequested())
+
+
+class _Requested(NamedTuple):
+    """The znode as read, and what it asks for."""
+
+    node: ZkNode
+    targets: Targets
+
+
+def _without(served: Targets, requested: _Requested | None) -> list[WriteOp]:
+    if requested is None:
+        return []
+    node, targets = requested
+    remaining = {partition: target for partition, target in targets.items() if served.get(partition) != target}
+    if len(remaining) == len(targets):
+        return []
+    if not remaining:
+        return [Delete(path=paths.REASSIGN_PARTITIONS, version=node.version)]
+    return [put(paths.REASSIGN_PARTITIONS, node, codecs.encode_reassignment(remaining))]
 
 
 async def supplant_requests(term: Term, partitions: Set[TopicPartition]) -> None:

@@ -36,12 +36,14 @@ from controller_core.model.ids import (
 from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import Create, Delete, WriteOp
 
 log = structlog.get_logger()
 
 CHANGES_PER_WRITE: Final = 500
 """How many entries come and go with one write of a topic's znode, so that they fit a transaction together."""
+_PARENTS: Final = (Create(path=paths.KONTROLLER), Create(path=paths.REMOVED_REPLICAS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class LedgerChange:
 
 async def load(term: Term) -> None:
     """Reads the ledger when a term begins, and strikes out what was assigned again by other hands."""
-    await _ensure_parents(term)
+    await ensure_znodes(term.zk, _PARENTS, term.writer.transact)
     names = (await term.zk.children_many([paths.REMOVED_REPLICAS]))[0] or ()
     nodes = await term.zk.read_many([f"{paths.REMOVED_REPLICAS}/{name}" for name in names])
     for name, node in zip(names, nodes, strict=True):
@@ -226,20 +228,12 @@ async def _existing(term: Term, replicas: list[PartitionReplica]) -> dict[Partit
         return {}
     parent, *nodes = await term.zk.read_many([paths.REMOVED_REPLICAS, *map(paths.removed_replica, replicas)])
     if parent is None:
-        await _ensure_parents(term)
+        await ensure_znodes(term.zk, _PARENTS, term.writer.transact)
     return {
         replica: known.topic_id if (known := term.state.removed_replicas.get(replica)) else None
         for replica, node in zip(replicas, nodes, strict=True)
         if node is not None
     }
-
-
-async def _ensure_parents(term: Term) -> None:
-    parents = (paths.KONTROLLER, paths.REMOVED_REPLICAS)
-    nodes = await term.zk.read_many(parents)
-    for path, node in zip(parents, nodes, strict=True):
-        if node is None:
-            await term.writer.write({path: [Create(path=path)]})
 
 
 def _is_assigned_again(term: Term, replica: PartitionReplica) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
+import structlog
+
 from controller_core.controller.loop.events import TopicModified
 from controller_core.controller.state.cluster_state import Topic
 from controller_core.controller.term.term import Term
@@ -19,16 +21,10 @@ from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, To
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import (
-    BadVersion,
-    NodeExists,
-    NoNode,
-    SetData,
-    TooLarge,
-    TransactionFailed,
-    ZkNode,
-    ZkVersion,
-)
+from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
+from controller_core.zk.session import Conflict, SetData, TooLarge, TransactionFailed, ZkNode, ZkVersion
+
+log = structlog.get_logger()
 
 TOO_LARGE: Final = "a topic's znode is too large to be written, and left as it is"
 SHOWN: Final = 5
@@ -109,23 +105,31 @@ async def rewrite_topics(
 
     `deleted` are the replicas among the dropped ones that the ledger need not remember.
     Returns the contents that the znodes have afterwards; topics that are gone are left out, and so are those whose znodes
-    would be larger than ZooKeeper takes, with an error in the log: they stay as they are."""
+    would be larger than ZooKeeper takes, or are written by somebody else all the time: with an error in the log they stay
+    as they are."""
     contents: dict[TopicName, TopicAssignment] = {}
     remaining = dict.fromkeys(topics, removed_replicas.CHANGES_PER_WRITE)
-    while remaining:
-        znodes = await read_topics(term, remaining)
+
+    async def attempt(names: Sequence[TopicName]) -> dict[TopicName, Conflict]:
+        """One step of each of the topics, which remain where there is another."""
+        znodes = await read_topics(term, names)
         wanted = {name: rewrite(name, znode.content) for name, znode in znodes.items()}
         contents.update({name: content for name, content in wanted.items() if content is znodes[name].content})
         changed = {n: (znodes[n].content, content) for n, content in wanted.items() if content is not znodes[n].content}
         steps = await _steps(term, changed, deleted, remaining)
         failed = await _write(term, znodes, steps)
         contents.update({name: step.content for name, step in steps.items() if name not in failed})
-        remaining = {
-            name: at_most
-            for name, step in steps.items()
-            if (name in failed or step.content is not wanted[name])
-            and (at_most := _changes_at_once(term, name, step, failed.get(name), remaining[name]))
-        }
+        for name in names:
+            step, at_most = steps.get(name), remaining.pop(name)
+            if step and (name in failed or step.content is not wanted[name]):
+                remaining[name] = _changes_at_once(term, name, step, failed.get(name), at_most)
+        return conflicts_in({name: error for name, error in failed.items() if not isinstance(error, TooLarge)})
+
+    while remaining:
+        for name, error in (await compare_and_set_each(remaining, attempt)).items():
+            log.error("a topic's znode is left as it is", topic=name, error=str(error))
+            del remaining[name]
+        remaining = {name: at_most for name, at_most in remaining.items() if at_most}
     return contents
 
 
@@ -169,9 +173,6 @@ async def _write(
     for name in outcome.written:
         removed_replicas.note(term, steps[name].change)
         _note_written(term, name, znodes[name], steps[name].content)
-    for error in outcome.failed.values():
-        if not isinstance(error, BadVersion | NodeExists | NoNode | TooLarge):
-            raise error
     return outcome.failed
 
 

@@ -376,7 +376,7 @@ class TestWritesThatFail:
         assert finalized(served) == known(served) == ({"f": 4, "g": 2}, 2)
 
     async def test_updates_fail_when_somebody_else_is_always_faster(self, served: Cluster) -> None:
-        interfere(served, times=99)
+        interfere(served, times=1000)
         response = await served.request(upgrade(f=4))
         assert errors(response) == {"f": ErrorCode.feature_update_failed}
         assert finalized(served)[0] == known(served)[0] == {"g": 2}
