@@ -5,16 +5,21 @@ cluster state, from where the journal has it; it is logged; and it is sent to th
 does any of this, so no broker is sent what was not written, and whatever was written is recorded and sent.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+import structlog
+
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.partition_states import create_states, reread, write_states
+from controller_core.controller.znodes.partition_states import create_states, reread, states_of, write_states
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.leader_selectors import Selection
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
-from controller_core.zk.session import TransactionFailed
+from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
+from controller_core.zk.session import Conflict, TransactionFailed
+
+log = structlog.get_logger()
 
 Starting = Mapping[TopicPartition, Collection[BrokerId]]
 """Brokers to which the replica is new; they are sent the leadership as well."""
@@ -41,6 +46,27 @@ async def commit(
     if new := {partition: starting[partition] for partition in committed if partition in starting}:
         term.batch.leader_and_isr_of(new, is_new=True)
     return failed
+
+
+Attempt = Callable[[Mapping[TopicPartition, PartitionState]], Awaitable[Mapping[TopicPartition, TransactionFailed]]]
+"""Decides leaderships from states and commits them; returns what `commit` returns."""
+
+
+async def until_committed(term: Term, partitions: Iterable[TopicPartition], attempt: Attempt) -> None:
+    """Attempts it with the states that this term knows; and with those that somebody else has written since, again.
+
+    A partition whose state is gone meanwhile is left out, and one that somebody writes all the time, with an error in
+    the log."""
+    states = await states_of(term, partitions)
+
+    async def attempt_and_reread(_: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
+        nonlocal states
+        lost = conflicts_in(await attempt(states))
+        states = await reread(term, lost)
+        return {partition: conflict for partition, conflict in lost.items() if partition in states}
+
+    for partition, error in (await compare_and_set_each(states, attempt_and_reread)).items():
+        log.error("leadership of a partition is left as it is", partition=str(partition), error=str(error))
 
 
 async def commit_first(

@@ -22,6 +22,8 @@ from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.leader_selectors import NoLeader, Selection
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.model.transitions import PartitionStatus, sort_partitions
+from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
+from controller_core.zk.session import Conflict
 
 
 class Election(Enum):
@@ -105,18 +107,20 @@ async def _elect(term: Term, partitions: Sequence[TopicPartition], *, election: 
     since, is decided from the states that ZooKeeper has, until that succeeds or says why not."""
     known = await states_of(term, partitions)
     selections, _ = _select(term, known, _selector(term, election))
-    await _lead(term, known, selections)
+    lost = await _lead(term, known, selections)
     not_elected: NotElectedPartitions = {}
-    remaining = [partition for partition in partitions if partition not in selections]
-    while remaining:
+
+    async def elect_from_zookeeper(remaining: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
         found = await reread(term, remaining)
         unclean_topics = await _topics_allowing_unclean(term, found) if election is Election.OFFLINE else set()
         selections, refused = _select(term, found, _selector(term, election, unclean_topics))
-        await _lead(term, found, selections)
         unreadable = NotElected(reason="it has no readable state in ZooKeeper")
-        not_elected |= dict.fromkeys((p for p in remaining if p not in found), unreadable) | refused
-        remaining = [p for p in found if p not in selections and p not in refused]
-    return not_elected
+        not_elected.update(dict.fromkeys((p for p in remaining if p not in found), unreadable) | refused)
+        return await _lead(term, found, selections)
+
+    undecided = [partition for partition in partitions if partition in lost or partition not in selections]
+    beaten = await compare_and_set_each(undecided, elect_from_zookeeper)
+    return not_elected | {partition: NotElected(reason=str(error)) for partition, error in beaten.items()}
 
 
 def _select(
@@ -140,11 +144,12 @@ def _select(
 
 async def _lead(
     term: Term, before: Mapping[TopicPartition, PartitionState], selections: dict[TopicPartition, Selection]
-) -> None:
-    """Commits the new leaderships; those that were not written are taken out of the selections, the others counted."""
-    for partition in await commit(term, selections, before):
-        del selections[partition]
-    term.counts.leaders_elected(len(selections), unclean=sum(selection.unclean for selection in selections.values()))
+) -> dict[TopicPartition, Conflict]:
+    """Commits the new leaderships, and counts them; returns those that somebody else has written since."""
+    lost = conflicts_in(await commit(term, selections, before))
+    elected = [selection for partition, selection in selections.items() if partition not in lost]
+    term.counts.leaders_elected(len(elected), unclean=sum(selection.unclean for selection in elected))
+    return lost
 
 
 _Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]

@@ -6,14 +6,15 @@ replicas know.
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from controller_core.controller.machines.leaderships import commit
+from controller_core.controller.machines.leaderships import commit, until_committed
 from controller_core.controller.term.groups import in_groups
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.partition_states import reread, states_of
 from controller_core.model import leader_selectors
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.leader_selectors import Selection
+from controller_core.model.metadata import PartitionState
 from controller_core.model.transitions import ReplicaStatus, sort_replicas
+from controller_core.zk.session import TransactionFailed
 
 
 def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
@@ -106,8 +107,8 @@ async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 
 async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]], *, tells_unchanged: bool) -> None:
     """Shrinks the ISRs that this term knows; those that someone else has written since are read and shrunk again."""
-    states = await states_of(term, leaving)
-    while states:
+
+    async def shrink(states: Mapping[TopicPartition, PartitionState]) -> Mapping[TopicPartition, TransactionFailed]:
         shrunk = {
             partition: Selection(leader_and_isr=leadership, receivers=_staying(term, partition, leaving[partition]))
             for partition, state in states.items()
@@ -116,7 +117,9 @@ async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]]
         failed = await commit(term, shrunk, states)
         if tells_unchanged:
             term.batch.update_metadata([partition for partition in states if partition not in shrunk])
-        states = await reread(term, failed)
+        return failed
+
+    await until_committed(term, leaving, shrink)
 
 
 def _staying(term: Term, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:

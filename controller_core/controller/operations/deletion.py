@@ -27,7 +27,8 @@ from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
 from controller_core.model.wording import listed
 from controller_core.zk import paths
-from controller_core.zk.session import Delete, NoNode, TooLarge, WriteOp
+from controller_core.zk.compare_and_set import compare_and_set
+from controller_core.zk.session import Delete, TooLarge, WriteOp
 
 log = structlog.get_logger()
 
@@ -196,18 +197,14 @@ async def _below(term: Term, path: str) -> list[str]:
 
 
 async def _delete_existing(term: Term, doomed: list[str]) -> None:
-    remaining = doomed
-    while remaining:
-        nodes = await term.zk.read_many(remaining)
-        remaining = [path for path, node in zip(remaining, nodes, strict=True) if node is not None]
-        if not remaining:
-            return
-        failed = (await term.writer.write({doomed[-1]: [Delete(path=path) for path in remaining]})).failed
-        if not failed:
-            return
-        if isinstance(failed[doomed[-1]], TooLarge) and len(remaining) > 1:
-            half = len(remaining) // 2
-            await _delete_existing(term, remaining[:half])
-            remaining = remaining[half:]
-        elif not isinstance(failed[doomed[-1]], NoNode):
-            raise failed[doomed[-1]]
+    async def existing() -> list[Delete]:
+        nodes = await term.zk.read_many(doomed)
+        return [Delete(path=path) for path, node in zip(doomed, nodes, strict=True) if node is not None]
+
+    try:
+        await compare_and_set(existing, lambda deletes: deletes, term.writer.transact)
+    except TooLarge:
+        if len(doomed) == 1:
+            raise
+        await _delete_existing(term, doomed[: len(doomed) // 2])
+        await _delete_existing(term, doomed[len(doomed) // 2 :])

@@ -17,19 +17,20 @@ from typing import Final
 
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.machines import partition_machine, replica_machine
-from controller_core.controller.machines.leaderships import commit
+from controller_core.controller.machines.leaderships import commit, until_committed
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.reassigning import completion, drop, throttles
 from controller_core.controller.state.cluster_state import RunningReassignment
 from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
-from controller_core.controller.znodes.partition_states import reread, states_of
+from controller_core.controller.znodes.partition_states import states_of
 from controller_core.controller.znodes.reassignment_znode import Targets
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.leader_selectors import Selection, raised
 from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.reassignment import all_in_sync, begin_reassignment, dropped_replicas
+from controller_core.zk.session import TransactionFailed
 
 BEGUN_TOGETHER: Final = GROUPS_AT_ONCE * MOST_IN_A_GROUP
 """So many partitions at least are begun at one time, where there are more: what follows is done in groups of them."""
@@ -157,20 +158,21 @@ async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[Top
     Returns the states from before of the partitions that were announced."""
     announced: dict[TopicPartition, PartitionState] = {}
 
+    async def announce_from(
+        states: Mapping[TopicPartition, PartitionState],
+    ) -> Mapping[TopicPartition, TransactionFailed]:
+        assigned = {partition: term.state.assignment(partition) for partition in states}
+        decided = {
+            partition: Selection(leader_and_isr=raised(state.leader_and_isr), receivers=_existing(assigned[partition]))
+            for partition, state in states.items()
+        }
+        adding = {partition: assignment.adding for partition, assignment in assigned.items()}
+        failed = await commit(term, decided, states, starting=adding)
+        announced.update((partition, state) for partition, state in states.items() if partition not in failed)
+        return failed
+
     async def announce_group(group: Sequence[TopicPartition]) -> None:
-        states = await states_of(term, group)
-        while states:
-            assigned = {partition: term.state.assignment(partition) for partition in states}
-            decided = {
-                partition: Selection(
-                    leader_and_isr=raised(state.leader_and_isr), receivers=_existing(assigned[partition])
-                )
-                for partition, state in states.items()
-            }
-            adding = {partition: assignment.adding for partition, assignment in assigned.items()}
-            failed = await commit(term, decided, states, starting=adding)
-            announced.update((partition, state) for partition, state in states.items() if partition not in failed)
-            states = await reread(term, failed)
+        await until_committed(term, group, announce_from)
 
     await in_groups(term, list(partitions), announce_group)
     return announced
