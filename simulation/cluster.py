@@ -8,7 +8,7 @@ left to do.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from kio.schema.alter_partition_reassignments.v0.request import (
@@ -18,7 +18,7 @@ from kio.schema.alter_partition_reassignments.v0.request import (
 )
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i8, i32, i64
+from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 from structlog.typing import EventDict
 
@@ -41,16 +41,13 @@ from controller_core.model.metadata import (
     TopicAssignment,
 )
 from controller_core.wire.messages import (
-    AlterPartitionIsrMember,
     AlterPartitionRequest,
     AlterPartitionResponse,
-    AlterPartitionResult,
-    AlterPartitionState,
-    AlterPartitionTopic,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ErrorCode,
 )
+from controller_core.wire.messages.alter_partition import AskedIsr, AskedTopic
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, Delete, SessionId, SetData, WriteOp
 from simulation.broker_state import SimulatedReplica
@@ -73,15 +70,6 @@ def tp(topic: str, partition: int = 0) -> TopicPartition:
 
 def ids(numbers: Iterable[int]) -> tuple[BrokerId, ...]:
     return tuple(BrokerId(number) for number in numbers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answered:
-    """What a leader knows from the answer to its last AlterPartition."""
-
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[BrokerId, ...]
 
 
 class ObservedZooKeeper(SimulatedZooKeeper):
@@ -121,7 +109,8 @@ class Cluster:
         self.features: dict[BrokerId, Mapping[str, FeatureRange]] = {}
         """What brokers say that they support when they register the next time."""
         self._sessions: dict[BrokerId, SessionId] = {}
-        self._answered: dict[tuple[BrokerId, TopicPartition], _Answered] = {}
+        self._answered: dict[tuple[BrokerId, TopicPartition], PartitionState] = {}
+        """What leaders know from the answers to their last AlterPartition."""
         if not empty_zookeeper:
             self.write(*(Create(path=path) for path in _PARENTS))
 
@@ -388,7 +377,8 @@ class Cluster:
         if response.error_code is not ErrorCode.none:
             return response.error_code
         result = response.topics[0].partitions[0]
-        self._note_answer(leader, partition, result)
+        if isinstance(result.outcome, PartitionState):
+            self._answered[leader.id, partition] = result.outcome
         return result.error_code
 
     async def join_isr(self, partition: TopicPartition, *numbers: int) -> None:
@@ -431,15 +421,11 @@ class Cluster:
     def _view(self, leader: SimulatedBroker, partition: TopicPartition) -> SimulatedReplica:
         told = leader.replicas[partition]
         known = self._answered.get((leader.id, partition))
-        if known is None or known.leader_epoch != told.leader_epoch or known.partition_epoch <= told.partition_epoch:
+        if known is None or known.partition_epoch <= told.partition_epoch:
             return told
-        return replace(told, isr=known.isr, partition_epoch=known.partition_epoch)  # type: ignore[arg-type]  # plain integers of the wire
-
-    def _note_answer(self, leader: SimulatedBroker, partition: TopicPartition, result: AlterPartitionResult) -> None:
-        if result.error_code is ErrorCode.none:
-            self._answered[leader.id, partition] = _Answered(
-                leader_epoch=result.leader_epoch, partition_epoch=result.partition_epoch, isr=ids(result.isr)
-            )
+        if known.leader_and_isr.leader_epoch != told.leader_epoch:
+            return told
+        return replace(told, isr=known.leader_and_isr.isr, partition_epoch=known.partition_epoch)
 
     def _forget_answers(self, broker: BrokerId) -> None:
         for known in [known for known in self._answered if known[0] == broker]:
@@ -476,15 +462,7 @@ def alter_partition(
     recovery_state: int = 0,
 ) -> AlterPartitionRequest:
     """The request of a leader for one partition, from what it knows of it."""
-    state = AlterPartitionState(
-        partition_index=i32(partition.partition),
-        leader_epoch=i32(view.leader_epoch),
-        new_isr_with_epochs=tuple(AlterPartitionIsrMember(broker_id=WireBrokerId(member)) for member in isr),
-        leader_recovery_state=i8(recovery_state),
-        partition_epoch=i32(view.partition_epoch),
-    )
+    asked = AskedIsr(partition.partition, view.leader_epoch, tuple(isr), recovery_state, view.partition_epoch)
     return AlterPartitionRequest(
-        broker_id=WireBrokerId(broker.id),
-        broker_epoch=i64(broker.epoch),
-        topics=(AlterPartitionTopic(topic_id=topic_id, partitions=(state,)),),
+        broker_id=broker.id, broker_epoch=broker.epoch, topics=(AskedTopic(topic_id, [asked]),)
     )

@@ -19,12 +19,12 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused, contended
 from controller_core.controller.loop.slices import sliced
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, notify, sanitized, write_config
 from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS, SaltedPassword, credential
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in

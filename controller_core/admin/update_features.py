@@ -17,7 +17,6 @@ from kio.static.primitive import i8
 from kio.static.protocol import RequestPayload
 
 from controller_core.controller.operations import brokers, features
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.features import (
@@ -28,6 +27,7 @@ from controller_core.model.features import (
     updated_features,
 )
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import paths
 
 

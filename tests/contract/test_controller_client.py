@@ -21,7 +21,6 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.wire.client.request_client import (
     Address,
     AnswerLost,
@@ -30,6 +29,7 @@ from controller_core.wire.client.request_client import (
     RequestClient,
 )
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
+from controller_core.wire.messages import NO_THROTTLE
 from devcluster.ports import release_port, reserve_port
 from simulation.controller_client import Answer, SimulatedControllerClient
 

@@ -25,6 +25,8 @@ from controller_core.model.ids import (
     TopicId,
     TopicName,
 )
+from controller_core.model.metadata import LeaderAndIsr, PartitionState
+from controller_core.wire.codecs import isr_changes
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_frame
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.listener.listener import Acceptor, Listener, OwnedApi, RelayTarget
@@ -34,8 +36,6 @@ from controller_core.wire.messages import (
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
-    AlterPartitionResult,
-    AlterPartitionTopicResult,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ErrorCode,
@@ -49,6 +49,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from controller_core.wire.messages.alter_partition import AnsweredIsr, AnsweredTopic
 from controller_core.wire.tcp_link import TcpBrokerLink
 from devcluster.kafka import Broker
 from devcluster.zookeeper import ZooKeeper
@@ -75,7 +76,7 @@ class Office:
             port=0,
             apis=[
                 OwnedApi(Versions(ControlledShutdownRequest), self.shut_down),
-                OwnedApi(Versions(AlterPartitionRequest), self.alter_partition),
+                OwnedApi(isr_changes.VERSIONS, self.alter_partition),
                 OwnedApi(Versions(AllocateProducerIdsRequest), self.allocate_producer_ids),
             ],
             relay_targets=lambda: [RelayTarget(address=Address("127.0.0.1", broker.port))],
@@ -90,16 +91,13 @@ class Office:
         self.asked.put_nowait(request)
         (topic,) = request.topics
         (state,) = topic.partitions
-        result = AlterPartitionResult(
-            partition_index=state.partition_index,
-            error_code=ErrorCode.none,
-            leader_id=request.broker_id,
-            leader_epoch=state.leader_epoch,
-            isr=tuple(member.broker_id for member in state.new_isr_with_epochs),
-            partition_epoch=i32(state.partition_epoch + 1),
+        holds = PartitionState(
+            leader_and_isr=LeaderAndIsr(leader=request.broker_id, isr=state.isr, leader_epoch=state.leader_epoch),
+            controller_epoch=EPOCH,
+            partition_epoch=PartitionEpoch(state.partition_epoch + 1),
         )
-        topics = (AlterPartitionTopicResult(topic_id=topic.topic_id, partitions=(result,)),)
-        return AlterPartitionResponse(throttle_time=NO_DELAY, error_code=ErrorCode.none, topics=topics)
+        topics = (AnsweredTopic(topic.topic_id, [AnsweredIsr(state.partition, holds)]),)
+        return AlterPartitionResponse(error_code=ErrorCode.none, topics=topics)
 
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
         self.asked.put_nowait(request)
@@ -203,11 +201,10 @@ async def test_a_leader_asks_to_shrink_the_isr_of_a_follower_that_is_away(office
     await office.tell_the_broker(isr=(BROKER, ABSENT))
     request = await office.next_request()
     assert isinstance(request, AlterPartitionRequest)
-    assert request.broker_id == KioBrokerId(BROKER)
-    assert request.broker_epoch == i64(office.broker_epoch)
+    assert (request.broker_id, request.broker_epoch) == (BROKER, office.broker_epoch)
     assert request.topics[0].topic_id == office.topic_id
     (state,) = request.topics[0].partitions
-    assert [member.broker_id for member in state.new_isr_with_epochs] == [KioBrokerId(BROKER)]
+    assert state.isr == (BROKER,)
 
 
 async def test_a_producer_id_comes_from_the_controller_by_way_of_the_broker_it_relays_to(office: Office) -> None:

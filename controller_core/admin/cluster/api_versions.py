@@ -19,10 +19,10 @@ from kio.static.primitive import i16, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin.cluster.cluster_view import ClusterView
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.wire.api_table import REFUSED_API_KEYS
 from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.listener.owned_api import AskBroker
+from controller_core.wire.messages import NO_THROTTLE
 
 VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)
 

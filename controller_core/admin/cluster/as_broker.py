@@ -24,8 +24,8 @@ from kio.schema.list_transactions.v1.request import ListTransactionsRequest
 from kio.schema.list_transactions.v1.response import ListTransactionsResponse
 from kio.static.protocol import ResponsePayload
 
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 
 NO_LOG_DIR: Final = "none"
 

@@ -10,8 +10,8 @@ from kio.static.primitive import i8, i32
 
 from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER
 from controller_core.admin.cluster.cluster_view import ClusterView
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 
 BROKERS: Final = i8(1)
 CONTROLLERS: Final = i8(2)

@@ -23,12 +23,12 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.controller.loop.slices import SLICE, sliced
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName, TopicPartition
 from controller_core.model.topics import topic_names
 from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.listener.workers import Lane, beside
+from controller_core.wire.messages import NO_THROTTLE
 
 VERSIONS: Final = Versions(MetadataRequest, oldest=0)
 

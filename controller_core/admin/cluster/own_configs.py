@@ -30,13 +30,13 @@ from kio.schema.incremental_alter_configs.v1.response import (
 from kio.static.primitive import i8
 
 from controller_core.admin.refusals import Refused, contended
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
 from controller_core.controller.znodes.topic_configs import UNCLEAN_LEADER_ELECTION
 from controller_core.model.ids import BrokerId
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended, compare_and_set

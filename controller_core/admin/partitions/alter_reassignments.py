@@ -20,7 +20,6 @@ from kio.static.primitive import i32
 
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.operations import topics
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.reassigning.requested import is_done, not_live, why_it_would_lose_messages
 from controller_core.controller.reassigning.room import without_room
@@ -29,6 +28,7 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.reassignment_znode import supplant_requests
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 
 Target = tuple[BrokerId, ...] | None
 """RAR; None takes the running reassignment back."""

@@ -18,11 +18,11 @@ from controller_core.admin.refusals import Refused
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 
 ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 

@@ -9,12 +9,12 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
 from controller_core.controller.loop.slices import sliced
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import (
+    NO_THROTTLE,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,

@@ -21,7 +21,6 @@ from controller_core.admin.topics.create_topics import (
 )
 from controller_core.controller.loop.slices import sliced, turn_after
 from controller_core.controller.operations import topics
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.topic_znodes import TopicZnode, read_topics
@@ -30,6 +29,7 @@ from controller_core.model.metadata import TopicAssignment
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
 from controller_core.zk.session import Conflict, NoNode, SetData, WriteOp

@@ -20,7 +20,6 @@ from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import Refused, contended
 from controller_core.controller.loop.slices import sliced, turn_after
 from controller_core.controller.operations import topics
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, write_config
@@ -30,6 +29,7 @@ from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import Racks, place_partitions
 from controller_core.model.topics.topic_configs import complaints, effective, is_true
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_in
 from controller_core.zk.session import Conflict, Create, NodeExists, TooLarge, WriteOp, ZkNode

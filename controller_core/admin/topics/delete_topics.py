@@ -19,12 +19,12 @@ from controller_core.admin.pending import Pending
 from controller_core.admin.refusals import TIMED_OUT, Refused, outcome_of
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.operations import deletion
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.serving.served_api import Answer, ServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import paths
 from controller_core.zk.session import Create, NodeExists
 

@@ -10,14 +10,12 @@ else the leader could not change the ISR at all. Who is not assigned is refused 
 that request and goes on from the ISR that it knows, where after INVALID_REQUEST it would wait for the next LeaderAndIsr.
 """
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
 import structlog
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i32Timedelta
 
 from controller_core.controller.loop.events import IsrChangesNotified
 from controller_core.controller.machines.leaderships import commit
@@ -25,7 +23,6 @@ from controller_core.controller.reassigning import reassignment
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.partition_states import reread
 from controller_core.model.ids import (
-    BrokerEpoch,
     BrokerId,
     PartitionEpoch,
     PartitionId,
@@ -34,20 +31,15 @@ from controller_core.model.ids import (
 )
 from controller_core.model.leader_selectors import Selection
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
-from controller_core.wire.codecs.isr_changes import AskedIsr, answered, asked_by, changed, refused
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse
+from controller_core.wire.messages.alter_partition import AnsweredIsr, AnsweredTopic, AskedIsr, AskedTopic, Outcome
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete
 
 log = structlog.get_logger()
 
-NO_THROTTLE: Final = i32Timedelta.parse(timedelta())
-
 _RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
-
-Outcome = ErrorCode | PartitionState
-"""What became of one partition's request: the state that holds now, or why it was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,47 +52,26 @@ class IsrChange:
 
 async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
     """Changes ISRs as asked, tells all brokers, and goes on with reassignments that waited for them."""
-    broker = term.state.brokers.get(BrokerId(request.broker_id))
-    if broker is None or broker.epoch != BrokerEpoch(request.broker_epoch):
+    broker = term.state.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
         return refusal(ErrorCode.stale_broker_epoch)
-    asked = asked_by(request)
-    names = {topic_id: term.state.topic_named(topic_id) if topic_id else None for topic_id, _ in asked}
-    changes = {
-        TopicPartition(name, one.partition): one
-        for topic_id, partitions in asked
-        if (name := names[topic_id]) is not None
-        for one in partitions
-    }
-    outcomes = await _alter(term, broker.id, changes)
+    named = _named(term, request)
+    outcomes = await _alter(term, broker.id, dict(_asked_of(named)))
     written = [partition for partition, outcome in outcomes.items() if isinstance(outcome, PartitionState)]
     term.batch.update_metadata(written)
     await reassignment.advance(term, written)
-    return AlterPartitionResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.none,
-        topics=answered(
-            [
-                (topic_id, [_result(names[topic_id], one.partition, outcomes) for one in partitions])
-                for topic_id, partitions in asked
-            ]
-        ),
-    )
+    return AlterPartitionResponse(error_code=ErrorCode.none, topics=_answered(named, outcomes))
 
 
 def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
     """Whether nothing but ISRs can follow from the request: where a partition is reassigned, much more may."""
     running = term.state.reassignments
-    return not running or not any(
-        (name := term.state.topic_named(topic_id)) is not None and TopicPartition(name, one.partition) in running
-        for topic_id, partitions in asked_by(request)
-        if topic_id is not None
-        for one in partitions
-    )
+    return not running or not any(partition in running for partition, _ in _asked_of(_named(term, request)))
 
 
 def refusal(error_code: ErrorCode) -> AlterPartitionResponse:
     """The answer to a request that is refused as a whole."""
-    return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=error_code, topics=())
+    return AlterPartitionResponse(error_code=error_code)
 
 
 def check(
@@ -202,6 +173,29 @@ def _change(leader: BrokerId, asked: AskedIsr) -> IsrChange | None:
     return IsrChange(wanted=wanted, partition_epoch=asked.partition_epoch)
 
 
-def _result(topic: TopicName | None, partition: PartitionId, outcomes: dict[TopicPartition, Outcome]) -> bytes:
-    outcome = ErrorCode.unknown_topic_id if topic is None else outcomes[TopicPartition(topic, partition)]
-    return refused(partition, outcome) if isinstance(outcome, ErrorCode) else changed(partition, outcome)
+_Named = Sequence[tuple[AskedTopic, TopicName | None]]
+"""The topics of a request, and their names; None for one that is not known."""
+
+
+def _named(term: Term, request: AlterPartitionRequest) -> _Named:
+    return [(topic, term.state.topic_named(topic.topic_id) if topic.topic_id else None) for topic in request.topics]
+
+
+def _asked_of(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:
+    """What is asked of each partition of a known topic."""
+    for topic, name in named:
+        if name is not None:
+            for one in topic.partitions:
+                yield TopicPartition(name, one.partition), one
+
+
+def _answered(named: _Named, outcomes: Mapping[TopicPartition, Outcome]) -> tuple[AnsweredTopic, ...]:
+    def outcome(name: TopicName | None, partition: PartitionId) -> Outcome:
+        return ErrorCode.unknown_topic_id if name is None else outcomes[TopicPartition(name, partition)]
+
+    return tuple(
+        AnsweredTopic(
+            topic.topic_id, [AnsweredIsr(one.partition, outcome(name, one.partition)) for one in topic.partitions]
+        )
+        for topic, name in named
+    )

@@ -8,10 +8,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.wire.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from controller_core.wire.messages import NO_THROTTLE, AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, ProducerIdBlock
 from controller_core.zk.compare_and_set import Contended, compare_and_set, put, reading

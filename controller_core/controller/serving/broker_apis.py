@@ -8,13 +8,12 @@ from controller_core.wire.codecs import isr_changes
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
-    AlterPartitionRequest,
     ControlledShutdownRequest,
 )
 
 BROKER_APIS: Final[tuple[AnyServedApi, ...]] = (
     ServedApi(
-        versions=Versions(AlterPartitionRequest, read=isr_changes.read_request, write=isr_changes.write_response),
+        versions=isr_changes.VERSIONS,
         answer=alter_partition.on_alter_partition,
         refuse=lambda _, error_code: alter_partition.refusal(error_code),
         may_be_let_in=alter_partition.may_be_let_in,

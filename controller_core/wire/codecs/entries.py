@@ -25,7 +25,6 @@ from controller_core.model.ids import (
 from controller_core.model.metadata import PartitionState
 from controller_core.wire.codecs.decoding import Cursor, decode_array
 from controller_core.wire.codecs.undecoded import Undecoded
-from controller_core.wire.messages.alter_partition import AlterPartitionTopicResult
 from controller_core.wire.messages.leader_and_isr import LeaderAndIsrTopicState
 from controller_core.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicState
 from controller_core.wire.messages.update_metadata import UpdateMetadataTopicState
@@ -36,7 +35,7 @@ _NUMBER: Final = struct.Struct(">i")
 _END_OF_LEADER_AND_ISR: Final = struct.Struct(">?bB")
 _STOP: Final = struct.Struct(">ii?B")
 
-T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTopicState, AlterPartitionTopicResult)
+T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTopicState)
 
 
 class EncodedTopics(Undecoded[T]):

@@ -1,39 +1,32 @@
-"""AlterPartition as leaders send it when a broker returns: requests and answers with an item for each of its replicas.
+"""AlterPartition between bytes and values: once on the way in, once on the way out.
 
 What a leader asks is read straight from the bytes, without an object of kio for each partition and each member of an ISR,
-and the answer is written as bytes. A request that is in any way unusual (a tagged field, an array of hundreds, broken
-bytes) is read by the general decoder, which has the last word on what it is.
+and the answer is written straight from the states that hold. A request that is in any way unusual (a tagged field, an array
+of hundreds, broken bytes) is read by the general decoder, which has the last word on what it is.
 
-Both may be read as the messages that they stand for; a property test holds the two together.
+A property test holds both to kio's messages.
 """
 
 import struct
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, cast
+from typing import Final
 from uuid import UUID
 
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest as AlterPartitionMessage
 from kio.schema.errors import ErrorCode
-from kio.schema.types import BrokerId as WireBrokerId
-from kio.static.primitive import i64
 
-from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
-from controller_core.model.metadata import PartitionState
-from controller_core.wire.codecs.decoding import decode, decode_array, length_at
-from controller_core.wire.codecs.entries import (
-    NO_TAGGED_FIELDS,
-    EncodedTopics,
-    broker_ids,
-    encoded_topics,
-    unsigned_varint,
-)
-from controller_core.wire.codecs.frames import decode_request, encode_response, with_length
-from controller_core.wire.codecs.undecoded import Undecoded
+from controller_core.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
+from controller_core.wire.codecs.decoding import decode, length_at
+from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, unsigned_varint
+from controller_core.wire.codecs.frames import Unencodable, decode_request, with_length
+from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    AlterPartitionTopic,
-    AlterPartitionTopicResult,
+    AnsweredIsr,
+    AnsweredTopic,
+    AskedIsr,
+    AskedTopic,
 )
 
 _SENDER: Final = struct.Struct(">iq")
@@ -46,67 +39,34 @@ _END: Final = struct.Struct(">biB")
 _RESULT_START: Final = struct.Struct(">ihii")
 _RESPONSE_START: Final = struct.Struct(">ibih")
 """Correlation id, no tagged fields, throttle time, error code."""
+_NO_ERROR: Final = ErrorCode.none.value
 _ONE_BYTE: Final = 0x80
 """What a length must be below to take one byte."""
-
-
-class AskedIsr(NamedTuple):
-    """What a leader asks for one partition."""
-
-    partition: PartitionId
-    leader_epoch: LeaderEpoch
-    isr: tuple[BrokerId, ...]
-    leader_recovery_state: int
-    """As it was sent: it may be none that there is."""
-    partition_epoch: PartitionEpoch
-
-
-class AskedTopic(NamedTuple):
-    """What a leader asks for partitions of one topic."""
-
-    topic_id: TopicId | None
-    partitions: Sequence[AskedIsr]
 
 
 class _Unusual(Exception):
     """The bytes are not what leaders usually send."""
 
 
-class AskedTopics(Undecoded[AlterPartitionTopic]):
-    """The topics of a request that was read at once, as `asked`."""
-
-    __slots__ = ("_content", "asked")
-
-    def __init__(self, content: bytes, asked: Sequence[AskedTopic]) -> None:
-        super().__init__()
-        self._content = content
-        self.asked = asked
-
-    def __repr__(self) -> str:
-        return f"AskedTopics({len(self._content)} bytes)"
-
-    def decode(self) -> tuple[AlterPartitionTopic, ...]:
-        return decode_array(AlterPartitionTopic, self._content)
-
-
 def read_request(content: bytes) -> AlterPartitionRequest:
-    """The request in a frame's content, as `frames.decode_request` reads it. Raises `Undecodable`."""
+    """What a frame's content asks. Raises `Undecodable`, as `frames.decode_request` does."""
+    return read_usual(content) or asked_by(decode_request(AlterPartitionMessage, content))
+
+
+def read_usual(content: bytes) -> AlterPartitionRequest | None:
+    """What leaders usually ask, straight from the bytes; None for anything else. Raises `Undecodable` for the header."""
     _, start = decode(AlterPartitionRequest.__header_schema__, content)
     try:
         broker_id, broker_epoch = _SENDER.unpack_from(content, start)
-        start += _SENDER.size
-        asked, end = _asked(content, start)
+        topics = _asked(content, start + _SENDER.size)
     except (_Unusual, IndexError, struct.error):
-        return decode_request(AlterPartitionRequest, content)
-    topics = cast("tuple[AlterPartitionTopic, ...]", AskedTopics(content[start:end], asked))
-    return AlterPartitionRequest(broker_id=WireBrokerId(broker_id), broker_epoch=i64(broker_epoch), topics=topics)
+        return None
+    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=topics)
 
 
-def asked_by(request: AlterPartitionRequest) -> Sequence[AskedTopic]:
-    """What a request asks, topic by topic."""
-    if isinstance(request.topics, AskedTopics):
-        return request.topics.asked
-    return [
+def asked_by(message: AlterPartitionMessage) -> AlterPartitionRequest:
+    """What a message of kio's asks."""
+    topics = tuple(
         AskedTopic(
             None if topic.topic_id is None else TopicId(topic.topic_id),
             [
@@ -120,48 +80,43 @@ def asked_by(request: AlterPartitionRequest) -> Sequence[AskedTopic]:
                 for partition in topic.partitions
             ],
         )
-        for topic in request.topics
-    ]
-
-
-def changed(partition: PartitionId, state: PartitionState) -> bytes:
-    """The answer for a partition whose state is as it was asked for."""
-    leadership = state.leader_and_isr
-    return b"".join(
-        (
-            _RESULT_START.pack(partition, ErrorCode.none.value, leadership.leader, leadership.leader_epoch),
-            broker_ids(leadership.isr),
-            _END.pack(leadership.leader_recovery_state, state.partition_epoch, 0),
-        )
+        for topic in message.topics
+    )
+    return AlterPartitionRequest(
+        broker_id=BrokerId(message.broker_id), broker_epoch=BrokerEpoch(message.broker_epoch), topics=topics
     )
 
 
-def refused(partition: PartitionId, error_code: ErrorCode) -> bytes:
-    """The answer for a partition that is refused."""
-    return _RESULT_START.pack(partition, error_code.value, 0, 0) + broker_ids(()) + _END.pack(0, 0, 0)
-
-
-def answered(topics: Sequence[tuple[TopicId | None, Sequence[bytes]]]) -> tuple[AlterPartitionTopicResult, ...]:
-    """The topics of an answer, each with what `changed` and `refused` made of its partitions."""
-    return encoded_topics(AlterPartitionTopicResult, [_answered_topic(*topic) for topic in topics])
-
-
 def write_response(response: AlterPartitionResponse, correlation_id: int) -> bytes:
-    """The response as a whole frame, as `frames.encode_response` makes it. Raises `Unencodable`."""
-    topics: object = response.topics
-    if not isinstance(topics, EncodedTopics) or response.throttle_time:
-        return encode_response(response, correlation_id)
-    start = _RESPONSE_START.pack(correlation_id, 0, 0, response.error_code.value)
-    return with_length(b"".join((start, topics.content, NO_TAGGED_FIELDS)))
+    """The response as a whole frame, without a throttle time. Raises `Unencodable`."""
+    try:
+        start = _RESPONSE_START.pack(correlation_id, 0, 0, response.error_code.value)
+        topics = [_answered_topic(topic) for topic in response.topics]
+    except struct.error as error:
+        raise Unencodable(f"{type(response).__name__} cannot be written: {error}") from error
+    return with_length(b"".join((start, unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))
 
 
-def _answered_topic(topic_id: TopicId | None, results: Sequence[bytes]) -> bytes:
-    id_bytes = bytes(_TOPIC_ID_BYTES) if topic_id is None else topic_id.bytes
-    return b"".join((id_bytes, unsigned_varint(len(results) + 1), *results, NO_TAGGED_FIELDS))
+VERSIONS: Final = Versions(AlterPartitionRequest, read=read_request, write=write_response)
 
 
-def _asked(content: bytes, start: int) -> tuple[list[AskedTopic], int]:
-    """The topics at an offset, and the offset behind them. Raises `_Unusual`, `IndexError`, `struct.error`."""
+def _answered_topic(topic: AnsweredTopic) -> bytes:
+    id_bytes = bytes(_TOPIC_ID_BYTES) if topic.topic_id is None else topic.topic_id.bytes
+    results = map(_answered, topic.partitions)
+    return b"".join((id_bytes, unsigned_varint(len(topic.partitions) + 1), *results, NO_TAGGED_FIELDS))
+
+
+def _answered(one: AnsweredIsr) -> bytes:
+    partition, outcome = one
+    if isinstance(outcome, ErrorCode):
+        return _RESULT_START.pack(partition, outcome.value, 0, 0) + broker_ids(()) + _END.pack(0, 0, 0)
+    leadership = outcome.leader_and_isr
+    start = _RESULT_START.pack(partition, _NO_ERROR, leadership.leader, leadership.leader_epoch)
+    return start + broker_ids(leadership.isr) + _END.pack(leadership.leader_recovery_state, outcome.partition_epoch, 0)
+
+
+def _asked(content: bytes, start: int) -> tuple[AskedTopic, ...]:
+    """The topics at an offset. Raises `_Unusual`, `IndexError`, `struct.error`."""
     count, offset = length_at(content, start)
     topics = []
     for _ in range(count):
@@ -172,7 +127,7 @@ def _asked(content: bytes, start: int) -> tuple[list[AskedTopic], int]:
         offset += 1
         topics.append(AskedTopic(TopicId(UUID(bytes=topic_id)) if any(topic_id) else None, partitions))
     _require_no_tags(content[offset])
-    return topics, offset
+    return tuple(topics)
 
 
 def _asked_partitions(content: bytes, count: int, offset: int) -> tuple[list[AskedIsr], int]:
@@ -192,7 +147,7 @@ def _asked_partitions(content: bytes, count: int, offset: int) -> tuple[list[Ask
 
 @lru_cache(maxsize=1 << 12)
 def _isr(members: bytes) -> tuple[BrokerId, ...]:
-    """The brokers of an ISR; a cluster has few different ones. Their epochs are -1 without KRaft (KIP-903)."""
+    """The brokers of an ISR; a cluster has few different ones."""
     isr = []
     for broker, _, tags in _MEMBER.iter_unpack(members):
         _require_no_tags(tags)

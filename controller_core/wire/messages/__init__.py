@@ -3,14 +3,16 @@
 Apache Kafka 4 removed the four APIs of a ZooKeeper-mode controller, and kio generates what Kafka 4 has; so those
 four are declared here in kio's own form, at the one version that brokers of `inter.broker.protocol.version` 3.9
 use. Their field names, types and order are checked against the message JSON inside kafka-clients 3.9.1, and their
-bytes against its Java classes (tests/unit/wire). The other messages are kio's.
+bytes against its Java classes (tests/unit/wire). AlterPartition is declared as the values that a leader asks for and
+hears. The other messages are kio's.
 
 Fields are plain integers and strings at run time, typed with the names of `controller_core.model.ids`: a full
 request has an entry for every partition of the cluster, so constructing one checks nothing. Encoding refuses what
 does not fit.
 """
 
-from typing import TypeAlias
+from datetime import timedelta
+from typing import Final, TypeAlias
 
 from kio.schema.allocate_producer_ids.v0 import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from kio.schema.errors import ErrorCode
@@ -22,16 +24,9 @@ from kio.schema.list_partition_reassignments.v0.response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from kio.static.primitive import i32Timedelta
 
-from controller_core.wire.messages.alter_partition import (
-    AlterPartitionIsrMember,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    AlterPartitionState,
-    AlterPartitionTopic,
-    AlterPartitionTopicResult,
-)
+from controller_core.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from controller_core.wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -71,17 +66,16 @@ RESPONSE_TYPES: dict[type[ControlRequest], type[ControlResponse]] = {
     StopReplicaRequest: StopReplicaResponse,
 }
 
+NO_THROTTLE: Final = i32Timedelta.parse(timedelta())
+"""What answers say of a quota: none is kept here."""
+
 __all__ = [
+    "NO_THROTTLE",
     "RESPONSE_TYPES",
     "AllocateProducerIdsRequest",
     "AllocateProducerIdsResponse",
-    "AlterPartitionIsrMember",
     "AlterPartitionRequest",
     "AlterPartitionResponse",
-    "AlterPartitionResult",
-    "AlterPartitionState",
-    "AlterPartitionTopic",
-    "AlterPartitionTopicResult",
     "ControlRequest",
     "ControlResponse",
     "ControlledShutdownRequest",

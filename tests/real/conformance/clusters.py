@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest, BrokerState, TopicData
+from kio.schema.alter_partition.v3.request import PartitionData as AskedPartition
+from kio.schema.alter_partition.v3.response import PartitionData as AlterPartitionResult
 from kio.schema.alter_partition_reassignments.v0.request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -28,14 +31,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.messages import (
-    AlterPartitionIsrMember,
-    AlterPartitionRequest,
-    AlterPartitionResult,
-    AlterPartitionState,
-    AlterPartitionTopic,
-    ErrorCode,
-)
+from controller_core.wire.messages import ErrorCode
 from controller_core.zk.codecs.topics import decode_topic_id
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
@@ -261,17 +257,17 @@ class ConformanceCluster:
         """The request that the leader, or `sender`, would send now; every `None` is taken from ZooKeeper."""
         seen = self.seen(topic, partition)
         broker = seen.leader if sender is None else sender
-        state = AlterPartitionState(
+        state = AskedPartition(
             partition_index=i32(partition),
             leader_epoch=i32(seen.leader_epoch if leader_epoch is None else leader_epoch),
-            new_isr_with_epochs=tuple(AlterPartitionIsrMember(broker_id=WireBrokerId(member)) for member in isr),
+            new_isr_with_epochs=tuple(BrokerState(broker_id=WireBrokerId(member)) for member in isr),
             leader_recovery_state=i8(recovery_state),
             partition_epoch=i32(seen.partition_epoch if partition_epoch is None else partition_epoch),
         )
         return AlterPartitionRequest(
             broker_id=WireBrokerId(broker),
             broker_epoch=i64(self.broker_epoch(broker)),
-            topics=(AlterPartitionTopic(topic_id=self.topic_id(topic), partitions=(state,)),),
+            topics=(TopicData(topic_id=self.topic_id(topic), partitions=(state,)),),
         )
 
     def leave_in_isr(self, topic: str, isr: list[int], partition: int = 0) -> None:

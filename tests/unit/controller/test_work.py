@@ -261,7 +261,7 @@ def all_in_sync(cluster: Cluster, leader: int, partitions: Sequence[TopicPartiti
         for partition in partitions
     ]
     states = tuple(request.topics[0].partitions[0] for request in requests)
-    return replace(requests[0], topics=(replace(requests[0].topics[0], partitions=states),))
+    return replace(requests[0], topics=(requests[0].topics[0]._replace(partitions=states),))
 
 
 STEPS: Final[list[Step]] = [

@@ -19,9 +19,9 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 
-from controller_core.controller.operations.alter_partition import NO_THROTTLE
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
 from controller_core.wire.client.request_client import ControllerUnreachable, RequestError
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.cluster_view import ClusterView
