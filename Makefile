@@ -74,7 +74,7 @@ QUICK ?=
 DOCS ?=
 FLAGS ?=
 
-# QUICK=1: 10,000 partitions, once. DOCS=1: docs/performance.md tells of this run. FLAGS: see `python -m bench --help`.
+# QUICK=1: 10,000 partitions, once. DOCS=1: docs/performance.md shows this run. FLAGS: see `python -m bench --help`.
 bench: $(READY) ## Measure our controller and Kafka's own on the same data (QUICK=1: in minutes; FLAGS="--scaling --million")
 	$(BIN)/python -m bench $(if $(QUICK),--partitions 10000 --runs 1 --no-writes) $(if $(DOCS),--docs) $(FLAGS)
 

@@ -68,7 +68,7 @@ class Results:
         }
 
     def take(self, stage: Stage, **more: object) -> None:
-        """Takes over what a scenario has measured, tells it, and writes the file."""
+        """Takes over what a scenario has measured, prints it, and writes the file."""
         for record in stage.records:
             console.print(f" {record['seconds']:.2f} s ({record['cpu_s']:.2f} CPU)", end="", soft_wrap=True)
         console.print()
@@ -105,7 +105,7 @@ def _facts(partitions: int, runs: int, scenarios: Iterable[str]) -> dict[str, An
 
 
 def play(results: Results, kind: str, partitions: int, scenarios: Iterable[str], run: int) -> None:
-    """One life of one controller; a scenario that fails ends it, and is noted."""
+    """One life of one controller; a scenario that fails ends it, and is recorded."""
     load = round(os.getloadavg()[0], 2)
     under_way = "start"
     try:
@@ -143,7 +143,7 @@ def main(
     million: Annotated[bool, typer.Option(help="Takeover of a million partitions by ours as well.")] = False,
     writes: Annotated[bool, typer.Option(help="What ways to write cost as well.")] = True,
     output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS / "performance.json",
-    docs: Annotated[bool, typer.Option(help="Make it the run that docs/performance.md tells of.")] = False,
+    docs: Annotated[bool, typer.Option(help="Make it the run that docs/performance.md shows.")] = False,
 ) -> None:
     """Measures controllers, and keeps what it finds in a file after each life of one."""
     chosen = [name for name in SCENARIOS if scenario is None or name in (*scenario, "cold")]

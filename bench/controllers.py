@@ -43,7 +43,7 @@ class MeasuredController(ABC):
 
     @abstractmethod
     def event_times(self) -> dict[str, Distribution]:
-        """How long events took so far, by their kind; empty where the controller does not tell."""
+        """How long events took so far, by their kind; empty where the controller does not say."""
 
     @property
     def pid(self) -> int:

@@ -10,9 +10,9 @@ _US: int = 1_000_000
 
 
 def last_news_us(requests: Iterable[Request]) -> int | None:
-    """When the last request came that told a broker something new of a partition; None where none did.
+    """When the last request came that had something new of a partition for a broker; None where none did.
 
-    What is told again does not count: a controller that repeats itself is not slower for it."""
+    What is sent again does not count: a controller that repeats itself is not slower for it."""
     return max((request.at_us for request in requests if request.news), default=None)
 
 
@@ -72,8 +72,8 @@ def latency(sample: Latencies) -> dict[str, float | int | dict[str, int]]:
     }
 
 
-def full_state_is_told(look: Look, brokers: Iterable[int], partitions: int, hosted: Mapping[int, int]) -> bool:
-    """Every broker was told of every partition, and of each of its replicas."""
+def full_state_is_sent(look: Look, brokers: Iterable[int], partitions: int, hosted: Mapping[int, int]) -> bool:
+    """Every broker was sent every partition, and each of its replicas."""
     return all(
         broker in look.brokers
         and look.brokers[broker].known.partitions == partitions
@@ -109,7 +109,7 @@ class Distribution:
 
 
 def worst(before: Distribution, after: Distribution) -> float:
-    """The largest value observed in between, as well as a histogram tells: of one value exactly, of many an upper bound."""
+    """The largest value observed in between, as well as a histogram shows: of one value exactly, of many an upper bound."""
     count, total = after.count - before.count, after.total - before.total
     if count <= 0:
         return 0.0

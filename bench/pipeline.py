@@ -245,15 +245,17 @@ def _run(what: str, size: int, count: int, data: Path) -> dict[str, Any]:
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program itself
     took: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     took["at"] = datetime.now(UTC).isoformat(timespec="seconds")
-    console.print(f"{size:,} {what}, {count} cores: {_told(took)}; load {took['load']:.1f}", soft_wrap=True)
+    console.print(f"{size:,} {what}, {count} cores: {_in_words(took)}; load {took['load']:.1f}", soft_wrap=True)
     return took
 
 
-def _told(took: dict[str, Any]) -> str:
+def _in_words(took: dict[str, Any]) -> str:
     steps = [name.removesuffix("_cpu_s") for name in took if name.endswith("_cpu_s")]
-    told = [f"{step} {took[f'{step}_s']:.1f} s ({took[f'{step}_cpu_s']:.1f} s of processor time)" for step in steps]
+    steps_took = [
+        f"{step} {took[f'{step}_s']:.1f} s ({took[f'{step}_cpu_s']:.1f} s of processor time)" for step in steps
+    ]
     rates = [f"{value:,} {name.replace('_per_', '/')}" for name, value in took.items() if name.endswith("_per_s")]
-    return ", ".join(told + rates)
+    return ", ".join(steps_took + rates)
 
 
 if __name__ == "__main__":

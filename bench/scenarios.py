@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.evaluation import (
     everybody_knows,
-    full_state_is_told,
+    full_state_is_sent,
     nobody_counts_on,
 )
 from bench.fleet import Comparison
@@ -171,7 +171,7 @@ minutes comes last."""
 
 def _settle_full_state(stage: Stage, hosted: Mapping[int, int]) -> Settled:
     return stage.settle(
-        lambda look: full_state_is_told(look, stage.live, stage.partitions, hosted),
+        lambda look: full_state_is_sent(look, stage.live, stage.partitions, hosted),
         lambda found: _is_whole(found, stage.partitions),
     )
 

@@ -1,7 +1,7 @@
 """One life of one controller: a fresh ZooKeeper with the data, a fleet, the controller, and how a measurement is taken.
 
 A measurement ends when the brokers know what they must, nothing new has come for a while, and ZooKeeper's content agrees
-with what every broker was told. Then the time of the last news is read: waiting is not measured.
+with what every broker was sent. Then the time of the last news is read: waiting is not measured.
 """
 
 import time
@@ -32,7 +32,7 @@ _IDLE_CPU_S: Final = 0.1
 
 
 class OutcomeError(Exception):
-    """A controller did not bring about what it should, in time; the message tells what is wrong."""
+    """A controller did not bring about what it should, in time; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,5 +244,5 @@ def wait_until_idle(controller: MeasuredController) -> None:
 
 
 def now_us() -> int:
-    """The time of day, as the fleet tells it."""
+    """The time of day by the fleet's clock."""
     return time.time_ns() // 1000

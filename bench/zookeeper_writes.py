@@ -245,7 +245,7 @@ async def measure_server(
 ) -> list[dict[str, Any]]:
     """All ways in turn, round after round, after some runs that do not count: ZooKeeper is compiled meanwhile.
 
-    Reads are told with the least and the most sessions."""
+    Reads are shown with the least and the most sessions."""
     found = []
     states = States(partitions)
     name = "zookeeper-syncing" if syncs else "zookeeper"
@@ -265,7 +265,7 @@ async def measure_server(
 def measure(*, partitions: int, runs: int = 3, quick: bool = False) -> dict[str, Any]:
     """All of it, on ZooKeepers of its own: `writes` has a row for each run, `zookeeper_writes` what they were made on.
 
-    Where ZooKeeper does not wait for the disk one session tells all, and reads are the same. Quick leaves that out, and the
+    Where ZooKeeper does not wait for the disk one session shows all, and reads are the same. Quick leaves that out, and the
     numbers of sessions between the least and the most."""
     many = (SESSIONS[0], SESSIONS[-1]) if quick else SESSIONS
     writes = [way for way in WAYS if way.op == "write"]

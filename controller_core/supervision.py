@@ -23,7 +23,7 @@ OnError = Callable[[Exception], object]
 
 
 def noticed(work: Coroutine[Any, Any, None], *, name: str, on_error: OnError | None = None) -> asyncio.Task[None]:
-    """Does the work once, in a task. An error is logged, and told to `on_error`."""
+    """Does the work once, in a task. An error is logged, and passed to `on_error`."""
 
     def look(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
@@ -44,8 +44,8 @@ def supervised(
 ) -> asyncio.Task[None]:
     """Does the work in a task until it returns or is cancelled.
 
-    An error is logged, and told to `on_error`; the work is begun anew after a pause, which doubles from one failure to the
-    next, up to a minute.
+    An error is logged, and passed to `on_error`; the work is begun anew after a pause, which doubles from one failure to
+    the next, up to a minute.
     """
     sleep = sleep_ms or _sleep_ms
 

@@ -46,7 +46,7 @@ class ReadBackError(Exception):
 class AckedProducer:
     """Produces to every partition of a topic from a thread of its own until `stop`.
 
-    Idempotent with acks=all; a delivery that fails is noted in the report and the next value is sent all the
+    Idempotent with acks=all; a delivery that fails is recorded in the report and the next value is sent all the
     same.
     """
 
@@ -84,7 +84,7 @@ class AckedProducer:
         if not self._stopping.is_set():
             self._stopping.set()
             self._thread.join()
-            self._note_pause()
+            self._record_pause()
         return self._report
 
     def __enter__(self) -> Self:
@@ -120,12 +120,12 @@ class AckedProducer:
         if error is not None:
             self._report.errors.append(str(error))
             return
-        self._note_pause()
+        self._record_pause()
         self._report.acknowledged.append(
             Acknowledged(partition=message.partition(), offset=message.offset(), value=message.value().decode())
         )
 
-    def _note_pause(self) -> None:
+    def _record_pause(self) -> None:
         now_s = time.monotonic()
         pause_s = now_s - self._last_acknowledged_s
         self._last_acknowledged_s = now_s

@@ -57,7 +57,7 @@ class SimulatedReplica:
 
 @dataclass(slots=True)
 class SimulatedMetadata:
-    """What the broker tells clients, and how it finds the controller."""
+    """What the broker answers clients, and how it finds the controller."""
 
     controller_id: BrokerId | None = None
     live_brokers: dict[BrokerId, UpdateMetadataBroker] = field(default_factory=dict)

@@ -100,14 +100,14 @@ def _assert_brokers_know(cluster: Cluster, state: ClusterState, partition: Topic
             found.leader_and_isr.leader_epoch,
             found.partition_epoch,
             replicas,
-        ), f"broker {broker_id} tells clients something else of {partition}"
+        ), f"broker {broker_id} answers clients something else of {partition}"
         assert broker.metadata.topic_ids[partition.topic] == cluster.topic(partition.topic).topic_id
         can_serve = broker_id not in state.shutting_down and state.is_served_by(partition, broker_id)
         if broker_id in replicas and can_serve:
-            _assert_replica_is_told(cluster, broker_id, partition)
+            _assert_replica_is_current(cluster, broker_id, partition)
 
 
-def _assert_replica_is_told(cluster: Cluster, broker_id: BrokerId, partition: TopicPartition) -> None:
+def _assert_replica_is_current(cluster: Cluster, broker_id: BrokerId, partition: TopicPartition) -> None:
     wanted = cluster.state(partition).leader_and_isr
     replica = cluster.brokers[broker_id].replicas.get(partition)
     assert replica is not None, f"{partition}@{broker_id} was never started"
@@ -167,5 +167,5 @@ def assert_configs_are_recorded(cluster: Cluster) -> None:
 def _assert_nothing_else_is_known(cluster: Cluster, state: ClusterState) -> None:
     for broker_id in cluster.live:
         unknown = [p for p in cluster.brokers[broker_id].metadata.partitions if not state.has(p)]
-        assert not unknown, f"broker {broker_id} tells clients of {unknown}, which do not exist"
+        assert not unknown, f"broker {broker_id} has {unknown} for clients, which do not exist"
     assert strays(cluster) == {}, "brokers serve what is not assigned to them"

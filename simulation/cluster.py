@@ -1,9 +1,9 @@
 """A cluster in one event loop: simulated ZooKeeper and brokers around the production `Controller`.
 
-Brokers register with a session of their own, so a broker's death is the end of its session and a bounce gives it
-another epoch. Followers do not fetch; `replicate` lets every leader report those followers that were told to follow it
-under its own leader epoch, which is what a real leader would find in sync. `settle` waits until nobody has anything
-left to do.
+Brokers register with a session of their own, so a broker's death is the end of its session and a bounce gives it another
+epoch. Followers do not fetch; `replicate` lets every leader report those followers that were sent a request to follow it
+under its own leader epoch, which is what a real leader would find in sync. `settle` waits until nobody has anything left
+to do.
 """
 
 import asyncio
@@ -203,7 +203,8 @@ class Cluster:
         self.put(paths.PREFERRED_REPLICA_ELECTION, codecs.encode_preferred_election(partitions))
 
     def alter_config(self, entity_path: str, config: Mapping[str, str]) -> None:
-        """Changes a configuration and tells of it, as a tool does; `entity_path` is such as `topics/orders`."""
+        """Changes a configuration and leaves a notification of it, as a tool does; `entity_path` is such as
+        `topics/orders`."""
         self.put(f"{paths.CONFIG}/{entity_path}", codecs.encode_config(config))
         data, mode = codecs.encode_config_change(entity_path), CreateMode.PERSISTENT_SEQUENTIAL
         self.write(Create(path=paths.CONFIG_CHANGE_PREFIX, data=data, mode=mode))
@@ -211,7 +212,7 @@ class Cluster:
     # Brokers
 
     def fail_log_dir(self, number: int, *partitions: TopicPartition) -> None:
-        """A log directory of a broker fails, with these partitions in it, and the broker tells."""
+        """A log directory of a broker fails, with these partitions in it, and the broker reports it."""
         self.broker(number).offline.update(partitions)
         data, mode = codecs.encode_log_dir_event(BrokerId(number)), CreateMode.PERSISTENT_SEQUENTIAL
         self.write(Create(path=paths.LOG_DIR_EVENT_PREFIX, data=data, mode=mode))
@@ -415,17 +416,17 @@ class Cluster:
 
     def _follows(self, broker_id: BrokerId, partition: TopicPartition, leader: SimulatedReplica) -> bool:
         broker = self.brokers[broker_id]
-        is_told = broker_id in self.live and broker.follows(partition)
-        return is_told and broker.replicas[partition].leader_epoch == leader.leader_epoch
+        follows = broker_id in self.live and broker.follows(partition)
+        return follows and broker.replicas[partition].leader_epoch == leader.leader_epoch
 
     def _view(self, leader: SimulatedBroker, partition: TopicPartition) -> SimulatedReplica:
-        told = leader.replicas[partition]
+        sent = leader.replicas[partition]
         known = self._answered.get((leader.id, partition))
-        if known is None or known.partition_epoch <= told.partition_epoch:
-            return told
-        if known.leader_and_isr.leader_epoch != told.leader_epoch:
-            return told
-        return replace(told, isr=known.leader_and_isr.isr, partition_epoch=known.partition_epoch)
+        if known is None or known.partition_epoch <= sent.partition_epoch:
+            return sent
+        if known.leader_and_isr.leader_epoch != sent.leader_epoch:
+            return sent
+        return replace(sent, isr=known.leader_and_isr.isr, partition_epoch=known.partition_epoch)
 
     def _forget_answers(self, broker: BrokerId) -> None:
         for known in [known for known in self._answered if known[0] == broker]:

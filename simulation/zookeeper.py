@@ -5,8 +5,8 @@ TCP connection: the server takes one request per turn of the event loop, applies
 later. So the requests of several sessions interleave, those of one session keep their order, and a connection can be
 lost before a request was applied or after it.
 
-The order of what a client is told is the one that ZooKeeper guarantees: a watch fires before any read of the same
-client returns the change. On the loss of a connection the outstanding requests fail first, then the listeners are told,
+The order in which a client learns things is the one that ZooKeeper guarantees: a watch fires before any read of the same
+client returns the change. On the loss of a connection the outstanding requests fail first, then the listeners are called,
 then the armed watches fire.
 """
 
@@ -32,7 +32,7 @@ class SimulatedZooKeeper:
         self._last_session_id = _FIRST_SESSION
 
     def session(self, *, max_request_bytes: int | None = None) -> SimulatedSession:
-        """A new client, connected; it takes the server's limit for another one where it is told so."""
+        """A new client, connected; it takes the server's limit for another one where the caller says so."""
         session = SimulatedSession(self, max_request_bytes or self.jute_maxbuffer_bytes)
         self._sessions.append(session)
         return session

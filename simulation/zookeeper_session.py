@@ -195,7 +195,7 @@ class SimulatedSession:
                 asyncio.get_running_loop().call_soon(tree_watch, change.path)
 
     def lose_connection(self) -> None:
-        """The connection is gone: outstanding requests fail, listeners are told, watches fire, in this order."""
+        """The connection is gone: outstanding requests fail, listeners are called, watches fire, in this order."""
         if not self.is_connected:
             return
         self._connection += 1

@@ -1,6 +1,6 @@
 """The state that a simulated ZooKeeper replicates: znodes, their versions and transaction ids.
 
-It knows nothing of connections, and of time what it is told: a transaction goes in, changes come out. Semantics are
+It knows nothing of connections, and of time what it is given: a transaction goes in, changes come out. Semantics are
 those of ZooKeeper 3.8's `DataTree` and `PrepRequestProcessor`: every transaction has one zxid, its operations see each
 other's effects, and the number of a sequential znode counts the children that were ever made under its parent.
 """

@@ -33,7 +33,7 @@ class _Answer(BaseModel):
 
 
 class Request(_Answer):
-    """One request of a controller. `news`: how many of its partitions told the broker something that it did not know."""
+    """One request of a controller. `news`: how many of its partitions were new to the broker."""
 
     at_us: int
     """When its last byte was read, in microseconds since 1970."""
@@ -49,7 +49,7 @@ class Request(_Answer):
 
 
 class Told(_Answer):
-    """What one broker was told since the last `forget`, counted: partitions, their leaders, members of their ISRs."""
+    """What one broker was sent since the last `forget`, counted: partitions, their leaders, members of their ISRs."""
 
     partitions: int
     leaders: dict[int, int]
@@ -81,7 +81,7 @@ class Look(_Answer):
 
 
 class Comparison(_Answer):
-    """ZooKeeper's content, counted, and how many times a live broker was told something else."""
+    """ZooKeeper's content, counted, and how many times a live broker was sent something else."""
 
     topics: int
     partitions: int
@@ -192,7 +192,7 @@ class Fleet:
         self._do("catch_up", on=on)
 
     def forget(self) -> None:
-        """From now on everything that brokers are told is news."""
+        """From now on everything that brokers are sent is news."""
         self._do("forget")
 
     def last_request_us(self) -> int:
@@ -204,7 +204,7 @@ class Fleet:
         return Look.model_validate(self._do("look"))
 
     def compare(self, *, leaving: int | None = None) -> Comparison:
-        """Holds what the live brokers were told against ZooKeeper's content, which costs both processor time.
+        """Holds what the live brokers were sent against ZooKeeper's content, which costs both processor time.
 
         `leaving`: a broker that is shut down, whose replicas are stopped."""
         return Comparison.model_validate(self._do("compare", leaving=leaving))

@@ -3,7 +3,7 @@
     python -m bench.report.page RESULT.json... [--docs]
 
 Several result files become one: their rows stand one after the other. An ordinary run leaves the documents alone. With
---docs what was measured becomes what docs/performance.md tells of: it is kept beside it, the tables between its markers are
+--docs what was measured becomes what docs/performance.md shows: it is kept beside it, the tables between its markers are
 replaced, and so are the plots in docs/images.
 """
 

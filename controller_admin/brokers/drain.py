@@ -13,7 +13,7 @@
 
 A wait ends early when it leads nowhere: when no replica has come into sync and no broker has come back for
 `patience_s`. A replica whose broker is alive may be catching up, one whose broker is dead may be started again; neither
-can be told from one that never comes, as when all brokers are stopped for good.
+can be distinguished from one that never comes, as when all brokers are stopped for good.
 
 From step 2 on the controller takes the broker for one that shuts down: it elects it nowhere and keeps it out of every
 ISR. A broker that is not stopped then stays like that until it is restarted (registers again), or another controller
@@ -99,7 +99,7 @@ class Drain:
             picture = await self._wait_for_replicas()
         await self._hand_over()
         while led := still_led(await self._wait_for_replicas(), self._broker):
-            self._note(
+            self._report(
                 f"{counted(len(led), 'partition')} still led by it: {listed([place.partition for place in led])}"
             )
             await asyncio.sleep(self._pause_s)
@@ -119,9 +119,9 @@ class Drain:
             picture = picture.only(minimum.keys())
             waiting = obstacles(picture, self._broker, minimum)
             if not waiting:
-                self._note(enough(picture, self._broker, minimum), trouble=_NO_ANSWER)
+                self._report(enough(picture, self._broker, minimum), trouble=_NO_ANSWER)
                 return picture
-            self._note(explained(waiting, picture.brokers))
+            self._report(explained(waiting, picture.brokers))
             if patience.is_over((shortfall(waiting), absent(waiting, picture.brokers))):
                 raise self._given_up(f"gave up when nothing came back for {self._patience_s:g} s")
             await asyncio.sleep(self._pause_s)
@@ -149,9 +149,9 @@ class Drain:
             if response.error_code is ErrorCode.none:
                 remaining = [f"{each.topic_name}-{each.partition_index}" for each in response.remaining_partitions]
                 if not remaining:
-                    self._note("the controller has handed over what it led", trouble=_NO_ANSWER)
+                    self._report("the controller has handed over what it led", trouble=_NO_ANSWER)
                     return
-                self._note(
+                self._report(
                     f"{counted(len(remaining), 'partition')} cannot be led by another replica: {listed(remaining)}"
                 )
                 if patience.is_over((len(remaining), 0)):
@@ -164,7 +164,7 @@ class Drain:
         """Returns where asking again may help: STALE_CONTROLLER_EPOCH is what Kafka's former controllers answer."""
         if error_code is ErrorCode.broker_not_available:
             raise NotRegistered(f"broker {self._broker} is not registered, says the controller")
-        self._note(f"the controller refuses ControlledShutdown: {error_code.name}")
+        self._report(f"the controller refuses ControlledShutdown: {error_code.name}")
         if error_code in _FORBIDDEN:
             raise self._given_up(
                 "allow ClusterAction on the cluster to whoever drains brokers; a Kontroller takes it from brokers' own "
@@ -179,18 +179,18 @@ class Drain:
             try:
                 return await ask()
             except AnswerUnreadable as error:
-                self._note(str(error))
+                self._report(str(error))
                 raise self._given_up("use a Kafka of 3.9") from error
             except ConfigRefused as error:
-                self._note(str(error))
+                self._report(str(error))
                 if error.error_code in _FORBIDDEN:
                     raise self._given_up("allow DescribeConfigs on all topics to whoever drains brokers") from error
             except RequestError as error:
-                self._note(str(error))
+                self._report(str(error))
             await asyncio.sleep(self._pause_s)
 
-    def _note(self, what: str, *, trouble: str = "") -> None:
-        """Says what was seen, unless it was the last thing said. It is also what to tell when time is over now, unless
+    def _report(self, what: str, *, trouble: str = "") -> None:
+        """Says what was seen, unless it was the last thing said. It is also what to say when time is over now, unless
         it is good news and something else would be the `trouble`."""
         self._trouble = trouble or what
         if what != self._said:

@@ -73,7 +73,7 @@ def run(
     max_connections: Annotated[int | None, typer.Option(help="How many connections are served.")] = None,
     max_connections_per_address: Annotated[int | None, typer.Option(help="How many of one address.")] = None,
     journal_directory: Annotated[
-        Path | None, typer.Option(help="Where the history of the cluster's state is written.")
+        Path | None, typer.Option(help="Where the journal of the cluster's state is written.")
     ] = None,
     journal_segment_bytes: Annotated[int | None, typer.Option(help="How large a file of it becomes.")] = None,
     journal_retention_bytes: Annotated[int | None, typer.Option(help="How much of it is kept.")] = None,
@@ -84,7 +84,7 @@ def run(
     journal_alive_interval_seconds: Annotated[
         int | None, typer.Option(help="After how long without a record it says that the controller is alive.")
     ] = None,
-    journal_topic: Annotated[str | None, typer.Option(help="A Kafka topic that the history is written to.")] = None,
+    journal_topic: Annotated[str | None, typer.Option(help="A Kafka topic that the journal is written to.")] = None,
     journal_bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of its brokers.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,

@@ -1,4 +1,4 @@
-"""`kontroller history`: takes journals in, audits them, and tells what they say. Needs Spark: the extra `pipeline`."""
+"""`kontroller history`: takes journals in, audits them, and reports what they say. Needs Spark: the extra `pipeline`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -172,7 +172,7 @@ def report(
             period = kept.period(began=_utc(from_), ended=_utc(to), days=days)
         except ValueError as error:
             raise WrongOption(str(error)) from error
-        typer.echo(_told(kept.report(output, options, period)))
+        typer.echo(_in_words(kept.report(output, options, period)))
 
 
 def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]:
@@ -219,7 +219,7 @@ def _kept(
         raise failure(RuntimeError(_first_line(error))) from error
 
 
-def _told(summary: "ReportSummary") -> str:
+def _in_words(summary: "ReportSummary") -> str:
     """The page in a few lines."""
     known = (
         "Nothing is known of this time." if summary.availability is None else f"{summary.availability:.4%} available."

@@ -12,7 +12,7 @@ from controller_admin.commands.endings import failure, usage_error
 def record(
     zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
     journal_directory: Annotated[
-        Path | None, typer.Option(help="Where the history of the cluster's state is written.")
+        Path | None, typer.Option(help="Where the journal of the cluster's state is written.")
     ] = None,
     look_interval_ms: Annotated[
         int | None, typer.Option(help="How much time passes at least between two looks at what has changed.")
@@ -46,8 +46,8 @@ def record(
     from controller_core.process.logging import configure_logging
     from controller_core.process.recording import RecorderProcessSettings, run_recorder
     from controller_core.process.settings import InvalidSettings, load
-    from controller_core.recorder.chronicle import AnotherCluster
     from controller_core.recorder.directory import UnusableDirectory
+    from controller_core.recorder.observed_journal import AnotherCluster
     from controller_core.zk.session import ZkError
 
     try:

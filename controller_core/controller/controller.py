@@ -14,8 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core import collection
-from controller_core.collection import collection_paused
+from controller_core import gc_pauses
 from controller_core.controller import failover, handlers
 from controller_core.controller.loop.event_queue import EventQueue, Queued
 from controller_core.controller.loop.events import (
@@ -28,22 +27,23 @@ from controller_core.controller.loop.events import (
 from controller_core.controller.loop.retrying_reads import PatientSession
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
-from controller_core.controller.recording.term_journal import History
+from controller_core.controller.recording.term_journal import TermJournal
 from controller_core.controller.role.readiness import Readiness
 from controller_core.controller.role.role import Role, Won
 from controller_core.controller.role.seams import ControllerSettings, Seams
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.sending.channels import BrokerChannels
 from controller_core.controller.sending.request_batch import RequestBatch
-from controller_core.controller.serving.between_groups import Interludes
+from controller_core.controller.serving.between_groups import RequestsBetweenGroups
 from controller_core.controller.serving.metrics import ControllerMetrics
-from controller_core.controller.serving.open_requests import Requests
+from controller_core.controller.serving.open_requests import OpenRequests
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.term import Term
 from controller_core.controller.term.unserved_listeners import UnservedListeners
 from controller_core.controller.znodes import topic_configs
+from controller_core.gc_pauses import gc_paused
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.supervision import until_one_ends
@@ -87,8 +87,8 @@ class Controller:
         self._metrics = metrics
         self._zk = PatientSession(seams.zk, settings.zookeeper_timeout_ms)
         self._queue = EventQueue(seams.clock)
-        self._requests = Requests(apis, seams.clock, self._queue.put)
-        self._interludes = Interludes(self._queue, self._requests, metrics)
+        self._requests = OpenRequests(apis, seams.clock, self._queue.put)
+        self._between_groups = RequestsBetweenGroups(self._queue, self._requests, metrics)
         self._standby = Standby(
             seams.zk, seams.clock, is_enabled=settings.hot_standby, on_heat=lambda: self._role.on_heat()
         )
@@ -170,15 +170,15 @@ class Controller:
         """Runs an operation of a term and sends what it gathered; an error ends the term."""
         event = queued.event
         term.changes.cause = type(event).__name__
-        term.history.begin_event(event, queued.since_ms)
+        term.journal.begin_event(event, queued.since_ms)
         try:
-            with collection_paused():
-                await self._interludes.serve(term)
+            with gc_paused():
+                await self._between_groups.serve(term)
                 await operation(term)
                 await term.send_all_requests()
                 self._requests.settle(term)
-                await term.history.end_event()
-                await term.changes.write_gently(lambda: self._interludes.serve(term))
+                await term.journal.end_event()
+                await term.changes.write_gently(lambda: self._between_groups.serve(term))
                 self._requests.settle(term)
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
@@ -206,7 +206,7 @@ class Controller:
                 is_ours = self._role.is_ours(node)
                 if is_ours and not self._role.reach.is_lost:
                     return
-                self._term.history.begin_event(queued.event, queued.since_ms)
+                self._term.journal.begin_event(queued.event, queued.since_ms)
                 if is_ours:
                     await self._resign("no registered broker is within reach", hand_over=True, failed=True)
                 else:
@@ -241,7 +241,7 @@ class Controller:
             batch=RequestBatch(state, identity),
             channels=BrokerChannels(self._seams.links, self._seams.clock, won.role.epoch, self._queue.put),
             changes=StateChangeLog(identity=identity),
-            history=History(
+            journal=TermJournal(
                 journal=self._seams.journal,
                 zk=self._zk,
                 identity=identity,
@@ -255,12 +255,12 @@ class Controller:
             clock=self._seams.clock,
             settings=self._settings,
             enqueue=self._queue.put,
-            pauses=self._interludes,
+            pauses=self._between_groups,
             unserved=UnservedListeners(self._listeners),
         )
         await self._in_term(self._term, taken, failover.on_controller_failover)
         if self._term is not None:
-            collection.set_aside()
+            gc_pauses.freeze()
 
     async def _resign(self, reason: str, *, hand_over: bool = False, failed: bool = False) -> None:
         """Ends the term, if there is one: nothing more is sent or answered, and brokers look for another controller.
@@ -271,10 +271,10 @@ class Controller:
             return
         self._role.end(failed=failed)
         log.warning("resigning", reason=reason, controller_epoch=term.identity.epoch)
-        term.history.end_term(reason)
+        term.journal.end_term(reason)
         term.batch.discard()
         term.stop_timers()
-        collection.take_back()
+        gc_pauses.unfreeze()
         await term.channels.close()
         for received in self._queue.withdraw_requests():
             self._requests.refuse(received)

@@ -20,7 +20,7 @@ from controller_core.controller.operations import (
     startup,
 )
 from controller_core.controller.operations.topics import add_topics, read_topic_names
-from controller_core.controller.reassigning import drop, reassignment, requested, throttles
+from controller_core.controller.reassigning import drop, reassignment, requested, throttle_cleanup
 from controller_core.controller.sending.prepared_topic import Prepared
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, recorded_configs, removed_replicas
@@ -54,21 +54,21 @@ async def on_controller_failover(term: Term) -> None:
     # 3. resume partition reassignment, if any
     await reassignment.resume(term)
     await requested.on_reassignments_requested(term)
-    await throttles.note_begun(term, term.state.reassignments)
-    await throttles.sweep(term)
+    await throttle_cleanup.mark_begun(term, term.state.reassignments)
+    await throttle_cleanup.sweep(term)
     await deletion.resume(term)
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
     leader_rebalance.start_balancing(term)
     term.enqueue(LedgerDue())
-    if term.history.is_kept:
-        term.enqueue_later(JournalDue(), term.history.alive_interval_ms)
+    if term.journal.is_kept:
+        term.enqueue_later(JournalDue(), term.journal.alive_interval_ms)
 
 
 async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     """Reads everything, and watches it from here on.
 
-    Returns the running partitions whose assignment was repaired, and what was prepared to be told to the brokers."""
+    Returns the running partitions whose assignment was repaired, and what was prepared to be sent to the brokers."""
     await features.set_up(term)
     await _remove_isr_notifications(term)
     await log_dirs.remove_notifications(term)
@@ -87,7 +87,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     await removed_replicas.load(term)
     await deleted_topics.load(term)
     term.state.is_loaded = True
-    await term.history.begin_term()
+    await term.journal.begin_term()
     log.info(
         "cluster loaded",
         brokers=sorted(term.state.brokers),
@@ -103,7 +103,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
 def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prepared:
     """What was read while this process stood by, of the topics whose znodes are still the same and need no mending.
 
-    The znodes were read after the role was won: all that changed before has been told to the standby, which dropped it."""
+    The znodes were read after the role was won: the standby was notified of all that changed before, and dropped it."""
     known = term.standby.take()
     to_mend = {partition.topic for partition in known.state.partitions_on([term.identity.id])}
     for name, (_, content) in list(known.znodes.items()):
@@ -113,7 +113,7 @@ def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prep
     term.state.take_over(known.state)
     for name in term.state.topics:
         if name not in known.prepared:
-            reassignment.note_running(term, name, znodes[name].content)
+            reassignment.remember_running(term, name, znodes[name].content)
     return known.prepared
 
 

@@ -45,7 +45,7 @@ from controller_core.controller.operations import (
     log_dirs,
     topics,
 )
-from controller_core.controller.reassigning import completion, requested, throttles
+from controller_core.controller.reassigning import completion, requested, throttle_cleanup
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas, removed_replicas_retention
@@ -66,7 +66,7 @@ _EQUAL_TOPIC_ID: Final = (ErrorCode.none, ErrorCode.stale_controller_epoch)
 
 
 class RequestNotSent(Exception):
-    """A broker does not learn what it must know. Ends the term: the next controller tells everybody everything."""
+    """A broker does not learn what it must know. Ends the term: the next controller sends everybody everything."""
 
 
 async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for each event; nothing else is decided here
@@ -87,7 +87,7 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case ReassignmentsCompletable():
             await completion.on_completable(term)
         case ReassignmentsEnded():
-            await throttles.sweep(term)
+            await throttle_cleanup.sweep(term)
         case PreferredElectionRequested():
             await elections.on_preferred_election_requested(term)
         case IsrChangesNotified():
@@ -99,7 +99,7 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case BalanceDue():
             await leader_rebalance.on_balance_due(term)
         case JournalDue():
-            term.enqueue_later(JournalDue(), await term.history.note_alive())
+            term.enqueue_later(JournalDue(), await term.journal.record_alive())
         case LedgerDue():
             await removed_replicas_retention.on_ledger_due(term)
         case FeaturesChanged():
@@ -142,14 +142,14 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
                 for partition in topic.partition_errors:
                     _report(answered, str(topic.topic_id), partition.partition_index, partition.error_code)
             await log_dirs.on_leader_and_isr_answered(term, answered, applied)
-            await _on_replicas_told(term, answered, applied.topics)
+            await _on_replicas_applied(term, answered, applied.topics)
         case StopReplicaResponse() as stopped:
             for failure in () if is_all_well(stopped) else stopped.partition_errors:
                 _report(answered, failure.topic_name, failure.partition_index, failure.error_code)
             await _on_replicas_deleted(term, answered, stopped)
 
 
-async def _on_replicas_told(term: Term, answered: BrokerAnswered, topics: Iterable[LeaderAndIsrTopicError]) -> None:
+async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Iterable[LeaderAndIsrTopicError]) -> None:
     """What the broker's answer says about the logs it has: of the present topics, or of former ones of their names."""
     if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term, answered):
         return

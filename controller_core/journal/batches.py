@@ -153,7 +153,7 @@ class EachJournal:
 
 
 class NoJournal:
-    """No history is kept."""
+    """No journal is kept."""
 
     is_kept = False
     wants_snapshot = False

@@ -1,8 +1,8 @@
 """Noticing what changes in memory, at the one place where it does, so that no handler has to remember to say it.
 
-The collections of the cluster's state that the journal knows are `Tracked`: whatever sets or removes an entry notes it,
-with what was there before. Values are immutable, so a note is two references, and everything else (what differs, JSON) is
-done later, by another thread. Nothing is noted until `Changes` is opened, which is where a snapshot is taken.
+The collections of the cluster's state that the journal knows are `Tracked`: whatever sets or removes an entry records it,
+with what was there before. Values are immutable, so a change is two references, and everything else (what differs, JSON) is
+done later, by another thread. Nothing is recorded until `Changes` is opened, which is where a snapshot is taken.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,20 +68,20 @@ class Changes:
 
     def __init__(self) -> None:
         self.is_open = False
-        self._noted: list[Change] = []
+        self._recorded: list[Change] = []
 
-    def note(self, kind: Kind, key: object, before: object, after: object) -> None:
+    def record(self, kind: Kind, key: object, before: object, after: object) -> None:
         if self.is_open:
-            self._noted.append(Change(kind, key, before, after))
+            self._recorded.append(Change(kind, key, before, after))
 
     def take(self) -> list[Change]:
-        """What was noted since the last time, in its order."""
-        noted, self._noted = self._noted, []
-        return noted
+        """What was recorded since the last time, in its order."""
+        recorded, self._recorded = self._recorded, []
+        return recorded
 
 
 class Tracked(dict[K, V]):
-    """A dictionary that notes what changes in it. Only the ways to change it that are used exist."""
+    """A dictionary that records what changes in it. Only the ways to change it that are used exist."""
 
     __slots__ = ("_changes", "_kind")
 
@@ -92,17 +92,17 @@ class Tracked(dict[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         if self._changes.is_open:
-            self._changes.note(self._kind, key, self.get(key), value)
+            self._changes.record(self._kind, key, self.get(key), value)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: K) -> None:
         before = self[key]
         super().__delitem__(key)
-        self._changes.note(self._kind, key, before, None)
+        self._changes.record(self._kind, key, before, None)
 
     def pop(self, key: K, *default: Any) -> Any:
         if key in self:
-            self._changes.note(self._kind, key, self[key], None)
+            self._changes.record(self._kind, key, self[key], None)
         return super().pop(key, *default)
 
     def update(self, other: Mapping[K, V]) -> None:  # type: ignore[override]  # pairs and keywords are not used
@@ -121,6 +121,6 @@ class Tracked(dict[K, V]):
     __ior__: Callable[..., Any] = _unused
 
 
-def collection(kind: Kind, changes: Changes | None) -> dict[K, V]:
-    """A dictionary whose changes are noted; a plain one, which costs nothing, where nobody notes them."""
+def tracked(kind: Kind, changes: Changes | None) -> dict[K, V]:
+    """A dictionary whose changes are recorded; a plain one, which costs nothing, where nobody records them."""
     return {} if changes is None else Tracked(kind, changes)

@@ -1,4 +1,4 @@
-"""Which configurations the journal records: what a reader of the history needs to judge it, and never a secret.
+"""Which configurations the journal records: what a reader of the journal needs to judge it, and never a secret.
 
 A broker's dynamic configuration may hold passwords, and clients may write anything; so what is recorded is an allow-list.
 """

@@ -1,4 +1,4 @@
-"""What a history comes to: the state of the cluster after it, proven at every checksum. A pure function of the entries.
+"""What a journal comes to: the state of the cluster after it, proven at every checksum. A pure function of the entries.
 
 Before the first snapshot, and from a gap to the next one, the state is not known. At each snapshot it is known in two
 ways, by what was recorded before and by the snapshot itself; both must have the snapshot's checksum, which the controller's
@@ -58,7 +58,7 @@ class Image:
 
 @dataclass(slots=True, kw_only=True)
 class Folded:
-    """What a history comes to."""
+    """What a journal comes to."""
 
     image: Image | None = None
     """None where the state is not known: no snapshot yet, or none since a gap."""
@@ -66,13 +66,13 @@ class Folded:
     last_seq: int | None = None
     records: int = 0
     proven: int = 0
-    """How many checksums the history before them had."""
+    """How many checksums the records before them had."""
     gaps: list[Gap] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
 def fold(entries: Iterable[Entry]) -> Folded:
-    """The state after a history, and what is wrong with it."""
+    """The state after a journal, and what is wrong with it."""
     folding = _Folding()
     for entry in entries:
         folding.take(entry)
@@ -80,7 +80,7 @@ def fold(entries: Iterable[Entry]) -> Folded:
 
 
 class _Folding:
-    """A history half read."""
+    """A journal half read."""
 
     def __init__(self) -> None:
         self.folded = Folded()
@@ -172,7 +172,7 @@ def _apply_to_entries(image: Image, line: Line, delta: Fields) -> None:
     if removed:
         del known[key]
     else:
-        before = {} if entries.is_told_in_full else known.get(key, {})
+        before = {} if entries.is_written_in_full else known.get(key, {})
         known[key] = _whole({**before, **delta}, entries.fields)
 
 
@@ -183,7 +183,7 @@ class _Entries:
     of: Callable[[Image], dict[Any, Fields]]
     key: Callable[[Line], object]
     fields: tuple[str, ...]
-    is_told_in_full: bool = False
+    is_written_in_full: bool = False
 
 
 def _partition(line: Line) -> PartitionKey:
@@ -196,7 +196,7 @@ _ENTRIES: Final[Mapping[str, _Entries]] = {
         of=lambda image: image.brokers,
         key=lambda line: _given(line.broker),
         fields=("broker_epoch", "endpoints", "supported_features"),
-        is_told_in_full=True,
+        is_written_in_full=True,
     ),
     Kind.ASSIGNMENT: _Entries(
         of=lambda image: image.assignments,

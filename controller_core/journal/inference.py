@@ -37,7 +37,8 @@ _ORDER: Final = (
     TOPICS_CHANGED, CONFIGS_CHANGED, TOPIC_MODIFIED, CONTROLLED_SHUTDOWN, REASSIGNMENTS_REQUESTED, ELECT_LEADERS,
     BALANCE_DUE, ALTER_PARTITION, UNKNOWN,
 )  # fmt: skip
-"""In which causes are told: a topic that is gone before the next one of its name, what brokers did before what follows."""
+"""In which causes are recorded: a topic that is gone before the next one of its name, what brokers did before what
+follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Looks:
 
 
 def explain(changes: Sequence[Change], looks: Looks) -> list[tuple[str, list[Change]]]:
-    """The changes by their causes. The changes of one topic keep the order in which they must be told."""
+    """The changes by their causes. The changes of one topic keep the order in which they must be recorded."""
     found: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         found[_cause(change, looks)].append(change)

@@ -1,6 +1,6 @@
 """What changed between two looks at a cluster, for someone who only looks on. Pure.
 
-The changes come in an order in which they can be told: what is gone first, and a topic before its partitions. A topic
+The changes come in an order in which they can be recorded: what is gone first, and a topic before its partitions. A topic
 that was deleted and created again in between is known by its czxid, and is both.
 """
 

@@ -1,4 +1,4 @@
-"""The schema: what a line of the journal says, and how values are told in it. Described in docs/journal.md.
+"""The schema: what a line of the journal says, and how values are written in it. Described in docs/journal.md.
 
 A delta names only what changed; a field that is absent is as it was. The checksum of a state is a sum over its entries,
 each as a line of text, so that any language, and any number of machines, can compute it.
@@ -129,7 +129,7 @@ def assignment_fields(assignment: ReplicaAssignment) -> Fields:
 
 
 def broker_fields(broker: Broker) -> Fields:
-    """All of a registration. A broker without a rack has none of this name; brokers are always told in full."""
+    """All of a registration. A broker without a rack has none of this name; brokers are always written in full."""
     endpoints = [f"{e.listener}:{e.security_protocol}://{e.host}:{e.port}" for e in broker.endpoints]
     features = {name: [found.min_version, found.max_version] for name, found in sorted(broker.features.items())}
     rack = {} if broker.rack is None else {"rack": broker.rack}

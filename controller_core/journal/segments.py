@@ -1,6 +1,6 @@
 """The journal as files: segments named by the epoch and number of their first record, rotated by size, kept for a while.
 
-A write that fails is taken back to where it began, so that it can be tried again. What a process that was killed left of
+A write that fails is cut off where it began, so that it can be tried again. What a process that was killed left of
 its last line is cut off by the next writer; a lock on each open segment, which ends with its process, tells it that nobody
 writes there any more.
 """
@@ -73,7 +73,7 @@ class SegmentFiles:
         try:
             _write_all(segment.descriptor, block.data)
         except OSError:
-            self._take_back(segment)
+            self._cut_off(segment)
             raise
         segment.size += len(block.data)
 
@@ -106,7 +106,7 @@ class SegmentFiles:
         self._delete_old(path)
         return self._open
 
-    def _take_back(self, segment: _Segment) -> None:
+    def _cut_off(self, segment: _Segment) -> None:
         """Cuts off what a failed write left. Where even that fails the segment is left; a reader skips what is twice."""
         try:
             os.ftruncate(segment.descriptor, segment.size)

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import structlog
 
 from controller_core.journal.batches import Batch, Committed, Context, Dropped, Snapshot
-from controller_core.journal.scribe import Scribe
+from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.journal.segments import Block, Sink
 
 log = structlog.get_logger()
@@ -50,11 +50,11 @@ class JournalWriter:
     is_kept = True
 
     def __init__(
-        self, sink: Sink, *, capacity: int = CAPACITY, retry_s: float = _RETRY_S, scribe: Scribe | None = None
+        self, sink: Sink, *, capacity: int = CAPACITY, retry_s: float = _RETRY_S, encoder: RecordEncoder | None = None
     ) -> None:
         self.counts = Counts()
         self._sink = sink
-        self._scribe = scribe or Scribe()
+        self._encoder = encoder or RecordEncoder()
         self._capacity = capacity
         self._retry_s = retry_s
         self._waiting: deque[Waiting] = deque()
@@ -116,10 +116,10 @@ class JournalWriter:
     def _run(self) -> None:
         for batch in self._batches():
             try:
-                is_written = self._write_batch(self._scribe, batch)
+                is_written = self._write_batch(self._encoder, batch)
             except Exception:
                 log.exception("journal failed unexpectedly, a batch is missing", batch=type(batch).__name__)
-                self._note_error()
+                self._count_error()
                 self._is_broken = True
                 is_written = not self._closing.wait(self._retry_s)
             if not is_written:
@@ -129,18 +129,18 @@ class JournalWriter:
         except OSError as error:
             log.warning("journal was not closed cleanly", journal=str(self._sink), error=str(error))
 
-    def _write_batch(self, scribe: Scribe, batch: Waiting) -> bool:
+    def _write_batch(self, encoder: RecordEncoder, batch: Waiting) -> bool:
         """Writes a batch; False where the journal is closed while that fails."""
         try:
-            return self._write_blocks(scribe, batch)
+            return self._write_blocks(encoder, batch)
         except Exception:
             log.exception("journal could not put a batch into words, it is missing", batch=type(batch).__name__)
-            self._note_error()
+            self._count_error()
             self._is_broken = True
-        return self._write_blocks(scribe, Dropped(context=batch.context, count=_size(batch)))
+        return self._write_blocks(encoder, Dropped(context=batch.context, count=_size(batch)))
 
-    def _write_blocks(self, scribe: Scribe, batch: Waiting) -> bool:
-        for block in _blocks(scribe, batch):
+    def _write_blocks(self, encoder: RecordEncoder, batch: Waiting) -> bool:
+        for block in _blocks(encoder, batch):
             if not self._write(block):
                 return False
             time.sleep(_PAUSE_S)
@@ -164,7 +164,7 @@ class JournalWriter:
             try:
                 self._sink.write(block)
             except OSError as error:
-                self._note_error(error)
+                self._count_error(error)
                 if self._closing.wait(self._retry_s):
                     log.warning("journal is closed, what waited is lost", journal=str(self._sink), error=str(error))
                     return False
@@ -176,7 +176,7 @@ class JournalWriter:
             self.counts.written_bytes += len(block.data)
             return True
 
-    def _note_error(self, error: OSError | None = None) -> None:
+    def _count_error(self, error: OSError | None = None) -> None:
         self.counts.errors += 1
         self.counts.last_error_s = time.time()
         if error is not None and not self.counts.is_failing:
@@ -191,12 +191,12 @@ def _size(waiting: Waiting) -> int:
     return max(len(waiting.changes), 1) if isinstance(waiting, Committed) else 1
 
 
-def _blocks(scribe: Scribe, batch: Waiting) -> Iterator[Block]:
+def _blocks(encoder: RecordEncoder, batch: Waiting) -> Iterator[Block]:
     lines: list[bytes] = []
     first: int | None = None
-    for line in scribe.lines(batch):
+    for line in encoder.lines(batch):
         if first is None:
-            first = scribe.next_seq - 1  # a gap's further numbers are passed over after its line
+            first = encoder.next_seq - 1  # a gap's further numbers are passed over after its line
         lines.append(line)
         if len(lines) == BLOCK_LINES:
             yield _block(batch.context, first, lines)

@@ -85,7 +85,7 @@ def need_of(api_key: int) -> Need:
 
 
 def parse_address(text: str) -> Address | None:
-    """An address as sockets tell it; None where it is a name. IPv4 is IPv4, also on a socket of IPv6."""
+    """An address as sockets give it; None where it is a name. IPv4 is IPv4, also on a socket of IPv6."""
     try:
         address = ip_address(text.strip("[]").partition("%")[0])
     except ValueError:

@@ -118,7 +118,7 @@ def controlled_shutdown_leader(
 ) -> Selection | NoLeader:
     """ControlledShutdownLeaderSelector: a replica of the ISR that stays; the ISR without those that go.
 
-    A replica that is shutting down is told as well: it must learn whom to follow until it is gone (KAFKA-7482).
+    A replica that is shutting down is sent it as well: it must learn whom to follow until it is gone (KAFKA-7482).
     """
     receivers, isr, leader = _first_staying(
         tuple(assigned), current.isr, frozenset(live_or_shutting_down), frozenset(shutting_down)

@@ -21,11 +21,11 @@ class ControllerListeners:
     """Where the controller is reached, and by which listener it reaches the brokers."""
 
     endpoints: tuple[Endpoint, ...]
-    """At least one, as brokers are told. The first has the name of the brokers' inter-broker listener."""
+    """At least one, as brokers are sent them. The first has the name of the brokers' inter-broker listener."""
     control_plane: str | None = None
     """The listener of brokers that control requests go to; None: the one between brokers."""
     clients: str | None = None
-    """Where all names share one address: the listener whose addresses its clients are told; None: the one between
+    """Where all names share one address: the listener whose addresses its clients are sent; None: the one between
     brokers."""
 
     @property
@@ -42,8 +42,8 @@ class ControllerListeners:
         """Whether one address serves all names."""
         return len(self.endpoints) == 1
 
-    def told_at(self, listener: str) -> str:
-        """The listener whose addresses are told to clients that came to the socket of this one."""
+    def shown_at(self, listener: str) -> str:
+        """The listener whose addresses are sent to clients that came to the socket of this one."""
         return self.clients or listener
 
     def endpoint(self, listener: str) -> Endpoint | None:
@@ -53,7 +53,7 @@ class ControllerListeners:
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
     def listed(self, brokers: Iterable[Broker]) -> tuple[Endpoint, ...]:
-        """The endpoints that these brokers are told."""
+        """The endpoints that these brokers are sent."""
         if not self.is_shared:
             return self.endpoints
         (own,) = self.endpoints

@@ -1,7 +1,7 @@
 """What the controller knows of a cluster, as values: brokers, assignments and the leadership of partitions.
 
 Each of these is what one znode says, without its JSON: `controller_core.zk.codecs` reads and writes them, the state
-machines and selectors of this package decide over them, and `controller_core.wire` tells the brokers.
+machines and selectors of this package decide over them, and `controller_core.wire` sends them to the brokers.
 """
 
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ class LeaderAndIsr:
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
 
     def __hash__(self) -> int:
-        """Of what tells leaderships apart in practice: they are looked up by the hundred thousand."""
+        """Of what distinguishes leaderships in practice: they are looked up by the hundred thousand."""
         return hash((self.leader, self.leader_epoch, self.isr))
 
     @property
@@ -111,7 +111,7 @@ class ReplicaAssignment:
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
     origin_order: tuple[BrokerId, ...] = ()
-    """The replicas from before the reassignment in their order, where `replicas` does not tell it."""
+    """The replicas from before the reassignment in their order, where `replicas` does not say it."""
 
     @property
     def preferred(self) -> BrokerId | None:
@@ -129,7 +129,7 @@ class ReplicaAssignment:
 
     @property
     def origin(self) -> tuple[BrokerId, ...]:
-        """OAR: the replicas from before the reassignment; in the order of the znode where nobody noted theirs."""
+        """OAR: the replicas from before the reassignment; in the order of the znode where nobody recorded theirs."""
         replicas = tuple(replica for replica in self.replicas if replica not in self.adding)
         return self.origin_order if set(self.origin_order) == set(replicas) else replicas
 
@@ -152,4 +152,4 @@ class TopicAssignment:
     topic_id: TopicId | None
     partitions: Mapping[PartitionId, ReplicaAssignment]
     unusable: tuple[UnusableEntry, ...] = ()
-    """The entries that are no partitions as far as one can tell."""
+    """The entries that are no partitions as far as one can see."""

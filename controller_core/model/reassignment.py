@@ -13,7 +13,7 @@ from controller_core.model.metadata import LeaderAndIsr, ReplicaAssignment
 
 
 class ReassignmentStep(Enum):
-    """How far a partition's reassignment is, told from what ZooKeeper holds: the rows of seed 000's table."""
+    """How far a partition's reassignment is, by what ZooKeeper holds: the rows of seed 000's table."""
 
     NOT_STARTED = "NotStarted"
     WAITING_FOR_ISR = "WaitingForIsr"
@@ -30,7 +30,7 @@ def begin_reassignment(current: ReplicaAssignment, target: Sequence[BrokerId]) -
     """The assignment with AR = RAR + OAR; where a reassignment runs already, its target is replaced.
 
     Kafka forgets the order of OAR where the target has another one for the same replicas: 1,2,3 that goes to 3,4,2 and is
-    cancelled comes back as 3,2,1. Here it is noted."""
+    cancelled comes back as 3,2,1. Here it is recorded."""
     origin = current.origin
     replicas = (*target, *(replica for replica in origin if replica not in target))
     begun = ReplicaAssignment(

@@ -33,11 +33,11 @@ class ReplicaStatus(_Status):
     NON_EXISTENT = "NonExistentReplica"
     """Never created, or deleted."""
     NEW = "NewReplica"
-    """Created with its topic or by a reassignment; it may only be told to become a follower."""
+    """Created with its topic or by a reassignment; it may only be made a follower."""
     ONLINE = "OnlineReplica"
-    """Started and part of the assigned replicas; it may be told to lead or to follow."""
+    """Started and part of the assigned replicas; it may be made to lead or to follow."""
     OFFLINE = "OfflineReplica"
-    """The broker that hosts it is down, or it was told to stop."""
+    """The broker that hosts it is down, or it was sent a request to stop."""
 
 
 PARTITION_TRANSITIONS: Final[Mapping[PartitionStatus, frozenset[PartitionStatus]]] = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 MOST_NAMED: Final = 5
-"""How many things a line of text names unless told; it counts all of them."""
+"""How many things a line of text names unless it is said; it counts all of them."""
 
 
 def listed(things: Iterable[object], most: int = MOST_NAMED) -> str:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_core.journal.scribe import Scribe
+from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.journal.segments import SegmentFiles
 from controller_core.journal.writer import Counts, JournalWriter
 
@@ -31,18 +31,18 @@ class JournalSettings(Protocol):
 
 
 def open_journal(
-    directory: Path, settings: JournalSettings, registry: CollectorRegistry, scribe: Scribe | None = None
+    directory: Path, settings: JournalSettings, registry: CollectorRegistry, encoder: RecordEncoder | None = None
 ) -> JournalWriter:
     """Begins to write a journal. A directory that cannot be written is a warning and a metric, never an error.
 
-    `scribe` is that of someone who goes on with the present epoch of the journal."""
+    `encoder` is that of someone who goes on with the present epoch of the journal."""
     files = SegmentFiles(
         directory,
         segment_bytes=settings.journal_segment_bytes,
         retention_bytes=settings.journal_retention_bytes,
         retention_ms=settings.journal_retention_hours * 3_600_000,
     )
-    writer = JournalWriter(files, scribe=scribe)
+    writer = JournalWriter(files, encoder=encoder)
     registry.register(JournalMetrics(writer.counts))
     return writer
 

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 class RecorderProcessSettings(ProcessSettings):
     """All that can be set about a recorder."""
 
-    journal_directory: Path = Field(description="Where the history of the cluster's state is written.")
+    journal_directory: Path = Field(description="Where the journal of the cluster's state is written.")
     look_interval_ms: int = Field(
         default=100, ge=10, description="How much time passes at least between two looks at what has changed."
     )
@@ -52,7 +52,7 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
             )
         check_cluster(ended, cluster_id_of(cluster_id), settings.journal_directory)
         registry = CollectorRegistry()
-        journal = open_journal(settings.journal_directory, settings, registry, ended.scribe())
+        journal = open_journal(settings.journal_directory, settings, registry, ended.encoder())
         stack.push_async_callback(close_journals, [journal])
         recorder = Recorder(zk, journal, SystemClock(), settings, last_epoch=ended.epoch)
         registry.register(RecorderMetrics(recorder))
@@ -70,7 +70,11 @@ class RecorderMetrics(Collector):
         self._recorder = recorder
 
     def collect(self) -> Iterator[Metric]:
-        recorder, seen, role = self._recorder, self._recorder.chronicle.seen, self._recorder.chronicle.role
+        recorder, seen, role = (
+            self._recorder,
+            self._recorder.observed_journal.seen,
+            self._recorder.observed_journal.role,
+        )
         yield _counter("looks", "Looks at ZooKeeper", recorder.looks)
         yield _counter("znodes_read", "Znodes read", recorder.looker.znodes_read)
         yield _counter(

@@ -107,7 +107,7 @@ def _assemble(
     )
     listeners = settings.listeners
     listener = Listener(
-        (assembly.acceptor(bind.host, bind.port, listeners.told_at(bind.listener)) for bind in settings.binds),
+        (assembly.acceptor(bind.host, bind.port, listeners.shown_at(bind.listener)) for bind in settings.binds),
         limits=_listener_limits(settings),
         gate=assembly.gate(settings.access_rules),
     )

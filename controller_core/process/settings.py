@@ -146,12 +146,12 @@ class ControllerProcessSettings(ProcessSettings):
         default=1_000, ge=1, description="How many of them one address may have; brokers may have more."
     )
     journal_directory: Path | None = Field(
-        default=None, description="Where the history of the cluster's state is written; none: it is not."
+        default=None, description="Where the journal of the cluster's state is written; none: it is not."
     )
     journal_topic: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z0-9._-]{1,249}$",
-        description="The Kafka topic that the history is written to, beside the directory or instead of it; none: none.",
+        description="The Kafka topic that the journal is written to, beside the directory or instead of it; none: none.",
     )
     journal_bootstrap: str | None = Field(
         default=None,
@@ -219,7 +219,7 @@ class ControllerProcessSettings(ProcessSettings):
 
     @property
     def listeners(self) -> ControllerListeners:
-        """Where brokers and clients are told to connect. Raises `ValueError` for what is advertised and not listened on."""
+        """Where brokers and clients are to connect. Raises `ValueError` for what is advertised and not listened on."""
         told = {bind.listener: bind for bind in self.binds}
         for text in self.advertise:
             is_address_alone = "://" not in text and len(told) == 1

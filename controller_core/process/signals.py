@@ -11,7 +11,7 @@ log = structlog.get_logger()
 
 
 async def until_signalled(work: Coroutine[Any, Any, None]) -> None:
-    """Does the work until it ends or the process is told to."""
+    """Does the work until it ends or the process is signalled to."""
     running = asyncio.create_task(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

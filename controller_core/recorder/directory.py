@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from controller_core.journal.reader import Position, Record, parse
+from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.journal.records import Line
-from controller_core.journal.scribe import Scribe
 from controller_core.journal.segments import segments
 from controller_core.model.ids import ControllerEpoch
 
@@ -34,9 +34,9 @@ class Ended:
     """None where there are no records."""
     next_seq: int = 0
 
-    def scribe(self) -> Scribe:
+    def encoder(self) -> RecordEncoder:
         """Goes on with the numbers."""
-        return Scribe(epoch=self.epoch, next_seq=self.next_seq)
+        return RecordEncoder(epoch=self.epoch, next_seq=self.next_seq)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What ZooKeeper says of a cluster, as of now: everything at the first look, then only what has changed.
 
-All znodes that a journal tells of are watched, each with a one-shot watch that the next look arms again. So ZooKeeper
+All znodes that a journal records are watched, each with a one-shot watch that the next look arms again. So ZooKeeper
 sends at most one notification for a znode between two looks, however often it is written, and a look reads at most what
 has changed, in one request after the other. A lost connection fires all watches, so the look after it reads everything.
 """
@@ -50,7 +50,7 @@ class Looker:
         self.notified: frozenset[str] = frozenset()
         """The znodes whose watches have fired before or during the last look."""
         self._zk = zk
-        self._watched: WatchedReads[str] = WatchedReads(zk, self._note)
+        self._watched: WatchedReads[str] = WatchedReads(zk, self._on_change)
         self._due = set(_ROOTS)
         self._woken = asyncio.Event()
         self._names = _Names()
@@ -63,7 +63,7 @@ class Looker:
                 await self._woken.wait()
 
     async def look(self, *, everything: bool = False) -> View:
-        """The present state; with `everything` also of what no watch has told of.
+        """The present state; with `everything` also of what no watch has fired for.
 
         Raises `ConnectionLost` and `SessionExpired`: then the next look sees what this one missed."""
         due, self._due = self._due, set()
@@ -81,7 +81,7 @@ class Looker:
         """Who is the controller, asked anew."""
         return view.role_of(*await self._zk.read_many(_ROLE))
 
-    def _note(self, path: str) -> None:
+    def _on_change(self, path: str) -> None:
         self._due.add(path)
         self._woken.set()
 
@@ -161,8 +161,8 @@ class Looker:
                 ended, begun = _partitions(name, before, after)
                 gone |= ended
                 fresh |= begun
-        told = {paths.topic_partition_of_state(path) for path in due if _is_state(path)}
-        wanted = [key for key in sorted(fresh | told) if _is_assigned(key, topics)]
+        notified = {paths.topic_partition_of_state(path) for path in due if _is_state(path)}
+        wanted = [key for key in sorted(fresh | notified) if _is_assigned(key, topics)]
         if not wanted and not gone:
             return held.states
         read = await self._changed(due, wanted, (), paths.partition_state)

@@ -1,7 +1,7 @@
-"""The recorder at work: it looks whenever a watch has told of something, not more often than is set, and tells what it saw.
+"""The recorder at work: it looks whenever a watch has fired, not more often than is set, and records what it saw.
 
 From time to time it looks at everything, whatever the watches said, and the snapshot after that is of what ZooKeeper
-says. What differs then without having been told of is `unobserved`, as is what changed while there was no connection.
+says. What differs then without a watch having fired is `unobserved`, as is what changed while there was no connection.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.journal.batches import Journal
 from controller_core.journal.changes import Change, Kind
 from controller_core.model.ids import ControllerEpoch
-from controller_core.recorder.chronicle import Chronicle
 from controller_core.recorder.looking import Looker
+from controller_core.recorder.observed_journal import ObservedJournal
 from controller_core.zk import paths
 from controller_core.zk.session import ConnectionLost, SessionExpired, SessionState, ZkSession, ZooKeeperUnreachable
 
@@ -59,7 +59,7 @@ class Recorder:
         self.last_look_s = 0.0
         """When ZooKeeper was last looked at, in seconds since 1970."""
         self.looker = Looker(zk)
-        self.chronicle = Chronicle(
+        self.observed_journal = ObservedJournal(
             journal,
             clock,
             snapshot_interval_ms=settings.journal_snapshot_interval_seconds * 1000,
@@ -88,7 +88,7 @@ class Recorder:
     async def look(self) -> None:
         """Looks once, and records what has changed. After `ConnectionLost` and `SessionExpired` the next look does."""
         is_blind, self._is_blind = self._is_blind, False
-        is_complete = self.chronicle.is_snapshot_due
+        is_complete = self.observed_journal.is_snapshot_due
         try:
             view = await self.looker.look(everything=is_complete)
         except BaseException:
@@ -96,17 +96,17 @@ class Recorder:
             raise
         self.looks += 1
         self.last_look_s = self._clock.now_ms() / 1000
-        self.chronicle.follow(view, _doubt(is_blind, self.looker.notified if is_complete else None))
+        self.observed_journal.follow(view, _doubt(is_blind, self.looker.notified if is_complete else None))
         if is_complete:
-            self.chronicle.take_snapshot()
-        await self._note_alive()
+            self.observed_journal.take_snapshot()
+        await self._record_alive()
 
-    async def _note_alive(self) -> None:
+    async def _record_alive(self) -> None:
         """Where nothing else was recorded for long, and ZooKeeper still names the same controller."""
-        role = self.chronicle.role
-        is_silent = self.chronicle.silent_ms >= self._alive_interval_ms
+        role = self.observed_journal.role
+        is_silent = self.observed_journal.silent_ms >= self._alive_interval_ms
         if role is not None and is_silent and await self.looker.read_role() == role:
-            self.chronicle.note_alive()
+            self.observed_journal.record_alive()
 
     @property
     def _alive_interval_ms(self) -> int:
@@ -131,11 +131,11 @@ def _doubt(is_blind: bool, notified: frozenset[str] | None) -> Callable[[Change]
         return lambda _: True
     if notified is None:
         return lambda _: False
-    return lambda change: notified.isdisjoint(_tellers(change))
+    return lambda change: notified.isdisjoint(_watched_paths(change))
 
 
-def _tellers(change: Change) -> Iterator[str]:
-    """The znodes whose watches tell of a change: its own, and where something came or went also its parents."""
+def _watched_paths(change: Change) -> Iterator[str]:
+    """The znodes whose watches fire at a change: its own, and where something came or went also its parents."""
     has_come_or_gone = change.before is None or change.after is None
     match change.kind:
         case Kind.BROKER:

@@ -170,7 +170,7 @@ class FencedWriter:
         self._fence = Check(path=paths.CONTROLLER_EPOCH, version=ZkVersion(self._fence.version + 1))
 
     async def _send(self, progress: _Progress[K]) -> None:
-        """Sends all pending groups, pipelined. Raises `ConnectionLost` after it has noted which are unknown."""
+        """Sends all pending groups, pipelined. Raises `ConnectionLost` after it has recorded which are unknown."""
         self._require_session()
         batches = self._limits.pack(progress.pending, [self._fence])
         transactions = [[self._fence, *_ops(progress.pending, batch)] for batch in batches]

@@ -12,8 +12,8 @@ The seam differs from a general client in three ways:
   fires, and arms the watch with that read, misses nothing.
 - **Plain reads never arm a watch** (a controller's own reads must not wake it up again: KAFKA-9498).
 
-A session ends in one of two ways, both told by `SessionState.EXPIRED`: ZooKeeper expired it, or it was closed. The
-implementation makes a new session by itself after an expiry, and tells `CONNECTED` with a new `session_id`.
+A session ends in one of two ways, both reported as `SessionState.EXPIRED`: ZooKeeper expired it, or it was closed. The
+implementation makes a new session by itself after an expiry, and reports `CONNECTED` with a new `session_id`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -242,10 +242,10 @@ class ZkSession(Protocol):
     async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
         """Watches a znode and all below it, until the connection is lost or the returned function was called.
 
-        What it tells comes before the answer to any request of this session that was applied after the change. A znode
-        that is watched so must not be watched in another way: servers before 3.9 mix the two up. At most one such watch of
-        a path at a time. To take away a watch that was lost is no error, and touches none that was armed since. Raises
-        `TreeWatchUnsupported` where the server is older than 3.6."""
+        What it notifies of comes before the answer to any request of this session that was applied after the change. A
+        znode that is watched so must not be watched in another way: servers before 3.9 mix the two up. At most one such
+        watch of a path at a time. To take away a watch that was lost is no error, and touches none that was armed since.
+        Raises `TreeWatchUnsupported` where the server is older than 3.6."""
         ...
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """What a group of write operations would meet, or has left behind, as seen from znodes that were read back.
 
-ZooKeeper tells only the first operation of a transaction that failed, and after a lost connection it tells nothing.
+ZooKeeper names only the first operation of a transaction that failed, and after a lost connection nothing.
 The znodes themselves hold the answer: `first_failure` says whether a group can still succeed, `is_applied` whether it
 already has. Pure functions; `FencedWriter` reads the znodes.
 """

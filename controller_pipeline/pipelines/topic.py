@@ -1,6 +1,6 @@
 """The journal's topic, batch after batch: into a history that is kept, and into alarms.
 
-A batch may run twice, when Spark was stopped between its end and the note of it, and a line may be in the topic twice,
+A batch may run twice, when Spark was stopped between its end and the record of it, and a line may be in the topic twice,
 also hours apart. So a batch is taken in as a folder of segments is, into the same tables: whatever comes again changes
 nothing. Spark's own dropping of duplicates needs a watermark, which would drop the lines of clusters that are behind.
 """
@@ -65,7 +65,7 @@ def ingest_topic(
 
 
 def checkpoint_of(kept: KeptHistory, topic: str, bootstrap_servers: str) -> str:
-    """Where it is noted how far a topic was read."""
+    """Where it is recorded how far a topic was read."""
     where = hashlib.sha256(bootstrap_servers.encode()).hexdigest()[:12]
     return f"{kept.store.location.rstrip('/')}/checkpoints/{topic}-{where}"
 

@@ -1,6 +1,6 @@
 """Copies of the journals that controllers serve over HTTP, kept up to date: only what is new is fetched.
 
-A segment only grows, but for a torn or failed last write that its writer takes back. So a copy is cut to its last whole
+A segment only grows, but for a torn or failed last write that its writer cuts off. So a copy is cut to its last whole
 line, and goes on only if its end is still what the server has; otherwise that segment is fetched anew.
 """
 

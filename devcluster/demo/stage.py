@@ -143,8 +143,8 @@ def _seen(znodes: ClusterZnodes, topic: str, partition: int, seen_s: float) -> R
     return Row(assigned=assigned, leader=state["leader"], isr=tuple(sorted(state["isr"])), seen_s=seen_s)
 
 
-def _table(noted: list[Row], explain: Callable[[Row, Row | None], str]) -> Table:
-    rows = list(noted)
+def _table(seen: list[Row], explain: Callable[[Row, Row | None], str]) -> Table:
+    rows = list(seen)
     table = Table("after", "AR", "leader", "ISR", "", box=None, padding=(0, 2), header_style="bold")
     for before, row in zip([None, *rows], rows, strict=False):
         assigned, isr = (",".join(str(broker) for broker in brokers) for brokers in (row.assigned, row.isr))

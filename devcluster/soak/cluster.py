@@ -72,7 +72,7 @@ class Soak:
                 future = self._crashing.submit(self._crash_zookeeper, operation.down_s)
             case _:
                 future = self.people.submit(operation)
-        future.add_done_callback(partial(self._note, operation))
+        future.add_done_callback(partial(self._on_done, operation))
         self._under_way.append(future)
 
     def heal(self) -> None:
@@ -88,7 +88,7 @@ class Soak:
     def deaths(self) -> list[str]:
         """What is to be said about servers that ended by themselves."""
         for server in self.servers.values():
-            server.note_death()
+            server.record_death()
         return [death for server in self.servers.values() for death in server.deaths]
 
     def snapshot(self) -> Snapshot:
@@ -129,13 +129,13 @@ class Soak:
         for future in futures:
             future.exception()
 
-    def _note(self, operation: Operation, future: Future[None]) -> None:
+    def _on_done(self, operation: Operation, future: Future[None]) -> None:
         error = future.exception()
         if error is None:
-            self.tally.note_done(operation)
+            self.tally.record_done(operation)
             self.stage.say(f"{self.stage.elapsed_s:6.1f} s  {operation}")
         elif isinstance(error, Impossible):
-            self.tally.note_skipped(operation)
+            self.tally.record_skipped(operation)
             self.stage.say(f"{self.stage.elapsed_s:6.1f} s  [dim]{operation}: skipped, {escape(str(error))}[/]")
         else:
             self.stage.expect(False, escape(f"{operation}: {error!r}"))

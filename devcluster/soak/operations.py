@@ -91,7 +91,7 @@ class CancelReassignment(_Asked):
     partitions: tuple[Partition, ...]
 
     def __str__(self) -> str:
-        return f"take back the reassignment of {_partitions(self.partitions)}{self._how}"
+        return f"cancel the reassignment of {_partitions(self.partitions)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

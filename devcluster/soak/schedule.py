@@ -116,11 +116,11 @@ class _Dealer:
             while self._later and self._later[0].at_s <= self._now_s:
                 step = heapq.heappop(self._later)
                 if self._is_planned(step.operation):
-                    self._note(step.operation)
+                    self._record(step.operation)
                     yield step
             operation = None
             for operation in self._acts[name]():
-                self._note(operation)
+                self._record(operation)
                 yield Step(self._now_s, next(self._numbers), operation)
             if operation is None:
                 self._put_off.append(name)
@@ -143,7 +143,7 @@ class _Dealer:
     def _is_planned(self, operation: Operation) -> bool:
         return all(number < self._partitions.get(topic, 0) for topic, number in partitions_of(operation))
 
-    def _note(self, operation: Operation) -> None:
+    def _record(self, operation: Operation) -> None:
         match operation:
             case CreateTopic() | RecreateTopic():
                 self._partitions[operation.topic] = len(operation.replicas)
@@ -200,7 +200,7 @@ class _Dealer:
         self._follow(self._rng.uniform(0.05, 1), self._cancelling(begun))
 
     def _stalled_reassignment(self) -> Iterator[Operation]:
-        """A new replica's broker hangs, so the reassignment is still running when it is replaced, taken back or let be."""
+        """A new replica's broker hangs, so the reassignment is still running when it is replaced, cancelled or let be."""
         hanging = self._present_broker()
         if hanging is None:
             return

@@ -75,17 +75,17 @@ class SoakServer:
         """Makes it run, whatever happened to it."""
         if self.wanted is Wanted.PAUSED:
             self.resume()
-        self.note_death()
+        self.record_death()
         self._start()
 
-    def note_death(self) -> None:
+    def record_death(self) -> None:
         """Remembers when it should run and does not."""
         if self.wanted is not Wanted.DOWN and not self.server.process.is_running:
             self.deaths.append(f"{self.name} ended by itself, see {self.server.process.log_path}")
             self.wanted = Wanted.DOWN
 
     def _require(self, wanted: Wanted) -> None:
-        self.note_death()
+        self.record_death()
         if self.wanted is not wanted:
             raise Impossible(f"{self.name} is {self.wanted.name.lower()}")
 

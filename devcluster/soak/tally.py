@@ -23,11 +23,11 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note_done(self, operation: Operation) -> None:
+    def record_done(self, operation: Operation) -> None:
         with self._lock:
             self.done[kind_of(operation)] += 1
 
-    def note_skipped(self, operation: Operation) -> None:
+    def record_skipped(self, operation: Operation) -> None:
         with self._lock:
             self.skipped[kind_of(operation)] += 1
 

@@ -1,4 +1,4 @@
-"""A ZooKeeper of either kind, with the faults that both kinds can suffer, and recorders of what a session tells."""
+"""A ZooKeeper of either kind, with the faults that both kinds can suffer, and recorders of what a session reports."""
 
 import asyncio
 from collections.abc import Callable
@@ -116,7 +116,7 @@ class Events:
 
 
 class States:
-    """Records what a session tells its listeners."""
+    """Records what a session reports to its listeners."""
 
     def __init__(self, session: ZkSession) -> None:
         self.seen: list[SessionState] = []

@@ -77,7 +77,7 @@ class Subject(Protocol):
         ...
 
     async def known_topic_id(self, name: TopicName) -> TopicId | None:
-        """The id that the broker tells clients of a topic that it knows."""
+        """The id that the broker answers clients with of a topic that it knows."""
         ...
 
 
@@ -373,7 +373,7 @@ async def test_a_broker_epoch_that_is_newer_or_absent_is_accepted(
 
 
 @pytest.mark.parametrize("leader_epoch", [5, 6, NO_EPOCH, EPOCH_DURING_DELETE])
-async def test_a_stopped_replica_is_deleted_where_it_is_told_to(
+async def test_a_stopped_replica_is_deleted_where_the_request_says_so(
     subject: Subject, link: BrokerLink, controller: Controller, leader_epoch: int
 ) -> None:
     assert await lead(link, controller.leadership(5)) == ErrorCode.none

@@ -190,7 +190,7 @@ async def test_a_server_without_multi_read_is_read_znode_by_znode(
     await session.close()
 
 
-async def test_an_acl_that_refuses_is_told_as_such(zookeeper: ZooKeeper, zookeeper_chroot: str) -> None:
+async def test_an_acl_that_refuses_is_reported_as_such(zookeeper: ZooKeeper, zookeeper_chroot: str) -> None:
     session = await connect(zookeeper.connect + zookeeper_chroot)
     with zookeeper.client(zookeeper_chroot) as client:
         client.create("/secret", b"", acl=[make_digest_acl("someone", "else", all=True)])

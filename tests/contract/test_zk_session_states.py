@@ -28,7 +28,7 @@ async def arm_three(session: ZkSession, events: Events) -> None:
 THREE_EVENTS = [("/a", MAY_HAVE_CHANGED), ("/absent", MAY_HAVE_CHANGED), ("children", MAY_HAVE_CHANGED)]
 
 
-async def test_a_lost_connection_is_told_and_fires_every_armed_watch(stoppable: Ensemble) -> None:
+async def test_a_lost_connection_is_reported_and_fires_every_armed_watch(stoppable: Ensemble) -> None:
     session = await stoppable.session()
     await session.transact([Create(path="/a", data=b"1"), Create(path="/mine", mode=CreateMode.EPHEMERAL)])
     states, events, session_id = States(session), Events(), session.session_id
@@ -82,7 +82,7 @@ async def test_calls_under_way_fail_when_the_connection_goes(stoppable: Ensemble
     assert node.version >= 3 * sum(isinstance(result, tuple) for result in results)
 
 
-async def test_an_expired_session_is_told_and_replaced_by_a_new_one(ensemble: Ensemble) -> None:
+async def test_an_expired_session_is_reported_and_replaced_by_a_new_one(ensemble: Ensemble) -> None:
     session, other = await ensemble.session(), await ensemble.session()
     await session.transact([Create(path="/a"), Create(path="/mine", mode=CreateMode.EPHEMERAL)])
     states, events, old_id = States(session), Events(), session.session_id
@@ -113,7 +113,7 @@ async def test_the_session_id_is_new_when_the_listener_hears_of_the_new_session(
     assert heard[:2] == [(SUSPENDED, True), (EXPIRED, True)]
 
 
-async def test_closing_tells_expired_and_nothing_more(ensemble: Ensemble) -> None:
+async def test_closing_reports_expired_and_nothing_more(ensemble: Ensemble) -> None:
     session = await ensemble.session()
     states = States(session)
     await session.close()

@@ -16,7 +16,7 @@ async def other(ensemble: Ensemble) -> ZkSession:
     return await ensemble.session()
 
 
-async def test_every_change_of_the_znode_and_below_is_told_however_many_there_are(
+async def test_every_change_of_the_znode_and_below_is_notified_however_many_there_are(
     session: ZkSession, other: ZkSession
 ) -> None:
     seen: list[str | None] = []
@@ -31,7 +31,7 @@ async def test_every_change_of_the_znode_and_below_is_told_however_many_there_ar
     assert seen == ["/a/b", "/a/b", "/a/d", "/a/d/e", "/a/d/e", "/a"]
 
 
-async def test_a_change_is_told_before_the_answer_to_a_request_that_was_applied_after_it(
+async def test_a_change_is_notified_before_the_answer_to_a_request_that_was_applied_after_it(
     session: ZkSession, other: ZkSession
 ) -> None:
     seen: list[str | None] = []
@@ -43,7 +43,7 @@ async def test_a_change_is_told_before_the_answer_to_a_request_that_was_applied_
         assert len(seen) == number + 1
 
 
-async def test_own_changes_are_told_before_the_answer_to_them(session: ZkSession) -> None:
+async def test_own_changes_are_notified_before_the_answer_to_them(session: ZkSession) -> None:
     seen: list[str | None] = []
     await session.transact([Create(path="/a")])
     await session.watch_tree("/a", seen.append)
@@ -59,7 +59,7 @@ async def test_a_tree_that_is_not_there_yet_is_watched_for_being_created(session
     assert seen == ["/a", "/a/b"]
 
 
-async def test_a_watch_that_was_taken_away_tells_nothing_more_and_another_may_follow(session: ZkSession) -> None:
+async def test_a_watch_that_was_taken_away_fires_no_more_and_another_may_follow(session: ZkSession) -> None:
     first: list[str | None] = []
     second: list[str | None] = []
     await session.transact([Create(path="/a")])
@@ -88,7 +88,7 @@ async def test_watches_of_single_znodes_below_fire_once_as_ever(session: ZkSessi
     assert seen == ["/a/b", "/a/b/c", "/a/b"]
 
 
-async def test_the_loss_of_the_connection_ends_the_watch_and_is_told(stoppable: Ensemble) -> None:
+async def test_the_loss_of_the_connection_ends_the_watch_and_is_reported(stoppable: Ensemble) -> None:
     session = await stoppable.session()
     seen: list[str | None] = []
     await session.transact([Create(path="/a")])

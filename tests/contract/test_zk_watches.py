@@ -33,7 +33,7 @@ async def settle(session: ZkSession, events: Events) -> None:
     events.seen.remove(("/settled", CREATED))
 
 
-async def test_a_watched_read_returns_the_znodes_and_tells_the_next_change_of_each(
+async def test_a_watched_read_returns_the_znodes_and_notifies_of_the_next_change_of_each(
     session: ZkSession, other: ZkSession
 ) -> None:
     events = Events()
@@ -118,7 +118,7 @@ async def test_children_are_watched_for_coming_and_going_but_not_for_their_data(
     await until(lambda: events.seen[1:] == [("second", CHILDREN_CHANGED)])
 
 
-async def test_a_children_watch_tells_the_deletion_of_the_parent(session: ZkSession, other: ZkSession) -> None:
+async def test_a_children_watch_fires_at_the_deletion_of_the_parent(session: ZkSession, other: ZkSession) -> None:
     events = Events()
     await session.transact([Create(path="/p")])
     await session.children_watched("/p", events.watch("p"))

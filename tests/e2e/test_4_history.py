@@ -1,4 +1,4 @@
-"""What happened in the cluster, told by the chart's job and by Spark on Kubernetes."""
+"""What happened in the cluster, reported by the chart's job and by Spark on Kubernetes."""
 
 import json
 import os

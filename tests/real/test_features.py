@@ -112,7 +112,7 @@ def messages(response: UpdateFeaturesResponse) -> str:
 
 @contextmanager
 def somebody_there() -> Iterator[int]:
-    """A port at which ApiVersions is answered, which tells a controller that brokers are within its reach, and no more."""
+    """A port at which ApiVersions is answered, which shows a controller that brokers are within its reach, and no more."""
 
     class Connection(socketserver.StreamRequestHandler):
         def handle(self) -> None:

@@ -63,7 +63,7 @@ TOPIC = TopicName("topic")
 NO_DELAY = i32Timedelta.parse(timedelta())
 
 
-class Office:
+class StubController:
     """A controller that says yes to everything and keeps what it was asked."""
 
     def __init__(self, broker: Broker, broker_epoch: BrokerEpoch) -> None:
@@ -112,7 +112,7 @@ class Office:
         async with asyncio.timeout(60):
             return await self.asked.get()
 
-    async def tell_the_broker(self, isr: tuple[BrokerId, ...] = (BROKER,)) -> None:
+    async def send_to_broker(self, isr: tuple[BrokerId, ...] = (BROKER,)) -> None:
         """The broker leads the topic's one partition, and knows where its controller listens."""
         link = TcpBrokerLink("127.0.0.1", self.broker.port, client_id=str(CONTROLLER))
         for request in (self._metadata(isr), self._leadership(isr)):
@@ -166,17 +166,19 @@ def _live_broker(broker: BrokerId, port: int) -> UpdateMetadataBroker:
 
 
 @pytest.fixture
-async def office(start_kafka: StartKafka, zookeeper: ZooKeeper, zookeeper_chroot: str) -> AsyncIterator[Office]:
+async def controller(
+    start_kafka: StartKafka, zookeeper: ZooKeeper, zookeeper_chroot: str
+) -> AsyncIterator[StubController]:
     """One broker, and the controller that it shall report to."""
     with zookeeper.client(zookeeper_chroot) as client:
         client.create("/controller", b'{"version":2,"brokerid":1000,"timestamp":"0"}')
         client.create("/controller_epoch", str(EPOCH).encode())
         cluster = start_kafka(brokers=1, properties={"replica.lag.time.max.ms": 500})
         _, stat = client.get(f"/brokers/ids/{BROKER}")
-    office = Office(cluster.broker(BROKER), BrokerEpoch(stat.czxid))
-    await office.listener.start()
-    yield office
-    await office.listener.close()
+    controller = StubController(cluster.broker(BROKER), BrokerEpoch(stat.czxid))
+    await controller.listener.start()
+    yield controller
+    await controller.listener.close()
 
 
 @asynccontextmanager
@@ -188,29 +190,31 @@ async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
         writer.close()
 
 
-async def test_a_broker_that_stops_asks_for_a_controlled_shutdown(office: Office) -> None:
-    await office.tell_the_broker()
-    await asyncio.to_thread(office.broker.stop)
-    request = await office.next_request()
-    assert request == ControlledShutdownRequest(broker_id=BROKER, broker_epoch=office.broker_epoch)
-    assert office.asked.empty()
-    assert "Controlled shutdown request returned successfully" in office.broker.process.log_path.read_text()
+async def test_a_broker_that_stops_asks_for_a_controlled_shutdown(controller: StubController) -> None:
+    await controller.send_to_broker()
+    await asyncio.to_thread(controller.broker.stop)
+    request = await controller.next_request()
+    assert request == ControlledShutdownRequest(broker_id=BROKER, broker_epoch=controller.broker_epoch)
+    assert controller.asked.empty()
+    assert "Controlled shutdown request returned successfully" in controller.broker.process.log_path.read_text()
 
 
-async def test_a_leader_asks_to_shrink_the_isr_of_a_follower_that_is_away(office: Office) -> None:
-    await office.tell_the_broker(isr=(BROKER, ABSENT))
-    request = await office.next_request()
+async def test_a_leader_asks_to_shrink_the_isr_of_a_follower_that_is_away(controller: StubController) -> None:
+    await controller.send_to_broker(isr=(BROKER, ABSENT))
+    request = await controller.next_request()
     assert isinstance(request, AlterPartitionRequest)
-    assert (request.broker_id, request.broker_epoch) == (BROKER, office.broker_epoch)
-    assert request.topics[0].topic_id == office.topic_id
+    assert (request.broker_id, request.broker_epoch) == (BROKER, controller.broker_epoch)
+    assert request.topics[0].topic_id == controller.topic_id
     (state,) = request.topics[0].partitions
     assert state.isr == (BROKER,)
 
 
-async def test_a_producer_id_comes_from_the_controller_by_way_of_the_broker_it_relays_to(office: Office) -> None:
-    await office.tell_the_broker()
+async def test_a_producer_id_comes_from_the_controller_by_way_of_the_broker_it_relays_to(
+    controller: StubController,
+) -> None:
+    await controller.send_to_broker()
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout=i32Timedelta.parse(timedelta(seconds=9)))
-    async with asyncio.timeout(60), connected(office.listener.port) as (reader, writer):
+    async with asyncio.timeout(60), connected(controller.listener.port) as (reader, writer):
         error = ErrorCode.coordinator_load_in_progress
         while error == ErrorCode.coordinator_load_in_progress:  # until the broker has its first block
             writer.write(encode_request(request, 1, "producer"))
@@ -219,13 +223,13 @@ async def test_a_producer_id_comes_from_the_controller_by_way_of_the_broker_it_r
             response = decode_response(InitProducerIdResponse, content)
             error = response.error_code
     assert (response.error_code, response.producer_id) == (ErrorCode.none, 5000)
-    asked = await office.next_request()
-    assert asked == AllocateProducerIdsRequest(broker_id=KioBrokerId(BROKER), broker_epoch=i64(office.broker_epoch))
+    asked = await controller.next_request()
+    assert asked == AllocateProducerIdsRequest(broker_id=KioBrokerId(BROKER), broker_epoch=i64(controller.broker_epoch))
 
 
-async def test_clients_that_know_only_the_controllers_port_are_served(office: Office) -> None:
-    await office.tell_the_broker()
-    assert await asyncio.to_thread(_use_kafka, f"127.0.0.1:{office.listener.port}") == ({1, 1000}, b"value")
+async def test_clients_that_know_only_the_controllers_port_are_served(controller: StubController) -> None:
+    await controller.send_to_broker()
+    assert await asyncio.to_thread(_use_kafka, f"127.0.0.1:{controller.listener.port}") == ({1, 1000}, b"value")
 
 
 def _use_kafka(bootstrap: str) -> tuple[set[int], bytes | None]:

@@ -1,4 +1,4 @@
-"""Journals of random clusters, written by the production scribe: whatever a seed decides, the state is known afterwards.
+"""Journals of random clusters, written by the production encoder: whatever a seed decides, the state is known afterwards.
 
 A `RandomCluster` does what controllers, brokers and users do, and obeys what the controller guarantees: epochs rise, an
 elected leader was in sync unless the election was unclean, topics are known before their partitions. So an audit of it
@@ -27,7 +27,7 @@ from controller_core.journal.batches import (
 )
 from controller_core.journal.fold import Folded, fold
 from controller_core.journal.reader import Position, check, parse
-from controller_core.journal.scribe import Scribe
+from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     NO_LEADER,
@@ -71,7 +71,7 @@ class RandomCluster:
         self._cluster_id = cluster_id
         self._has_gaps = has_gaps
         self._is_recorded = is_recorded
-        self._scribe = Scribe()
+        self._encoder = RecordEncoder()
         self._now_us = START_US + self._rng.randrange(86_400) * 1_000_000
         self._zxid = 100
         self._event = 0
@@ -97,7 +97,7 @@ class RandomCluster:
     @property
     def checksum(self) -> int:
         """Of the live state."""
-        image = folded(Scribe().lines(Snapshot(context=self._context("test"), state=copy_of(self.state)))).image
+        image = folded(RecordEncoder().lines(Snapshot(context=self._context("test"), state=copy_of(self.state)))).image
         assert image is not None
         return image.checksum()
 
@@ -272,7 +272,7 @@ class RandomCluster:
             self._write(Committed(context=self._context(cause), changes=changes))
 
     def _write(self, batch: Batch | Dropped) -> None:
-        self.lines += self._scribe.lines(batch)
+        self.lines += self._encoder.lines(batch)
 
     def _context(self, cause: str) -> Context:
         return Context(

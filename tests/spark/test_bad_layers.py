@@ -139,7 +139,7 @@ def test_bad_input_has_exactly_its_finding(
     assert leaves_the_rest in (None, intervals[case] == intervals["clean"])
 
 
-def test_what_must_be_told_in_full_is_what_the_controller_tells() -> None:
+def test_what_must_be_recorded_in_full_is_what_the_controller_records() -> None:
     told: dict[str, set[str]] = {}
     for record in HISTORY:
         if record.get("snapshot"):

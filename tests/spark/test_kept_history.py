@@ -51,7 +51,7 @@ def test_late_and_repeated_journals_come_to_the_same(
     assert rows_of(kept) == rows_of(at_once)
 
 
-def test_records_from_before_the_cluster_had_an_id_are_its_own_also_when_that_is_told_later(
+def test_records_from_before_the_cluster_had_an_id_are_its_own_also_when_that_is_known_later(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
 ) -> None:
     kept = KeptHistory.at(spark, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Background work: an error is told to somebody, and what has to go on goes on."""
+"""Background work: an error is passed to somebody, and what has to go on goes on."""
 
 import asyncio
 import re
@@ -68,15 +68,15 @@ async def under_supervision(
     await asyncio.wait([task])
 
 
-async def test_work_that_fails_is_begun_anew_and_each_failure_is_logged_and_told() -> None:
-    clock, told = VirtualClock(), list[Exception]()
+async def test_work_that_fails_is_begun_anew_and_each_failure_is_logged_and_passed_on() -> None:
+    clock, reported = VirtualClock(), list[Exception]()
     work = Work(clock, failures=2)
     with capture_logs() as logs:
-        async with under_supervision(clock, work, told.append) as task:
+        async with under_supervision(clock, work, reported.append) as task:
             assert not task.done()
     assert len(work.begun_ms) == 3
-    assert [str(error) for error in told] == ["failure 1", "failure 2"]
-    assert [(entry["work"], entry["exc_info"]) for entry in logs] == [("work", error) for error in told]
+    assert [str(error) for error in reported] == ["failure 1", "failure 2"]
+    assert [(entry["work"], entry["exc_info"]) for entry in logs] == [("work", error) for error in reported]
 
 
 async def test_the_pauses_between_failures_double_up_to_a_minute() -> None:
@@ -103,23 +103,23 @@ async def test_work_that_returns_is_over() -> None:
 
 
 async def test_work_that_is_cancelled_is_over_and_no_error() -> None:
-    clock, told = VirtualClock(), list[Exception]()
+    clock, reported = VirtualClock(), list[Exception]()
     with capture_logs() as logs:
-        async with under_supervision(clock, Work(clock, failures=0), told.append) as task:
+        async with under_supervision(clock, Work(clock, failures=0), reported.append) as task:
             pass
-    assert (task.cancelled(), told, logs) == (True, [], [])
+    assert (task.cancelled(), reported, logs) == (True, [], [])
 
 
-async def test_the_error_of_work_that_is_done_once_is_logged_and_told() -> None:
+async def test_the_error_of_work_that_is_done_once_is_logged_and_passed_on() -> None:
     async def fail() -> None:
         raise ValueError("once")
 
-    told: list[Exception] = []
+    reported: list[Exception] = []
     with capture_logs() as logs:
-        task = noticed(fail(), name="alarm", on_error=told.append)
+        task = noticed(fail(), name="alarm", on_error=reported.append)
         await asyncio.wait([task])
         await until_quiet()
-    assert [str(error) for error in told] == ["once"]
+    assert [str(error) for error in reported] == ["once"]
     assert [(entry["event"], entry["work"]) for entry in logs] == [("background work failed unexpectedly", "alarm")]
 
 

@@ -1,6 +1,6 @@
 """What the controller answers where it is asked as each broker is: it has no logs, groups or transactions.
 
-Tools ask all brokers that they are told of, the controller among them, and put the answers together: kafka-log-dirs,
+Tools ask all brokers that Metadata lists, the controller among them, and put the answers together: kafka-log-dirs,
 kafka-transactions, kafka-consumer-groups. Or their users name one broker, where the answer for another would mislead.
 """
 

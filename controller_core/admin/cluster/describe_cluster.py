@@ -1,4 +1,4 @@
-"""DescribeCluster: who is in the cluster, as a broker tells it."""
+"""DescribeCluster: who is in the cluster, as a broker answers it."""
 
 from typing import Final
 

@@ -1,9 +1,9 @@
-"""Metadata: where the partitions of topics are, as Kafka's ZooKeeper-mode brokers tell it in each of its versions.
+"""Metadata: where the partitions of topics are, as Kafka's ZooKeeper-mode brokers answer it in each of its versions.
 
 A topic is known here as it is to brokers: while a partition of it has a state, and until its deletion begins. What a
 broker does better is left to one: a topic that is not there and may be created by itself (only brokers know whether they
 do that), and answers about so many partitions that making them would keep the controller busy. Where no broker answers
-they are made here, in slices: each topic is told as it is in its turn.
+they are made here, in slices: each topic is answered as it is in its turn.
 """
 
 from collections.abc import Iterable, Sequence

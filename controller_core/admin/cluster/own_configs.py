@@ -1,6 +1,6 @@
 """The controller's own dynamic configuration, asked for as a broker's is.
 
-Tools take the controller for a broker: they describe and alter the configuration of every node that they are told of, each
+Tools take the controller for a broker: they describe and alter the configuration of every node that Metadata lists, each
 at that node. kafka-reassign-partitions takes its throttles back so, on all of them. No broker answers for another, so
 the controller answers for itself: it has one dynamic configuration, and never any throttle.
 """

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: partitions are to move, and running moves are to be replaced or taken back (KIP-455).
+"""AlterPartitionReassignments: partitions are to move, and running moves are to be replaced or cancelled (KIP-455).
 
 The answer says what was begun, not what is done: a reassignment takes as long as its data. What is asked for here
 supplants what `/admin/reassign_partitions` asks for the same partition.
@@ -90,7 +90,7 @@ def _asked(request: AlterPartitionReassignmentsRequest) -> Iterator[tuple[TopicP
 
 
 async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
-    """What was created a moment ago may not have been told to us yet."""
+    """What was created a moment ago may not have been seen by us yet."""
     unknown = {partition.topic async for partition in sliced(asked) if not term.state.has(partition)}
     if not unknown <= term.state.topics.keys():
         await topics.on_topics_changed(term)
@@ -100,7 +100,7 @@ async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
 
 def _origin(term: Term, partition: TopicPartition) -> tuple[BrokerId, ...] | None:
     """Where the running reassignment began; None where nothing runs. That of a topic which is deleted meanwhile has ended,
-    and the assignment shows it still: taking it back is refused as asking for another one is, as with Kafka."""
+    and the assignment shows it still: cancelling it is refused as asking for another one is, as with Kafka."""
     run = term.state.reassignments.get(partition)
     if run is not None:
         return run.full.origin

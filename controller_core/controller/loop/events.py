@@ -76,7 +76,7 @@ class ReassignmentsCompletable:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsEnded:
-    """Reassignments were completed or taken back, or their topics vanished."""
+    """Reassignments were completed or cancelled, or their topics vanished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,9 @@ class JournalDue:
 
 @dataclass(frozen=True, slots=True)
 class LedgerDue:
-    """It is time to look whether the ledger of removed replicas has what nobody waits for any longer."""
+    """It is time to look whether the list of removed replicas has what nobody waits for any longer.
+
+    Metrics and journals have this name, so it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class StreamBroken:
 
 @dataclass(frozen=True, slots=True)
 class EpochOutdated:
-    """A broker must be told something under a later controller epoch than this one."""
+    """A broker must be sent something under a later controller epoch than this one."""
 
     epoch: ControllerEpoch
 

@@ -1,7 +1,7 @@
 """The replica state machine of seed 000: what each transition does.
 
-A broker is told only while it is live; the transition of a replica on a dead broker changes ZooKeeper and what the other
-replicas know.
+A broker is sent requests only while it is live; the transition of a replica on a dead broker changes ZooKeeper and what
+the other replicas know.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -18,16 +18,16 @@ from controller_core.zk.session import TransactionFailed
 
 
 def to_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
-    """NonExistentReplica -> NewReplica: it is told the current leader and ISR, where there is a leader already."""
+    """NonExistentReplica -> NewReplica: it is sent the current leader and ISR, where there is a leader already."""
     legal = _legal(term, replicas, ReplicaStatus.NEW)
     term.batch.leader_and_isr_of(by_partition(legal), is_new=True)
     _mark(term, legal, ReplicaStatus.NEW)
 
 
 def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
-    """NewReplica, OnlineReplica, OfflineReplica -> OnlineReplica: it is told the current leader and ISR.
+    """NewReplica, OnlineReplica, OfflineReplica -> OnlineReplica: it is sent the current leader and ISR.
 
-    A new replica was told when it became one, and is in AR already: every way to NewReplica sets AR first.
+    A new replica was sent that when it became one, and is in AR already: every way to NewReplica sets AR first.
     """
     legal = _legal(term, replicas, ReplicaStatus.ONLINE)
     status = term.state.replica_status
@@ -39,7 +39,7 @@ def to_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
 async def to_offline(term: Term, replicas: Iterable[PartitionReplica], *, tells_unchanged: bool = True) -> None:
     """NewReplica, OnlineReplica -> OfflineReplica: it leaves the ISR, and is stopped then: no leader waits for it any more.
 
-    Whoever tells the brokers of the partitions whose ISR does not change by himself, says so."""
+    Whoever sends the brokers the partitions whose ISR does not change by himself, says so."""
     leaving = by_partition(_legal(term, replicas, ReplicaStatus.OFFLINE))
 
     async def take_offline(partitions: Sequence[TopicPartition]) -> None:
@@ -94,7 +94,7 @@ def by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, f
 
 
 async def leave_isr(term: Term, replicas: Iterable[PartitionReplica]) -> None:
-    """Takes replicas out of the ISRs of their partitions with one write each, and tells the replicas that stay.
+    """Takes replicas out of the ISRs of their partitions with one write each, and sends that to the replicas that stay.
 
     An ISR that would be empty stays as it is, without a leader."""
     leaving = by_partition(replicas)
@@ -134,12 +134,12 @@ def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStat
 
 
 def _mark(term: Term, replicas: Iterable[PartitionReplica], status: ReplicaStatus) -> None:
-    statuses, note = term.state.replica_status, term.changes.replica
+    statuses, log_change = term.state.replica_status, term.changes.replica
     for replica in replicas:
         before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)
         if before is status:
             continue
-        note(replica, before, status)
+        log_change(replica, before, status)
         if status is ReplicaStatus.NON_EXISTENT:
             del statuses[replica]
         else:

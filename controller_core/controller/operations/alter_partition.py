@@ -51,7 +51,7 @@ class IsrChange:
 
 
 async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> AlterPartitionResponse:
-    """Changes ISRs as asked, tells all brokers, and goes on with reassignments that waited for them."""
+    """Changes ISRs as asked, sends them to all brokers, and goes on with reassignments that waited for them."""
     broker = term.state.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return refusal(ErrorCode.stale_broker_epoch)
@@ -141,7 +141,7 @@ async def _alter(term: Term, broker: BrokerId, asked: dict[TopicPartition, Asked
 
 
 async def refresh(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Reads states again that someone else wrote, and tells all brokers."""
+    """Reads states again that someone else wrote, and sends them to all brokers."""
     term.batch.update_metadata(await reread(term, partitions))
 
 

@@ -90,7 +90,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
         term.state.brokers[broker.id] = broker
         term.channels.add(broker)
     term.unserved.report(brokers.values())
-    await _tell_everything(term, brokers)
+    await _send_everything(term, brokers)
 
 
 async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) -> None:
@@ -98,16 +98,16 @@ async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) 
     known = term.state.brokers.get(broker_id)
     if known is not None and known.epoch == epoch and term.channels.catch_up(broker_id):
         log.info("broker can be reached again, it is told everything", broker=broker_id)
-        await _tell_everything(term, {broker_id: known})
+        await _send_everything(term, {broker_id: known})
 
 
-async def _tell_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
+async def _send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
     # 1. send UpdateMetadata requests for all partitions to newly started brokers; the others learn of the brokers
     term.batch.update_metadata(term.state.states, brokers.keys())
     term.batch.update_metadata(())
     removed_replicas.clean_up(term, brokers.keys())
     deleted_topics.make_forgotten(term, brokers.keys())
-    # A broker follows only leaders that it knows to be alive, so it is told of them before anything else.
+    # A broker follows only leaders that it knows to be alive, so it is sent these before anything else.
     await term.send_all_requests()
 
     # 2. replicas on the newly started broker -> OnlineReplica
@@ -146,7 +146,7 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
     log.info("broker modified", broker=broker_id)
     listener = term.identity.listeners.links
     if modified.endpoint(listener) != known.endpoint(listener):
-        # What waits in the stream to the former address would be lost with it, so the broker is told everything anew.
+        # What waits in the stream to the former address would be lost with it, so the broker is sent everything anew.
         await term.channels.remove(broker_id)
         await on_broker_startup(term, {broker_id: modified})
     else:

@@ -2,7 +2,7 @@
 The journal records some more.
 
 Whoever changes a configuration leaves a sequential notification; others remove it after a while. A partition that waits
-for its in-sync replicas gets a leader when its topic is told that it may have another one.
+for its in-sync replicas gets a leader when its topic's configuration says that it may have another one.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
 async def _notifications(term: Term) -> frozenset[str]:
     """The names of the notifications; what else somebody put beside them is none.
 
-    Which are new is told by the names that were there, not by their numbers: one with a number from the future, which
+    Which are new is known by the names that were there, not by their numbers: one with a number from the future, which
     anybody may put there, would else be the last that is ever seen."""
     children = await term.watched.children(paths.CONFIG_CHANGES, ConfigsChanged())
     term.state.unusable.keep_among(paths.CONFIG_CHANGES, children)

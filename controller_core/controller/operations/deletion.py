@@ -43,7 +43,7 @@ async def on_topic_deletions_requested(term: Term) -> None:
 
 
 async def load_deletions(term: Term) -> None:
-    """Takes the marked topics into the cluster state; nothing is told to the brokers yet."""
+    """Takes the marked topics into the cluster state; nothing is sent to the brokers yet."""
     marked = [TopicName(name) for name in await term.watched.children(paths.DELETE_TOPICS, TopicDeletionsRequested())]
     if marked and not term.settings.delete_topic_enable:
         log.error("topics are not deleted: delete-topic-enable is false", topics=marked)
@@ -67,7 +67,7 @@ async def load_deletions(term: Term) -> None:
 async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
     """Whatever step they have reached: what they leave assigned is all that the topics' znodes name.
 
-    In memory the assignments show where they came from still, for those who ask to take them back."""
+    In memory the assignments show where they came from still, for those who ask to cancel them."""
     running = term.state.reassignments
     ended = [partition for name in topics for partition in term.state.partitions_of(name) if partition in running]
     if not ended:
@@ -83,12 +83,12 @@ async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
 
 
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
-    """Begins the deletions that have not begun, and tells newly started brokers what they missed."""
+    """Begins the deletions that have not begun, and sends newly started brokers what they missed."""
     beginning = {
         name: term.state.partitions_of(name) for name, deletion in term.state.deletions.items() if not deletion.started
     }
     if beginning:
-        await deleted_topics.note(term, {name: len(partitions) for name, partitions in beginning.items()})
+        await deleted_topics.remember(term, {name: len(partitions) for name, partitions in beginning.items()})
         await _begin(term, beginning)
     for name, deletion in term.state.deletions.items():
         if deletion.started and name not in beginning:

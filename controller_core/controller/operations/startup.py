@@ -20,7 +20,7 @@ WRITTEN_AT_ONCE: Final = 50
 
 
 async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
-    """All topics that can be told in whole: as they were prepared where that is still so, written now where it is not."""
+    """All topics that can be sent in whole: as they were prepared where that is still so, written now where it is not."""
     if term.state.failed_replicas:
         return NOTHING_PREPARED
     writer = TopicWriter(term.state, term.state.live_or_shutting_down)
@@ -37,14 +37,14 @@ async def whole_topics(term: Term, prepared: Prepared) -> Prepared:
 
 
 def replica_startup(term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
-    """Initializes each replica by whether its broker is alive, and tells the live ones what they are.
+    """Initializes each replica by whether its broker is alive, and sends the live ones what they are.
 
-    -> OnlineReplica, which is legal for all of them: they are told the current leader and ISR."""
+    -> OnlineReplica, which is legal for all of them: they are sent the current leader and ISR."""
     live = term.state.live
     for broker, hosted in term.state.by_broker(partitions).items():
         status = ReplicaStatus.ONLINE if broker in live else ReplicaStatus.OFFLINE
         term.state.replica_status.set_all(broker, hosted, status)
-    term.batch.tell_all_of(whole)
+    term.batch.send_all_of(whole)
     if others := [partition for partition in partitions if partition.topic not in whole]:
         term.batch.update_metadata(_not_deleted(term, others))
         for broker, hosted in term.state.by_broker(others).items():

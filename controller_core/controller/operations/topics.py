@@ -61,7 +61,7 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
     present = set(names)
     vanished = [name for name in known if name not in present]
     on_topics_vanished(term, [*vanished, *recreated])
-    # A batch tells of a partition once: that the former one is gone must have been said before its successor is told.
+    # A batch has a partition once: that the former one is gone must have been sent before its successor is.
     term.send_requests()
     new = [name for name in names if name not in term.state.topics]
     if new:
@@ -145,7 +145,7 @@ async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     grown = {name: znode for name, znode in znodes.items() if _added(term, name, znode.content)}
     for name in grown:
         if name in term.state.deletions:
-            await _take_back(term, name)
+            await _remove_added(term, name)
     contents = await _make_sound(term, {name: z for name, z in grown.items() if name not in term.state.deletions})
     added = [(partition, content) for name, content in contents.items() for partition in _added(term, name, content)]
     for partition, content in added:
@@ -166,7 +166,7 @@ async def _take_up_mended(
     served = await _served_before(term, suspects)
     for name, content in topics.items():
         mended = {p: a for p, a in content.partitions.items() if TopicPartition(name, p) in served}
-        reassignment.note_running(term, name, replace(content, partitions=mended))
+        reassignment.remember_running(term, name, replace(content, partitions=mended))
     await _take_up(term, served)
     return [partition for partition in added if partition not in served]
 
@@ -181,7 +181,7 @@ def _added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicP
     return [TopicPartition(name, partition) for partition in content.partitions if partition not in known]
 
 
-async def _take_back(term: Term, topic: TopicName) -> None:
+async def _remove_added(term: Term, topic: TopicName) -> None:
     """Partitions that are added to a topic on its way out would be nobody's: they are taken out again (KAFKA-6612)."""
     log.error("partitions added to a topic that is being deleted are taken back", topic=topic)
     known = term.state.topics[topic].partitions
@@ -224,7 +224,7 @@ async def add_topics(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> list
     contents = await _make_sound(term, znodes)
     for added, (name, content) in enumerate(contents.items(), start=1):
         term.state.add_topic(name, content.topic_id, znodes[name].czxid, content.partitions)
-        reassignment.note_running(term, name, content)
+        reassignment.remember_running(term, name, content)
         if added % ADDED_AT_ONCE == 0:
             await asyncio.sleep(0)
     return [

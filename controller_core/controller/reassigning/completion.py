@@ -1,7 +1,7 @@
 """The last steps of a reassignment, 10 to 12: AR becomes RAR when the brokers have answered about the old replicas.
 
 Until then a new controller finds in the topic's znode what is to be deleted. Nobody is waited for who is down, who cannot
-delete, or when another target is asked for: the ledger remembers what may still have its log.
+delete, or when another target is asked for: the list of removed replicas has what may still have its log.
 
 Each completion rewrites the topic's znode and the one with the requests as a whole, however few partitions are complete.
 Where that is much work for few, they wait a moment for others.
@@ -85,7 +85,7 @@ async def _finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 async def finish_early(term: Term, targets: Targets) -> None:
-    """Another target for what is in its last steps: the former one is reached, and the ledger remembers the rest."""
+    """Another target for what is in its last steps: the former one is reached, the rest is listed as removed."""
     running = term.state.reassignments
     ending = [
         partition
@@ -104,19 +104,19 @@ def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[Topic
         if run is not None and run.awaiting_deletion is not None:
             run.awaiting_deletion.discard(broker)
             run.deleted.add(broker)
-            _note_completable(term, partition, run)
+            _queue_completion(term, partition, run)
 
 
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker answered that it cannot delete replicas: nobody waits any longer, the ledger remembers them."""
+    """A broker answered that it cannot delete replicas: nobody waits any longer, they are listed as removed."""
     for partition in partitions:
         run = term.state.reassignments.get(partition)
         if run is not None and run.awaiting_deletion is not None:
             run.awaiting_deletion.discard(broker)
-            _note_completable(term, partition, run)
+            _queue_completion(term, partition, run)
 
 
-def _note_completable(term: Term, partition: TopicPartition, run: RunningReassignment) -> None:
+def _queue_completion(term: Term, partition: TopicPartition, run: RunningReassignment) -> None:
     """A topic's partitions wait for several brokers, which answer one after the other: its znode is rewritten when the
     answers that have come are all looked at, and not for each of them."""
     if not run.awaiting_deletion:
@@ -130,7 +130,7 @@ async def on_completable(term: Term) -> None:
 
 
 async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
-    """Brokers died: nobody waits for their answers, the ledger remembers what they have to delete."""
+    """Brokers died: nobody waits for their answers, what they have to delete is listed as removed."""
     for run in term.state.reassignments.values():
         if run.awaiting_deletion:
             run.awaiting_deletion.difference_update(dead)

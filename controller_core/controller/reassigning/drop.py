@@ -1,4 +1,4 @@
-"""Replicas that were being added and are not wanted any more: a target was replaced, or a reassignment taken back.
+"""Replicas that were being added and are not wanted any more: a target was replaced, or a reassignment cancelled.
 
 They are stopped and deleted at once (KIP-455). They may be in the ISR, and one of them may lead.
 """

@@ -1,11 +1,11 @@
 """`on_partition_reassignment` of seed 000: a partition moves from OAR by way of OAR + RAR to RAR, in twelve steps.
 
-The steps do not run in one go. Steps 1 to 3 begin a reassignment; step 4 waits for the ISR, which changes by AlterPartition
-requests of the leader; steps 5 to 9 move the leader and remove the old replicas; steps 10 to 12 follow when the brokers
-have answered whether the old replicas are deleted (`controller_core.controller.reassigning.completion`). AR is written
-last: until then the topic's znode holds OAR and RAR, and a new controller goes on from there. A replica that is not
-deleted by then, because its broker is down, is entered in the ledger (`znodes.removed_replicas`), as is one that
-is dropped on the way.
+The steps do not run in one go. Steps 1 to 3 begin a reassignment; step 4 waits for the ISR, which changes by
+AlterPartition requests of the leader; steps 5 to 9 move the leader and remove the old replicas; steps 10 to 12 follow
+when the brokers have answered whether the old replicas are deleted (`controller_core.controller.reassigning.completion`).
+AR is written last: until then the topic's znode holds OAR and RAR, and a new controller goes on from there. A replica
+that is not deleted by then, because its broker is down, is entered in the list of removed replicas
+(`znodes.removed_replicas`), as is one that is dropped on the way.
 
 Who asks for a reassignment is no matter here: see `controller_core.controller.reassigning.requested` and
 `controller_core.admin.partitions.alter_reassignments`.
@@ -19,7 +19,7 @@ from controller_core.controller.loop.slices import sliced
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.machines.leaderships import commit, until_committed
 from controller_core.controller.machines.partition_machine import Election
-from controller_core.controller.reassigning import completion, drop, throttles
+from controller_core.controller.reassigning import completion, drop, throttle_cleanup
 from controller_core.controller.state.cluster_state import RunningReassignment
 from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, in_groups
 from controller_core.controller.term.term import Term
@@ -59,7 +59,7 @@ def _whole_topics(partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPa
 
 
 async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
-    # A batch tells to stop replicas last: a broker that has to, and is given the replica again, must hear of that first.
+    # A batch stops replicas last: a broker that has to, and is given the replica again, must hear of that first.
     term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas
     before = {partition: full_assignment(term, partition) for partition in targets}
@@ -70,7 +70,7 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
         term.changes.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
-    await throttles.note_begun(term, written)
+    await throttle_cleanup.mark_begun(term, written)
     term.batch.update_metadata(written)
     await drop.drop(term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written})
     await drop.elect_leaderless(term, written)
@@ -145,7 +145,7 @@ async def resume(term: Term, started: Collection[BrokerId] | None = None) -> Non
     await advance(term, outstanding)
 
 
-def note_running(term: Term, topic: TopicName, content: TopicAssignment) -> None:
+def remember_running(term: Term, topic: TopicName, content: TopicAssignment) -> None:
     """Remembers the reassignments that a topic's znode says are running."""
     for number, assignment in content.partitions.items():
         if assignment.adding or assignment.removing:
@@ -153,7 +153,7 @@ def note_running(term: Term, topic: TopicName, content: TopicAssignment) -> None
 
 
 async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """Raises the leader epoch and tells all assigned replicas: a changed AR is ignored under the epoch they know.
+    """Raises the leader epoch and sends it to all assigned replicas: a changed AR is ignored under the epoch they know.
 
     Returns the states from before of the partitions that were announced."""
     announced: dict[TopicPartition, PartitionState] = {}

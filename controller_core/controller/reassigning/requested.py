@@ -78,7 +78,8 @@ def why_it_would_lose_messages(term: Term, partition: TopicPartition, target: tu
 
 
 async def _unheard_of(term: Term, targets: Targets) -> set[TopicPartition]:
-    """The partitions that ZooKeeper has and this term does not know yet: their requests wait for the event that tells."""
+    """The partitions that ZooKeeper has and this term does not know yet: their requests wait for the event that brings
+    them."""
     unknown = [p for p in targets if not term.state.has(p) and p.topic not in term.state.deletions]
     znodes = await read_topics(term, {partition.topic for partition in unknown}) if unknown else {}
     return {p for p in unknown if (znode := znodes.get(p.topic)) and p.partition in znode.content.partitions}

@@ -18,9 +18,9 @@ from controller_core.model.reassignment import begin_reassignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import SetData
 
-LEDGER_ROOM_BYTES: Final = 32_768
-"""What stays free for entries of the ledger, which are written together with the znode: some, for many partitions, and so
-more than once, where a broker is down while its replicas are removed."""
+REMOVED_REPLICAS_ROOM_BYTES: Final = 32_768
+"""What stays free for entries of removed replicas, which are written together with the znode: some, for many partitions,
+and so more than once, where a broker is down while its replicas are removed."""
 
 
 async def without_room(term: Term, targets: Targets) -> dict[TopicPartition, str]:
@@ -40,7 +40,7 @@ async def _of_topic(
     term: Term, topic: TopicName, targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
 ) -> dict[TopicPartition, str]:
     empty = SetData(path=paths.topic(topic), data=b"")
-    room_bytes = term.writer.room_bytes([empty]) - LEDGER_ROOM_BYTES
+    room_bytes = term.writer.room_bytes([empty]) - REMOVED_REPLICAS_ROOM_BYTES
     present = {p.partition: full_assignment(term, p) for p in term.state.partitions_of(topic)}
     size_bytes = codecs.topic_bytes(present)
     refused: dict[TopicPartition, str] = {}

@@ -1,6 +1,6 @@
-"""How batches get from whoever tells a history to its journal: with their time, and with a snapshot when one is due.
+"""How batches get from whoever records a cluster to the journal: with their time, and with a snapshot when one is due.
 
-A controller tells its own term (`history`), a recorder somebody else's (`recorder.chronicle`).
+A controller records its own terms (`term_journal`), a recorder somebody else's (`recorder.observed_journal`).
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from controller_core.model.ids import BrokerId, ControllerEpoch
 
 
 @dataclass(slots=True, kw_only=True)
-class Pen:
+class StampedJournal:
     """Writes to a journal by a clock."""
 
     journal: Journal

@@ -2,7 +2,7 @@
 
 It is what a person reads after an incident, the counterpart of Kafka's `state-change.log`: every committed change is in it,
 and nothing that was only tried. What an event changes is gathered and written when the event is done, after the brokers
-were told. Partitions that changed alike share a line, because a broker's death is a hundred thousand changes.
+were sent it. Partitions that changed alike share a line, because a broker's death is a hundred thousand changes.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class StateChangeLog:
         self._gathered["no leader elected", None, reason, None].append(partition)
 
     @contextmanager
-    def interlude(self, cause: str) -> Iterator[None]:
+    def nested(self, cause: str) -> Iterator[None]:
         """What changes meanwhile has another cause, and is written at its end; what was gathered before is kept."""
         outer = self.cause, self._gathered
         self.cause, self._gathered = cause, defaultdict(list)

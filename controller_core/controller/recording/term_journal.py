@@ -1,4 +1,4 @@
-"""What a term tells the journal: at its start a snapshot, and after each event what the event has changed.
+"""What a term records in the journal: at its start a snapshot, and after each event what the event has changed.
 
 What changed is noticed by the cluster's state itself (`ClusterState.changes`); here it gets its epoch, cause and time.
 """
@@ -21,7 +21,7 @@ from controller_core.controller.loop.events import (
     RoleDue,
     SessionEnded,
 )
-from controller_core.controller.recording.stamped_journal import Pen
+from controller_core.controller.recording.stamped_journal import StampedJournal
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.batches import (
@@ -52,8 +52,8 @@ _WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 @dataclass(slots=True, kw_only=True)
-class History:
-    """The history of one term, on its way to the journal."""
+class TermJournal:
+    """What is recorded of one term, on its way to the journal."""
 
     journal: Journal
     zk: ZkSession
@@ -72,10 +72,12 @@ class History:
     """How many there were in this term."""
     _event: int = 0
     """The number of the one that is being handled."""
-    _pen: Pen = field(init=False)
+    _stamped: StampedJournal = field(init=False)
 
     def __post_init__(self) -> None:
-        self._pen = Pen(journal=self.journal, clock=self.clock, snapshot_interval_ms=self.snapshot_interval_ms)
+        self._stamped = StampedJournal(
+            journal=self.journal, clock=self.clock, snapshot_interval_ms=self.snapshot_interval_ms
+        )
 
     @property
     def is_kept(self) -> bool:
@@ -88,7 +90,7 @@ class History:
         self._count_event()
 
     @contextmanager
-    def interlude(self, event: Event, since_ms: float) -> Iterator[None]:
+    def nested(self, event: Event, since_ms: float) -> Iterator[None]:
         """Another event in the middle of this one: what changed before it is recorded first, then what it changes."""
         if self.state.changes.is_open:
             self._hand_over()
@@ -104,7 +106,7 @@ class History:
         if not self.is_kept:
             return
         await self._learn_cluster_id()
-        self._pen.record(Elected(context=self._context(), config=self.own_config))
+        self._stamped.record(Elected(context=self._context(), config=self.own_config))
         self.state.changes.is_open = True
         self._take_snapshot()
 
@@ -114,29 +116,29 @@ class History:
             if self._cluster_id is None and self.state.brokers:
                 await self._learn_cluster_id()
             self._hand_over()
-            if self.journal.wants_snapshot or self._pen.is_snapshot_due:
+            if self.journal.wants_snapshot or self._stamped.is_snapshot_due:
                 self._take_snapshot()
         self._cause, self._since_ms = STOPPED, None
 
-    async def note_alive(self) -> float:
+    async def record_alive(self) -> float:
         """Records that the controller has its role where nothing else was recorded for long, after asking ZooKeeper.
 
         Returns after how many milliseconds that should be looked at again."""
-        silent_ms = self._pen.silent_ms
+        silent_ms = self._stamped.silent_ms
         if silent_ms < self.alive_interval_ms:
             return self.alive_interval_ms - silent_ms
-        if not self._pen.is_snapshot_due and await self._has_role():
-            self._pen.record(Alive(context=self._context()))
+        if not self._stamped.is_snapshot_due and await self._has_role():
+            self._stamped.record(Alive(context=self._context()))
         return self.alive_interval_ms
 
     def end_term(self, reason: str) -> None:
-        """Records what was changed until the end. What ZooKeeper took and nobody was told, the next snapshot shows."""
+        """Records what was changed until the end. What ZooKeeper took and no broker was sent, the next snapshot shows."""
         if self.state.changes.is_open:
             if self._since_ms is None:
                 self._count_event()
             self._hand_over()
             self.state.changes.is_open = False
-            self._pen.record(Resigned(context=self._context(), reason=reason))
+            self._stamped.record(Resigned(context=self._context(), reason=reason))
 
     def _count_event(self) -> None:
         self._events += 1
@@ -145,15 +147,15 @@ class History:
     def _hand_over(self) -> None:
         changes = self.state.changes.take()
         if changes:
-            self._cause = _told_by_changes(self._cause, changes)
-            self._pen.record(Committed(context=self._context(), changes=changes))
+            self._cause = _cause_from_changes(self._cause, changes)
+            self._stamped.record(Committed(context=self._context(), changes=changes))
 
     def _take_snapshot(self) -> None:
-        self._pen.take_snapshot(self._context(), copy_of(self.state))
+        self._stamped.take_snapshot(self._context(), copy_of(self.state))
 
     def _context(self) -> Context:
         took_ms = None if self._since_ms is None else self.clock.monotonic_ms() - self._since_ms
-        return self._pen.context(
+        return self._stamped.context(
             cluster_id=self._cluster_id,
             controller_id=self.identity.id,
             controller_epoch=self.identity.epoch,
@@ -200,7 +202,7 @@ def cause_of_type(happened: type) -> str:
     return _WORD_START.sub("_", happened.__name__.removesuffix("Request")).lower()
 
 
-def _told_by_changes(cause: str, changes: Sequence[Change]) -> str:
+def _cause_from_changes(cause: str, changes: Sequence[Change]) -> str:
     """What brokers did, where the event says only that something happened to them; the worst of several things."""
     if cause not in _OF_BROKERS:
         return cause

@@ -23,7 +23,7 @@ class FailedTerms:
     in_a_row: int = 0
     _last_ended_ms: float = 0
 
-    def note_end(self, *, began_ms: float, ended_ms: float, failed: bool) -> None:
+    def on_term_ended(self, *, began_ms: float, ended_ms: float, failed: bool) -> None:
         """A term ended."""
         if ended_ms - began_ms >= HEALTHY_TERM_MS:
             self.in_a_row = 0

@@ -78,7 +78,7 @@ class Presence:
         self._on_claimed = on_claimed
         self._woken = asyncio.Event()
         self._watched: WatchedReads[None] = WatchedReads(zk, lambda _: self._woken.set())
-        self._told = self._present()
+        self._written = self._present()
         self._claimed_in: SessionId | None = None
 
     @property
@@ -123,7 +123,7 @@ class Presence:
         return ProcessZnode(whereabouts=self._whereabouts, is_hot=self._is_hot())
 
     async def _create(self) -> bool:
-        self._told = self._present()
+        self._written = self._present()
         try:
             await self._zk.transact([SetData(path=paths.PROCESSES, data=b""), self._sign_of_life()])
         except NodeExists:
@@ -138,7 +138,7 @@ class Presence:
         await ensure_znodes(self._zk, parents, self._zk.transact)
 
     def _sign_of_life(self) -> Create:
-        return Create(path=self._path, data=codecs.encode_process(self._told), mode=CreateMode.EPHEMERAL)
+        return Create(path=self._path, data=codecs.encode_process(self._written), mode=CreateMode.EPHEMERAL)
 
     async def _ask(self, node: ZkNode, unclaimed: Check) -> None:
         """Finds out whether whoever has our id is alive, and takes its place where it is not. Raises `IdInUse`.
@@ -183,10 +183,10 @@ class Presence:
             await self.claim()
             self._on_claimed()
             self._woken.set()
-        elif self._told != (present := self._present()):
-            with suppress(TransactionFailed):  # it was taken away: the watch tells
+        elif self._written != (present := self._present()):
+            with suppress(TransactionFailed):  # it was taken away: the watch fires
                 await self._zk.transact([SetData(path=self._path, data=codecs.encode_process(present))])
-            self._told = present
+            self._written = present
 
 
 def _refusal(own_id: BrokerId, path: str, node: ZkNode) -> str:

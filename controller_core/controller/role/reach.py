@@ -1,6 +1,6 @@
 """Which of the registered brokers this process could lead: those that answer on the listener that it would use.
 
-A controller that can tell the brokers nothing is worse than none: it holds the role, and nobody leads. So whoever wants
+A controller that can send the brokers nothing is worse than none: it holds the role, and nobody leads. So whoever wants
 the role asks the brokers first, and whoever has it goes on asking. All are asked in parallel, each over a connection of
 its own, so that neither a slow broker nor a long control request looks like a cut network.
 """
@@ -101,7 +101,7 @@ class Reach:
         """Asks all brokers, waits, and asks them again, until cancelled."""
         while True:
             with suppress(ConnectionLost, SessionExpired):  # what was found last holds until ZooKeeper answers again
-                self._note(await self._look())
+                self._on_sight(await self._look())
                 self._on_look()
             await self._clock.sleep_ms(self._interval_ms)
 
@@ -161,7 +161,7 @@ class Reach:
                     brokers.append(codecs.decode_broker(broker, node))
         return brokers
 
-    def _note(self, sight: Sight) -> None:
+    def _on_sight(self, sight: Sight) -> None:
         last, self._sight = self._sight, sight
         if not sight.is_alone:
             self._alone_since_ms = None

@@ -145,7 +145,9 @@ class Role:
     def end(self, *, failed: bool) -> None:
         """The term is over."""
         if self._began_ms is not None:
-            self._failed_terms.note_end(began_ms=self._began_ms, ended_ms=self._clock.monotonic_ms(), failed=failed)
+            self._failed_terms.on_term_ended(
+                began_ms=self._began_ms, ended_ms=self._clock.monotonic_ms(), failed=failed
+            )
         self._began_ms = None
 
     def readiness(self, role: str, **details: object) -> Readiness:

@@ -3,7 +3,7 @@
 One multi bumps `/controller_epoch` and makes `/controller` ours: a write of any earlier controller fails from then on
 (KAFKA-6082). The role is taken when nobody has it, and from a Kafka broker, whose own controller then resigns. It is
 never taken from another Kontroller that is alive: that one leads, and this one stands by. And it is never taken from a
-KRaft controller, which holds it while it migrates the cluster (KIP-866). Whether a znode is ours is told by its session,
+KRaft controller, which holds it while it migrates the cluster (KIP-866). Whether a znode is ours is known by its session,
 not by the id in it (KAFKA-7165, KAFKA-13407).
 """
 

@@ -36,7 +36,7 @@ class ControllerSettings(Settings, Protocol):
 
     @property
     def journal_alive_interval_seconds(self) -> int:
-        """After how long without a record the journal is told that the controller is alive."""
+        """After how long without a record the journal gets one that says that the controller is alive."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The requests that tell the brokers what was gathered for them (`request_batch`), built from the state as it is now.
+"""The requests that bring the brokers what was gathered for them (`request_batch`), built from the state as it is now.
 
 A full request has an entry for every partition of a cluster. So this is an iterator: between two requests, and every few
 milliseconds while a large one is made, it says so, and whoever iterates may let others have their turn.
@@ -51,7 +51,7 @@ Partitions = dict[TopicPartition, None]
 """A set that keeps its order, and is copied and merged as fast as one."""
 Deleted = Mapping[TopicPartition, TopicId | None]
 """Partitions that brokers shall forget, and the ids of their topics."""
-Told = tuple[BrokerId, ControlRequest]
+AddressedRequest = tuple[BrokerId, ControlRequest]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class ControllerIdentity:
 
 @dataclass(slots=True)
 class ForBroker:
-    """What one broker is to be told."""
+    """What one broker is to be sent."""
 
     leader_and_isr: dict[TopicPartition, bool] = field(default_factory=dict)
     """Partition -> whether the replica is new."""
@@ -90,7 +90,7 @@ class BrokerRequests:
     """Builds the requests of one batch. The state must not change before all are built."""
 
     def __init__(self, state: ClusterState, identity: ControllerIdentity, deleted: Deleted, whole: Prepared) -> None:
-        """`whole` are topics that every broker is told, beside the partitions that were gathered."""
+        """`whole` are topics that every broker is sent, beside the partitions that were gathered."""
         self._state = state
         self._identity = identity
         self._entries = PartitionEntries(state, deleted)
@@ -98,9 +98,9 @@ class BrokerRequests:
         self._whole = whole.values()
         self._live_brokers = tuple(self._all_brokers())
         self._metadata: list[tuple[Partitions, list[tuple[UpdateMetadataTopicState, ...]]]] = []
-        """What was made of partitions, made once for all who are told the same ones."""
+        """What was made of partitions, made once for all who are sent the same ones."""
 
-    def build(self, gathered: Mapping[BrokerId, ForBroker]) -> Iterator[Told | None]:
+    def build(self, gathered: Mapping[BrokerId, ForBroker]) -> Iterator[AddressedRequest | None]:
         """The requests in the order in which each broker is to get them; None where others may have their turn."""
         for broker, what in gathered.items():
             registered = self._state.brokers.get(broker)

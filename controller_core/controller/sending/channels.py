@@ -7,8 +7,8 @@ sent later (`late_copies`). A broker that bounced gets a new stream, because wha
 meant for its former life (KIP-380). A slow broker delays only its own stream.
 
 A broker that is registered and cannot be reached must not take all memory either. When too much waits for one whose first
-request fails again and again, the others are dropped, but for those that make it forget partitions, which nobody would tell
-again. The first is tried on; with its answer the broker is told everything anew, as if it had started: whatever it missed
+request fails again and again, the others are dropped, but for those that make it forget partitions, which nobody would send
+again. The first is tried on; with its answer the broker is sent everything anew, as if it had started: whatever it missed
 follows from the state of that moment. That is sooner done than all that was decided meanwhile, and as right, because
 every request is about what holds now, and never about a step on the way.
 
@@ -90,7 +90,7 @@ class BrokerChannels:
             channel.send(request)
 
     def catch_up(self, broker: BrokerId) -> bool:
-        """From now on a broker gets all requests again; whether it was behind, and is to be told everything."""
+        """From now on a broker gets all requests again; whether it was behind, and is to be sent everything."""
         channel = self._channels.get(broker)
         was_behind = channel is not None and channel.is_behind
         if channel is not None:
@@ -118,7 +118,7 @@ class _Channel:
         enqueue: Callable[[StreamEvent], None],
     ) -> None:
         self.is_behind = False
-        """Whether requests are dropped until the broker can be reached, and is told everything."""
+        """Whether requests are dropped until the broker can be reached, and is sent everything."""
         self._broker = broker
         self._link = link
         self._clock = clock
@@ -196,13 +196,13 @@ class _Channel:
         return replace(request, controller_epoch=epoch)
 
     async def _send(self, request: ControlRequest) -> ControlResponse:
-        self._late_copies.note_sent(request)
+        self._late_copies.on_sent(request)
         try:
             return await self._link.send(request)
         except NotConnected:
             raise
         except BaseException:  # also where the stream ends, and goes on over another address
-            self._late_copies.note_unanswered(request)
+            self._late_copies.on_unanswered(request)
             raise
 
 

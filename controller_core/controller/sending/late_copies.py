@@ -41,8 +41,8 @@ class LateCopies:
     broker_epoch: BrokerEpoch
     _leader_and_isr: ControllerEpoch = _NONE
     _stop_replica: ControllerEpoch = _NONE
-    _told: ControllerEpoch = _NONE
-    """The largest that the broker was told anything under: it takes nothing under a smaller one."""
+    _sent: ControllerEpoch = _NONE
+    """The largest that the broker was sent anything under: it takes nothing under a smaller one."""
 
     def epoch_for(self, request: ControlRequest) -> ControllerEpoch:
         """The epoch that a request must be sent under, at the least its own."""
@@ -53,12 +53,12 @@ class LateCopies:
                 after = self._leader_and_isr
             case _:
                 after = _NONE
-        return max(request.controller_epoch, self._told, ControllerEpoch(after + 1))
+        return max(request.controller_epoch, self._sent, ControllerEpoch(after + 1))
 
-    def note_sent(self, request: ControlRequest) -> None:
-        self._told = request.controller_epoch
+    def on_sent(self, request: ControlRequest) -> None:
+        self._sent = request.controller_epoch
 
-    def note_unanswered(self, request: ControlRequest) -> None:
+    def on_unanswered(self, request: ControlRequest) -> None:
         """The request may have been written, and whether the broker has handled it is unknown."""
         match request:
             case LeaderAndIsrRequest():

@@ -1,4 +1,4 @@
-"""What brokers are told of partitions, as bytes: each partition's entry is written once, for all brokers that get it.
+"""What brokers are sent of partitions, as bytes: each partition's entry is written once, for all brokers that get it.
 
 Made for one batch of requests and dropped with it; the state does not change meanwhile.
 """
@@ -17,7 +17,7 @@ from controller_core.wire.codecs import entries
 from controller_core.zk import paths
 
 _NOTHING: Final = b""
-"""Instead of the entry of a partition that brokers are not told of."""
+"""Instead of the entry of a partition that brokers are not sent."""
 USUAL: Final = entries.leader_and_isr_end((), (), is_new=False, recovery_state=0)
 _USUAL_NEW: Final = entries.leader_and_isr_end((), (), is_new=True, recovery_state=0)
 _TOPIC: Final = itemgetter(0)
@@ -45,11 +45,11 @@ class PartitionEntries:
             starts = self._starts_of(name, listed)
             if has_new or self._unusual:
                 ends = [self._leader_and_isr_end(partition, is_new=partitions[partition]) for partition in listed]
-                told = [start + end for start, end in zip(starts, ends, strict=True) if start]
+                written = [start + end for start, end in zip(starts, ends, strict=True) if start]
             else:
-                told = [start + USUAL for start in starts if start]
-            if told:
-                yield entries.topic(name, self._state.topics[name].topic_id, told)
+                written = [start + USUAL for start in starts if start]
+            if written:
+                yield entries.topic(name, self._state.topics[name].topic_id, written)
 
     def leaders(self, partitions: Iterable[TopicPartition]) -> set[BrokerId]:
         """The leaders of those of the partitions that have a leadership."""
@@ -66,17 +66,17 @@ class PartitionEntries:
             if gone:
                 listed = [partition for partition in listed if partition not in gone]
             by_id: defaultdict[TopicId | None, list[bytes]] = defaultdict(list)
-            told = [] if name in self._leaving else self._metadata_entries(name, listed)
-            if told:
-                by_id[self._state.topics[name].topic_id] = told
+            known = [] if name in self._leaving else self._metadata_entries(name, listed)
+            if known:
+                by_id[self._state.topics[name].topic_id] = known
             for partition in gone:
-                topic_id = self._state.topics[name].topic_id if told else self._deleted[partition]
+                topic_id = self._state.topics[name].topic_id if known else self._deleted[partition]
                 by_id[topic_id].append(entries.deleted_partition(partition.partition))
             for topic_id, written in by_id.items():
                 yield entries.topic(name, topic_id, written)
 
     def _starts_of(self, topic: TopicName, partitions: Sequence[TopicPartition]) -> list[bytes]:
-        """What the entries of partitions of one topic start with; nothing for those that brokers are not told of."""
+        """What the entries of partitions of one topic start with; nothing for those that brokers are not sent."""
         known = self._state.topics.get(topic)
         if known is None:
             return [_NOTHING] * len(partitions)

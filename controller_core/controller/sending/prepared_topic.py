@@ -1,9 +1,9 @@
-"""What brokers are told of a whole topic: the bytes of it that every LeaderAndIsr and UpdateMetadata of a takeover has.
+"""What brokers are sent of a whole topic: the bytes of it that every LeaderAndIsr and UpdateMetadata of a takeover has.
 
-A takeover tells every broker of every partition, and mostly nothing has changed since somebody looked last. So a process
-that stands by writes this before there is anything to tell, and it is used where it still says what is so. All that is
+A takeover sends every broker every partition, and mostly nothing has changed since somebody looked last. So a process
+that stands by writes this before there is anything to send, and it is used where it still says what is so. All that is
 out of the ordinary (topics that are being deleted or reassigned, partitions without a state, replicas that are in sync and
-not assigned, failed log directories) is told partition by partition, as in any event (`partition_entries`).
+not assigned, failed log directories) is sent partition by partition, as in any event (`partition_entries`).
 """
 
 import struct
@@ -33,9 +33,9 @@ class PreparedTopic:
     live: Set[BrokerId]
     leaders: frozenset[BrokerId]
     leader_and_isr: Mapping[BrokerId, bytes]
-    """The topic as LeaderAndIsr tells it to each broker that has replicas, none of them new."""
+    """The topic as LeaderAndIsr has it for each broker that has replicas, none of them new."""
     metadata: bytes
-    """The topic as UpdateMetadata tells it to all brokers."""
+    """The topic as UpdateMetadata has it for all brokers."""
 
 
 Prepared = Mapping[TopicName, PreparedTopic]
@@ -76,7 +76,7 @@ class TopicWriter:
         )
 
     def prepared(self, name: TopicName) -> PreparedTopic | None:
-        """What brokers would be told of a topic now; None where something in it is out of the ordinary."""
+        """What brokers would be sent of a topic now; None where something in it is out of the ordinary."""
         topic = self._state.topics[name]
         states: list[PartitionState] = []
         replicas: defaultdict[BrokerId, list[bytes]] = defaultdict(list)

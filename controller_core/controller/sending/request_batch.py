@@ -1,4 +1,4 @@
-"""What the brokers are to be told about one event, gathered while it is handled and sent when it is done.
+"""What the brokers are to be sent about one event, gathered while it is handled and sent when it is done.
 
 Operations name partitions and receivers; the requests are built at the end from the state that the event left, so a
 partition that changed three times is sent once. Each broker gets at most one LeaderAndIsr, one UpdateMetadata and one
@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from controller_core.controller.sending.broker_requests import (
+    AddressedRequest,
     BrokerRequests,
     ControllerIdentity,
     ForBroker,
     Partitions,
-    Told,
 )
 from controller_core.controller.sending.prepared_topic import NOTHING_PREPARED, Prepared
 from controller_core.controller.state.cluster_state import ClusterState
@@ -38,20 +38,20 @@ class RequestBatch:
         self._state = state
         self._identity = identity
         self._brokers: defaultdict[BrokerId, ForBroker] = defaultdict(ForBroker)
-        """What each broker is told; in UpdateMetadata, beside what all are told."""
+        """What each broker is sent; in UpdateMetadata, beside what all are sent."""
         self._metadata_of_all: Partitions = {}
-        """What each of `_told_all` is told: the same partitions, and so the same bytes."""
-        self._told_all: frozenset[BrokerId] = frozenset()
+        """What each of `_all_brokers` is sent: the same partitions, and so the same bytes."""
+        self._all_brokers: frozenset[BrokerId] = frozenset()
         self._deleted: dict[TopicPartition, TopicId | None] = {}
         self._whole: Prepared = NOTHING_PREPARED
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell anybody."""
-        return not (self._brokers or self._told_all or self._deleted or self._whole)
+        """Whether there is nothing to send to anybody."""
+        return not (self._brokers or self._all_brokers or self._deleted or self._whole)
 
-    def tell_all_of(self, topics: Prepared) -> None:
-        """Tells every broker all there is to tell of the topics. They are written already: the state must stay as it is."""
+    def send_all_of(self, topics: Prepared) -> None:
+        """Sends every broker all there is of the topics. They are written already: the state must stay as it is."""
         if topics:
             self._whole = topics
             self.update_metadata(())
@@ -59,7 +59,7 @@ class RequestBatch:
     def leader_and_isr(
         self, topic_partition: TopicPartition, receivers: Iterable[BrokerId], *, is_new: bool = False
     ) -> None:
-        """Tells the receivers of a partition's leadership and assignment, and every broker's metadata cache with them."""
+        """Sends the receivers a partition's leadership and assignment, and with them every broker's metadata cache."""
         self.leader_and_isr_of({topic_partition: receivers}, is_new=is_new)
 
     def leader_and_isr_of(
@@ -74,7 +74,7 @@ class RequestBatch:
         self.update_metadata(receivers)
 
     def leader_and_isr_to(self, broker: BrokerId, partitions: Collection[TopicPartition]) -> None:
-        """Tells one broker of many partitions that are not new to it; the metadata caches are the caller's matter."""
+        """Sends one broker many partitions that are not new to it; the metadata caches are the caller's matter."""
         if broker in self._state.live_or_shutting_down:
             requests = self._brokers[broker]
             requests.leader_and_isr = dict.fromkeys(partitions, False) | requests.leader_and_isr
@@ -86,19 +86,19 @@ class RequestBatch:
             for broker in brokers:
                 self._add_metadata(broker, added)
             return
-        if self._told_all != self._state.live_or_shutting_down:
-            self._tell_each()
-            self._told_all = frozenset(self._state.live_or_shutting_down)
+        if self._all_brokers != self._state.live_or_shutting_down:
+            self._give_each_its_own()
+            self._all_brokers = frozenset(self._state.live_or_shutting_down)
         if self._metadata_of_all:
             self._metadata_of_all.update(dict.fromkeys(partitions))
         else:
             self._metadata_of_all = dict.fromkeys(partitions)
 
-    def _tell_each(self) -> None:
+    def _give_each_its_own(self) -> None:
         """Makes what was meant for all something for each of them: from now on, all are others."""
-        for broker in self._told_all:
+        for broker in self._all_brokers:
             self._add_metadata(broker, self._metadata_of_all)
-        self._metadata_of_all, self._told_all = {}, frozenset()
+        self._metadata_of_all, self._all_brokers = {}, frozenset()
 
     def _add_metadata(self, broker: BrokerId, partitions: Partitions) -> None:
         requests = self._brokers[broker]
@@ -122,7 +122,7 @@ class RequestBatch:
         self.update_metadata(partitions, brokers)
 
     def stop_replica(self, topic_partition: TopicPartition, broker: BrokerId, *, delete: bool) -> None:
-        """Makes a broker stop its replica, and delete its log if told so."""
+        """Makes a broker stop its replica, and delete its log if asked to."""
         if broker in self._state.live_or_shutting_down:
             stops = self._brokers[broker].stop
             stops[topic_partition] = delete or stops.get(topic_partition, False)
@@ -135,30 +135,30 @@ class RequestBatch:
 
     def flush(self, sink: RequestSink) -> None:
         """Builds the requests from the present state, hands them on, and starts afresh."""
-        for told in self._requests():
-            if told is not None:
-                sink.send(*told)
+        for addressed in self._requests():
+            if addressed is not None:
+                sink.send(*addressed)
 
     async def flush_gently(self, sink: RequestSink) -> None:
         """As `flush`, and whoever else is on the event loop has a turn every few milliseconds.
 
         Only where nobody changes the state meanwhile: the operation waits for it, or is done."""
-        for told in self._requests():
-            if told is None:
+        for addressed in self._requests():
+            if addressed is None:
                 await asyncio.sleep(0)
             else:
-                sink.send(*told)
+                sink.send(*addressed)
 
     def discard(self) -> None:
-        """Drops what was gathered: whoever is no longer the controller must not tell anybody anything."""
+        """Drops what was gathered: whoever is no longer the controller must not send anybody anything."""
         self._brokers = defaultdict(ForBroker)
-        self._metadata_of_all, self._told_all = {}, frozenset()
+        self._metadata_of_all, self._all_brokers = {}, frozenset()
         self._deleted, self._whole = {}, NOTHING_PREPARED
 
-    def _requests(self) -> Iterator[Told | None]:
+    def _requests(self) -> Iterator[AddressedRequest | None]:
         """Takes what was gathered and builds the requests."""
         gathered, of_all, deleted, whole = self._brokers, self._metadata_of_all, self._deleted, self._whole
-        for broker in self._told_all:
+        for broker in self._all_brokers:
             requests = gathered[broker]
             requests.metadata = {**of_all, **requests.metadata} if requests.metadata else of_all
         self.discard()

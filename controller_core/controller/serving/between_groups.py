@@ -2,7 +2,7 @@
 
 Leaders ask for ISR changes all the time and wait for the answers; a controller that handles the death of a broker with a
 hundred thousand replicas must not leave them waiting for seconds. So where an operation pauses (`in_groups`: all that it
-has decided is written, remembered and told, and the rest will be decided from the state as it is then), and where an event
+has decided is written, remembered and sent, and the rest will be decided from the state as it is then), and where an event
 is over but for its lines in the log, requests whose API says that they may be let in are answered, each to its end. All
 other events wait for their turn.
 """
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from controller_core.controller.loop.event_queue import EventQueue, Queued
 from controller_core.controller.loop.events import RequestReceived
 from controller_core.controller.serving.metrics import ControllerMetrics
-from controller_core.controller.serving.open_requests import Requests
+from controller_core.controller.serving.open_requests import OpenRequests
 from controller_core.controller.term.term import Term
 
 
 @dataclass(frozen=True, slots=True)
-class Interludes:
+class RequestsBetweenGroups:
     """The requests that are let in, out of one queue."""
 
     queue: EventQueue
-    requests: Requests
+    requests: OpenRequests
     metrics: ControllerMetrics
 
     def are_wanted(self, term: Term) -> bool:
@@ -46,7 +46,7 @@ class Interludes:
         started_ms = term.clock.monotonic_ms()
         self.metrics.event_queue_time.observe((started_ms - queued.since_ms) / 1000)
         try:
-            with term.history.interlude(received, queued.since_ms), term.changes.interlude(type(received).__name__):
+            with term.journal.nested(received, queued.since_ms), term.changes.nested(type(received).__name__):
                 await self.requests.answer(term, received)
                 term.send_requests()
         finally:

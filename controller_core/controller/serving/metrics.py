@@ -21,7 +21,7 @@ _EVENT_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 
 
 class ControllerMetrics:
-    """The metrics of one process; `observe_term` and `queue_depth` tell where the gauges look."""
+    """The metrics of one process; `observe_term` and `queue_depth` say where the gauges look."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.event_queue_time = Histogram(

@@ -32,7 +32,7 @@ class _Delayed:
     alarm: asyncio.Task[None]
 
 
-class Requests:
+class OpenRequests:
     """Answers requests by the table of served APIs, at once or when later events have brought the answer."""
 
     def __init__(self, apis: Iterable[AnyServedApi], clock: Clock, enqueue: Callable[[Event], None]) -> None:
@@ -118,7 +118,7 @@ _Traces = tuple[int, int, frozenset[BrokerId]]
 
 
 def _traces(term: Term) -> _Traces | None:
-    """What a request that changes anything changes of this, too; None where that cannot be told.
+    """What a request that changes anything changes of this, too; None where that cannot be known.
 
     The state follows writes, but for the topics that a request takes in because somebody else has created them, and for the
     brokers that are shutting down."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from controller_core.controller.state.replica_statuses import ReplicaStatuses
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
-from controller_core.journal.changes import Changes, Kind, collection
+from controller_core.journal.changes import Changes, Kind, tracked
 from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
@@ -57,9 +57,9 @@ class RemovedReplica:
     topic_id: TopicId | None
     """Of the topic that the log is of."""
     leader_epoch: LeaderEpoch = NO_EPOCH
-    """When it was removed: an answer to what the broker was told under an older one is about a former removal."""
+    """When it was removed: an answer to what the broker was sent under an older one is about a former removal."""
     is_refused: bool = False
-    """Whether the broker answered that it cannot delete it; it is told again when it starts anew."""
+    """Whether the broker answered that it cannot delete it; it is sent the request again when it starts anew."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,9 +81,9 @@ class TopicDeletion:
 
     awaiting_deletion: set[PartitionReplica]
     refused: set[PartitionReplica] = field(default_factory=set)
-    """Those that their brokers could not delete; the brokers are told again when they start anew."""
+    """Those that their brokers could not delete; the brokers are sent them again when they start anew."""
     started: bool = False
-    """Whether the brokers have been told; a new controller has yet to do so."""
+    """Whether the brokers have been sent it; a new controller has yet to do so."""
 
 
 class ClusterState:
@@ -96,14 +96,14 @@ class ClusterState:
         """What changed of all that the journal knows."""
         self.unusable = UnusableZnodes()
         """Which znodes could not be taken into account."""
-        noted_by = self.changes if is_journaled else None
-        self.brokers: dict[BrokerId, Broker] = collection(Kind.BROKER, noted_by)
+        recorded_by = self.changes if is_journaled else None
+        self.brokers: dict[BrokerId, Broker] = tracked(Kind.BROKER, recorded_by)
         self.shutting_down: set[BrokerId] = set()
-        self.topics: dict[TopicName, Topic] = collection(Kind.TOPIC, noted_by)
-        self.states: dict[TopicPartition, PartitionState] = collection(Kind.LEADERSHIP, noted_by)
-        self.topic_configs: dict[TopicName, RecordedConfig] = collection(Kind.TOPIC_CONFIG, noted_by)
+        self.topics: dict[TopicName, Topic] = tracked(Kind.TOPIC, recorded_by)
+        self.states: dict[TopicPartition, PartitionState] = tracked(Kind.LEADERSHIP, recorded_by)
+        self.topic_configs: dict[TopicName, RecordedConfig] = tracked(Kind.TOPIC_CONFIG, recorded_by)
         """Of those topics that have any; filled only where a journal is kept, as `broker_configs`."""
-        self.broker_configs: dict[BrokerId | None, RecordedConfig] = collection(Kind.BROKER_CONFIG, noted_by)
+        self.broker_configs: dict[BrokerId | None, RecordedConfig] = tracked(Kind.BROKER_CONFIG, recorded_by)
         """Of those brokers that have any; None is the default of all of them."""
         self.partition_status: dict[TopicPartition, PartitionStatus] = {}
         self.replica_status = ReplicaStatuses()
@@ -115,7 +115,7 @@ class ClusterState:
         self.rewritten: dict[TopicName, tuple[ZkVersion, TopicAssignment]] = {}
         """What was last written to topics' znodes while partitions are reassigned, and the version that this made."""
         self.deletions: dict[TopicName, TopicDeletion] = {}
-        self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = collection(Kind.OFFLINE_REPLICAS, noted_by)
+        self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = tracked(Kind.OFFLINE_REPLICAS, recorded_by)
         """The replicas of live brokers that are in failed log directories; without brokers that have none."""
         self.seen_config_changes: frozenset[str] = frozenset()
         """The configuration notifications that are there, and were handled."""
@@ -136,7 +136,7 @@ class ClusterState:
     @finalized_features.setter
     def finalized_features(self, found: FinalizedFeatures | None) -> None:
         if found != self._finalized_features:
-            self.changes.note(Kind.FEATURES, None, self._finalized_features, found)
+            self.changes.record(Kind.FEATURES, None, self._finalized_features, found)
         self._finalized_features = found
 
     # Brokers
@@ -148,7 +148,7 @@ class ClusterState:
 
     @property
     def live_or_shutting_down(self) -> Set[BrokerId]:
-        """The brokers that can be told anything."""
+        """The brokers that can be sent anything."""
         return self.brokers.keys()
 
     def rack_of_controller(self) -> str | None:
@@ -193,7 +193,7 @@ class ClusterState:
         self._index(known.values(), partitions.values())
         if self.changes.is_open:
             for topic_partition, assignment in zip(known.values(), partitions.values(), strict=True):
-                self.changes.note(Kind.ASSIGNMENT, topic_partition, None, assignment)
+                self.changes.record(Kind.ASSIGNMENT, topic_partition, None, assignment)
 
     def take_over(self, read: "ClusterState") -> None:
         """Topics and the states of their partitions, as somebody else has read them, whose they are no longer.
@@ -262,7 +262,7 @@ class ClusterState:
         for broker in assignment.replicas:
             self._partitions_on[broker][topic_partition] = None
         if self.changes.is_open:
-            self.changes.note(Kind.ASSIGNMENT, topic_partition, before, assignment)
+            self.changes.record(Kind.ASSIGNMENT, topic_partition, before, assignment)
         topic.partitions[topic_partition.partition] = assignment
 
     def known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:

@@ -25,5 +25,5 @@ async def on_epoch_outdated(term: Term, outdated: ControllerEpoch) -> None:
         "controller epoch raised: a copy of a request may be on its way to a broker still", controller_epoch=epoch
     )
     term.identity.epoch = epoch
-    await term.history.begin_term()
+    await term.journal.begin_term()
     term.channels.raise_epoch(epoch)

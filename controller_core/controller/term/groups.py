@@ -1,6 +1,6 @@
 """Work on very many partitions, done a group at a time.
 
-A broker's death concerns half of all partitions. A group of them is decided, written and told to the brokers while the
+A broker's death concerns half of all partitions. A group of them is decided, written and sent to the brokers while the
 next ones are being decided: ZooKeeper, the brokers and this process work at the same time, leaders hear early that they
 lead, and between two groups the event loop has time for sockets. The groups are independent of each other, and so is
 what becomes of them. Where a request waits that may be let in, the groups that have begun are ended, and it is answered
@@ -18,13 +18,13 @@ MOST_IN_A_GROUP: Final = 250
 GROUPS_AT_ONCE: Final = 4
 """So many groups may wait for ZooKeeper, and so many are waited for by a request that is let in."""
 GROUPS_TOLD_TOGETHER: Final = 8
-"""After so many groups the brokers are told: each time is a request or two for every broker."""
+"""After so many groups the brokers are sent requests: each time is a request or two for every broker."""
 
 T = TypeVar("T")
 
 
 async def in_groups(term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, None]]) -> None:
-    """Does the work for all items; where there are many groups, the brokers are told of some after some.
+    """Does the work for all items; where there are many groups, the brokers are sent some after some.
 
     An error of one group is raised when those that had begun have ended; no further group begins then."""
     if len(items) <= MOST_IN_A_GROUP:

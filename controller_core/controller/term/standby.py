@@ -1,14 +1,14 @@
 """What a process that stands by knows already of the cluster: the topics and the states of all partitions, kept current.
 
 Reading them is most of what a takeover of a large cluster costs. So whoever waits for the role reads them beforehand, and
-ZooKeeper tells it of every change below `/brokers` (a persistent recursive watch). What has changed is dropped at once and
-read again a moment later. When the role is won, nothing but what changed in that last moment is left to read.
+ZooKeeper notifies it of every change below `/brokers` (a persistent recursive watch). What has changed is dropped at once
+and read again a moment later. When the role is won, nothing but what changed in that last moment is left to read.
 
-It is as good as reading, because ZooKeeper tells a client of every change before it answers a request that came after the
-change. `/controller` is won by such a request, with a new epoch that keeps every former controller from writing: whatever
-one of them wrote until then has been told.
+It is as good as reading, because ZooKeeper notifies a client of every change before it answers a request that came after
+the change. `/controller` is won by such a request, with a new epoch that keeps every former controller from writing:
+whatever one of them wrote until then has been notified.
 
-What brokers will be told of each topic is written beforehand, too (`prepared_topic`).
+What brokers will be sent of each topic is written beforehand, too (`prepared_topic`).
 
 What is kept is what the term will hold anyway, and handed to it as it is: a `ClusterState`, of topics and states alone. So
 standing by takes the memory of a controller, and as much work as reading what the controller writes. A server that has no
@@ -48,13 +48,13 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Known:
-    """What was read, as of the last change that ZooKeeper told of."""
+    """What was read, as of the last change that ZooKeeper notified of."""
 
     znodes: dict[TopicName, tuple[ZkNode, TopicAssignment]] = field(default_factory=dict)
     """Of the topics in the state, and of no others."""
     state: ClusterState = field(default_factory=ClusterState)
     prepared: dict[TopicName, PreparedTopic] = field(default_factory=dict)
-    """What brokers will be told, of topics of which all is known."""
+    """What brokers will be sent, of topics of which all is known."""
 
     def content(self, topic: TopicName, node: ZkNode) -> TopicAssignment | None:
         """What a topic's znode says, where it was read before as it is now."""
@@ -134,7 +134,7 @@ class Standby:
         if self._task is not None:
             self._task.cancel()
             self._task, self._ending = None, self._task
-            self._note_heat(is_hot=False)
+            self._set_is_hot(is_hot=False)
 
     async def _run(self, former: asyncio.Task[None] | None) -> None:
         if former is not None:
@@ -159,7 +159,7 @@ class Standby:
             self._changed_topics.update(map(TopicName, names))
             await self._read()
             await self._prepare()
-            self._note_heat(is_hot=not self._is_lost)
+            self._set_is_hot(is_hot=not self._is_lost)
             log.info("standing by with the state read", partitions=len(self._known.state.states))
             while not self._is_lost:
                 await self._woken.wait()
@@ -168,7 +168,7 @@ class Standby:
                 await self._read()
                 await self._prepare()
         finally:
-            self._forget()  # at once: from now on nobody tells what changes
+            self._forget()  # at once: from now on nobody notifies of changes
             with suppress(ConnectionLost, SessionExpired):
                 await unwatch()
 
@@ -202,7 +202,7 @@ class Standby:
             await self._read_states(_some_of(self._changed_states))
 
     async def _prepare(self) -> None:
-        """Writes what brokers will be told of the topics that have changed; of all when brokers have come or gone."""
+        """Writes what brokers will be sent of the topics that have changed; of all when brokers have come or gone."""
         if self._brokers_changed:
             self._brokers_changed = False
             names = (await self._zk.children_many([paths.BROKER_IDS]))[0] or ()
@@ -238,14 +238,14 @@ class Standby:
                 with suppress(MalformedZnode):
                     self._known.state.states[partition] = codecs.decode_partition_state(partition, node)
 
-    def _note_heat(self, *, is_hot: bool) -> None:
+    def _set_is_hot(self, *, is_hot: bool) -> None:
         if is_hot is not self._is_read:
             self._is_read = is_hot
             self._on_heat()
 
     def _forget(self) -> None:
         self._known = Known()
-        self._note_heat(is_hot=False)
+        self._set_is_hot(is_hot=False)
         self._changed_topics.clear()
         self._changed_states.clear()
         self._unprepared.clear()

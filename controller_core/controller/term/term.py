@@ -13,7 +13,7 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import Event
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
-from controller_core.controller.recording.term_journal import History
+from controller_core.controller.recording.term_journal import TermJournal
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.sending.channels import BrokerChannels
 from controller_core.controller.sending.request_batch import RequestBatch
@@ -112,7 +112,7 @@ class Term:
     batch: RequestBatch
     channels: BrokerChannels
     changes: StateChangeLog
-    history: History
+    journal: TermJournal
     counts: Counts
     clock: Clock
     settings: Settings

@@ -1,4 +1,4 @@
-"""Which topics were deleted of late, so that no broker goes on telling clients of one.
+"""Which topics were deleted of late, so that no broker goes on serving clients the metadata of one.
 
 UpdateMetadata carries changes: a broker that misses that a topic is gone shows it until its process ends. It misses it when
 it hangs past its session and returns with all that it had in memory, and when the controller dies between the deletion
@@ -36,7 +36,7 @@ async def load(term: Term) -> None:
         term.state.unusable.report(paths.DELETED_TOPICS, "unreadable list of deleted topics, begun anew", error)
 
 
-async def note(term: Term, topics: Mapping[TopicName, int]) -> None:
+async def remember(term: Term, topics: Mapping[TopicName, int]) -> None:
     """Enters topics, with how many partitions they have, before anything of them is deleted."""
     known = term.state.deleted_topics
     for topic, partitions in topics.items():

@@ -2,7 +2,7 @@
 
 The controller needs none of them in memory: what decides an election is read when it is needed. They are read when a term
 begins, when a topic appears, and when somebody leaves a notification that one has changed. What an election has read is
-noted too, so that the history has it before what follows from it.
+recorded too, so that the journal has it before what follows from it.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _Key = TypeVar("_Key")
 
 async def load_of_brokers(term: Term) -> None:
     """Reads the dynamic configurations of all brokers that have one, and their common default."""
-    if term.history.is_kept:
+    if term.journal.is_kept:
         names = (await term.zk.children_many([paths.BROKER_CONFIGS]))[0] or ()
         await refresh(term, [f"{paths.BROKER_CONFIGS}/{name}" for name in names])
 
@@ -33,16 +33,16 @@ async def load_of_topics(term: Term, topics: Iterable[TopicName]) -> None:
 
 async def refresh(term: Term, changed: Iterable[str]) -> None:
     """Reads configurations anew, given by their paths; those that the journal does not record are passed over."""
-    if not term.history.is_kept:
+    if not term.journal.is_kept:
         return
     recorded = [path for path in changed if _is_recorded(term, path)]
     for path, node in zip(recorded, await term.zk.read_many(recorded), strict=True):
-        note(term, path, node)
+        record(term, path, node)
 
 
-def note(term: Term, path: str, node: ZkNode | None) -> None:
+def record(term: Term, path: str, node: ZkNode | None) -> None:
     """Takes what was just read of a configuration; an unreadable one stays as it was."""
-    if not term.history.is_kept or not _is_recorded(term, path):
+    if not term.journal.is_kept or not _is_recorded(term, path):
         return
     try:
         config = codecs.decode_config(node.data, path) if node else {}

@@ -1,4 +1,4 @@
-"""The ledger of removed replicas: every replica that left AR and whose broker has not yet answered that its log is deleted.
+"""The list of removed replicas: every replica that left AR and whose broker has not yet answered that its log is deleted.
 
 A broker may be down when a reassignment takes its replica away, and a controller may die between the write of AR and the
 request to the broker. Whoever is the controller when the broker is back must then know that the log there is nobody's:
@@ -6,7 +6,7 @@ else it fills the disk, and when the topic is deleted and created again under it
 for ever (INCONSISTENT_TOPIC_ID). So the transaction that drops a replica from AR enters it below
 `/kontroller/removed_replicas`, and the one that adds it again strikes it out.
 
-A log is deleted only where the ledger names it and one of these holds: the replica is not assigned to that broker; or it
+A log is deleted only where the list names it and one of these holds: the replica is not assigned to that broker; or it
 is, and the broker itself refuses it because the log is of another topic id. The order of that second case matters: the
 broker is asked first and deletes afterwards. A former deletion whose answer was lost leaves an entry behind, and the new
 topic's good log beside it: the broker accepts that one, and the entry is struck out. That a topic id differs is not enough
@@ -47,8 +47,8 @@ _PARENTS: Final = (Create(path=paths.KONTROLLER), Create(path=paths.REMOVED_REPL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerChange:
-    """What a topic's rewrite means for the ledger: part of its transaction."""
+class RemovedReplicasChange:
+    """What a topic's rewrite means for the list: part of its transaction."""
 
     entered: Mapping[PartitionReplica, TopicId | None] = field(default_factory=dict)
     struck: Set[PartitionReplica] = frozenset()
@@ -72,7 +72,7 @@ class LedgerChange:
 
 
 async def load(term: Term) -> None:
-    """Reads the ledger when a term begins, and strikes out what was assigned again by other hands."""
+    """Reads the list when a term begins, and strikes out what was assigned again by other hands."""
     await ensure_znodes(term.zk, _PARENTS, term.writer.transact)
     names = (await term.zk.children_many([paths.REMOVED_REPLICAS]))[0] or ()
     nodes = await term.zk.read_many([f"{paths.REMOVED_REPLICAS}/{name}" for name in names])
@@ -91,7 +91,7 @@ async def load(term: Term) -> None:
 
 
 def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
-    """Tells brokers, newly started ones most often, to delete the logs of replicas that they have no more."""
+    """Makes brokers, newly started ones most often, delete the logs of replicas that they have no more."""
     for replica, removed in term.state.removed_replicas.items():
         if replica.broker in brokers:
             removed.is_refused = False
@@ -100,9 +100,9 @@ def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
 
 
 def bounded(
-    before: TopicAssignment, after: TopicAssignment, change: LedgerChange, at_most: int
-) -> tuple[TopicAssignment, LedgerChange]:
-    """As much of a rewrite as has at most so many changes of the ledger, one partition at least; the rest stays."""
+    before: TopicAssignment, after: TopicAssignment, change: RemovedReplicasChange, at_most: int
+) -> tuple[TopicAssignment, RemovedReplicasChange]:
+    """As much of a rewrite as has at most so many changes of the list, one partition at least; the rest stays."""
     if change.size <= at_most:
         return after, change
     held: set[PartitionId] = set()
@@ -115,7 +115,7 @@ def bounded(
     content = replace(
         after, partitions={n: before.partitions[n] if n in held else a for n, a in after.partitions.items()}
     )
-    return content, LedgerChange(
+    return content, RemovedReplicasChange(
         entered={r: topic_id for r, topic_id in change.entered.items() if r.topic_partition.partition not in held},
         struck={r for r in change.struck if r.topic_partition.partition not in held},
     )
@@ -125,8 +125,8 @@ async def changes_with(
     term: Term,
     rewrites: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
     deleted: Set[PartitionReplica],
-) -> dict[TopicName, LedgerChange]:
-    """What the ledger must say when topics are rewritten, from one content to another.
+) -> dict[TopicName, RemovedReplicasChange]:
+    """What the list must say when topics are rewritten, from one content to another.
 
     `deleted` are replicas whose brokers have answered that they deleted them: they need no entry."""
     dropped = {
@@ -140,7 +140,7 @@ async def changes_with(
     added = {name: _only_in_first(name, after, before) for name, (before, after) in rewrites.items()}
     existing = await _existing(term, list(chain(*dropped.values(), *added.values())))
     return {
-        name: LedgerChange(
+        name: RemovedReplicasChange(
             entered={replica: after.topic_id for replica in dropped[name] if replica not in existing},
             struck={replica for replica in added[name] if replica in existing and existing[replica] == after.topic_id},
         )
@@ -148,7 +148,7 @@ async def changes_with(
     }
 
 
-def note(term: Term, change: LedgerChange) -> None:
+def apply(term: Term, change: RemovedReplicasChange) -> None:
     """Takes a change that was written into the cluster state."""
     for replica, topic_id in change.entered.items():
         state = term.state.states.get(replica.topic_partition)
@@ -159,7 +159,7 @@ def note(term: Term, change: LedgerChange) -> None:
 
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[TopicPartition, LeaderEpoch]) -> None:
-    """A broker answered that it deleted replicas, by the leader epochs that it was told with."""
+    """A broker answered that it deleted replicas, by the leader epochs that it was sent with."""
     await strike(
         term,
         [
@@ -185,7 +185,8 @@ async def on_replicas_accepted(term: Term, broker: BrokerId, partitions: Iterabl
 
 
 def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-    """A broker has logs of other topics of the same name: those that the ledger names are deleted, and it is told again."""
+    """A broker has logs of other topics of the same name: those that the list names are deleted, and the present topic's
+    replicas are sent again."""
     replicas = [
         replica
         for partition in partitions
@@ -208,7 +209,7 @@ async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
         await term.writer.write({replica: [Delete(path=paths.removed_replica(replica))] for replica in replicas})
     for replica in replicas:
         term.state.removed_replicas.pop(replica, None)
-        log.info("removed replica leaves the ledger", replica=str(replica))
+        log.info("removed replica leaves the list", replica=str(replica))
 
 
 def _only_in_first(topic: TopicName, first: TopicAssignment, second: TopicAssignment) -> list[PartitionReplica]:

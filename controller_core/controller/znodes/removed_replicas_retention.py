@@ -1,6 +1,6 @@
-"""The ledger forgets what brokers owe that have not been there for long: most likely they never come back.
+"""The list of removed replicas drops what brokers owe that have not been there for long: most likely they never come back.
 
-Which broker is gone for good nobody tells a controller, and without an end the entries of each would stay for ever. So they
+No controller learns which broker is gone for good, and without an end the entries of each would stay for ever. So they
 are kept for a generous time after the broker was there last, and then dropped with an error that names it: should it come
 back after all, whoever starts it finds logs on its disks that are nobody's, as with Kafka's controller always.
 
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 async def on_ledger_due(term: Term) -> None:
-    """Looks through the ledger when a term begins, and each day."""
+    """Looks through the removed replicas when a term begins, and each day."""
     term.enqueue_later(LedgerDue(), DAY_MS)
     retention_ms = term.settings.removed_replicas_retention_days * DAY_MS
     if not retention_ms or not term.state.removed_replicas:

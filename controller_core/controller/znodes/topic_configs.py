@@ -27,7 +27,7 @@ async def allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> 
     read = [*defaults, *topic_paths]
     own, cluster, *nodes = found = await term.zk.read_many(read)
     for path, node in zip(read, found, strict=True):
-        recorded_configs.note(term, path, node)
+        recorded_configs.record(term, path, node)
     by_default = _said(term, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
     by_default = _said(term, defaults[0], own, default=by_default)
     allowed = (_said(term, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))

@@ -1,7 +1,7 @@
 """Reading and rewriting `/brokers/topics/T`, the one place that holds the assigned replicas of a topic.
 
 Whoever rewrites it writes the topic's id back: a topic that lost its id gets another one, and its brokers then refuse
-its partitions (KAFKA-12835). The ledger of removed replicas is written in the same transaction: a replica that leaves AR
+its partitions (KAFKA-12835). The list of removed replicas is written in the same transaction: a replica that leaves AR
 is in one of the two, whenever the controller dies. Entries that make no sense are written back as well: they are somebody's
 partitions, and only a person can tell what they should be.
 """
@@ -16,7 +16,7 @@ from controller_core.controller.loop.events import TopicModified
 from controller_core.controller.state.cluster_state import Topic
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas
-from controller_core.controller.znodes.removed_replicas import LedgerChange
+from controller_core.controller.znodes.removed_replicas import RemovedReplicasChange
 from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk import codecs, paths
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 TOO_LARGE: Final = "a topic's znode is too large to be written, and left as it is"
 SHOWN: Final = 5
-"""How many of a topic's unusable entries a message tells of."""
+"""How many of a topic's unusable entries a message names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ async def rewrite_topics(
 ) -> dict[TopicName, TopicAssignment]:
     """Rewrites the znodes of topics, each from what it holds now; a topic that someone else wrote in between is redone.
 
-    `deleted` are the replicas among the dropped ones that the ledger need not remember.
+    `deleted` are the replicas among the dropped ones that need not be listed as removed.
     Returns the contents that the znodes have afterwards; topics that are gone are left out, and so are those whose znodes
     would be larger than ZooKeeper takes, or are written by somebody else all the time: with an error in the log they stay
     as they are."""
@@ -138,7 +138,7 @@ class _Step:
     """What is written of a topic's rewrite at one time."""
 
     content: TopicAssignment
-    change: LedgerChange
+    change: RemovedReplicasChange
 
 
 async def _steps(
@@ -160,7 +160,7 @@ async def _steps(
 async def _write(
     term: Term, znodes: Mapping[TopicName, TopicZnode], steps: Mapping[TopicName, _Step]
 ) -> dict[TopicName, TransactionFailed]:
-    """Writes the new contents, and the ledger with them; returns what was not written."""
+    """Writes the new contents, and the removed replicas with them; returns what was not written."""
     outcome = await term.writer.write(
         {
             name: [
@@ -171,14 +171,14 @@ async def _write(
         }
     )
     for name in outcome.written:
-        removed_replicas.note(term, steps[name].change)
-        _note_written(term, name, znodes[name], steps[name].content)
+        removed_replicas.apply(term, steps[name].change)
+        _remember_written(term, name, znodes[name], steps[name].content)
     return outcome.failed
 
 
 def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int) -> int:
-    """How many changes of the ledger to write next with a topic: fewer where they made it too large, and none, with an
-    error in the log, where it is too large without most of them."""
+    """How many changes of the removed replicas to write next with a topic: fewer where they made it too large, and none,
+    with an error in the log, where it is too large without most of them."""
     if not isinstance(failed, TooLarge):
         return before
     if step.change.is_of_one_partition:
@@ -187,7 +187,7 @@ def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: Transacti
     return max(1, step.change.size // 4)
 
 
-def _note_written(term: Term, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
+def _remember_written(term: Term, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
     """Of a write of our own nothing is to be learned, unless it kept what somebody else had written before."""
     known = term.state.topics.get(name)
     if known is None or known.czxid != before.czxid:
@@ -205,7 +205,7 @@ async def write_assignments(
 ) -> dict[TopicPartition, ReplicaAssignment]:
     """Writes the assignments of partitions into the znodes of their topics, one write for a topic.
 
-    `deleted` are the replicas among the dropped ones that the ledger need not remember.
+    `deleted` are the replicas among the dropped ones that need not be listed as removed.
     Returns those that ZooKeeper now has: without the partitions of topics that vanished."""
     by_topic: dict[TopicName, dict[PartitionId, ReplicaAssignment]] = {}
     for (topic, partition), assignment in assignments.items():

@@ -18,7 +18,7 @@ NONE_ARRIVE: frozenset[TopicPartition] = frozenset()
 
 
 def why_not_ready(picture: ClusterPicture, broker: BrokerId, arriving: Set[TopicPartition] = NONE_ARRIVE) -> str | None:
-    """What a broker lacks, by what it tells itself; None where it is ready. A new broker has no replicas, and is.
+    """What a broker lacks, by what it says itself; None where it is ready. A new broker has no replicas, and is.
 
     `arriving` are the partitions that a reassignment brings to it."""
     if not picture.brokers:

@@ -19,7 +19,7 @@ NO_TOPICS: Final = MetadataRequest(
 
 
 def read_picture(metadata: MetadataResponse) -> ClusterPicture:
-    """The picture in an answer to `EVERYTHING` or `NO_TOPICS`. Topics that are told with an error are left out."""
+    """The picture in an answer to `EVERYTHING` or `NO_TOPICS`. Topics that are answered with an error are left out."""
     brokers = frozenset(BrokerId(broker.node_id) for broker in metadata.brokers)
     controller = BrokerId(metadata.controller_id)
     return ClusterPicture(

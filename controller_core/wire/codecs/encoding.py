@@ -61,7 +61,7 @@ def _array(items: tuple[Any, ...]) -> bytes:
 
 
 def require_encodable(entity: Any) -> None:
-    """Raises `Unencodable` for what no request can carry: one broker must not keep the others from being told."""
+    """Raises `Unencodable` for what no request can carry: one broker must not keep the others from being sent requests."""
     try:
         _written_by_kio(entity)
     except _UNWRITABLE as error:

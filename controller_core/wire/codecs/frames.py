@@ -1,11 +1,11 @@
 """Frames: how Kafka's requests and responses lie on a connection, and the headers in front of them.
 
-A frame is a length (4 bytes, big-endian) and that many bytes: a header, then the message. A request's header tells API,
+A frame is a length (4 bytes, big-endian) and that many bytes: a header, then the message. A request's header says API,
 version, correlation id and client id; a response's only the correlation id. Headers of flexible versions (KIP-482) have
 tagged fields behind them. Messages say by `__header_schema__` which header is theirs.
 
-What is wrong with a frame is told by type. All of it is fatal for the connection, because where the next frame would
-start is unknown, and for nothing else.
+What is wrong with a frame is said by the error's type. All of it is fatal for the connection, because where the next
+frame would start is unknown, and for nothing else.
 """
 
 import asyncio

@@ -44,7 +44,7 @@ def resolve_host(host: str) -> list[str]:
 
 def is_of_this_machine(address: Address) -> bool:
     """Whether what comes from the address comes from this machine. Nothing is sent: what goes to an own address would come
-    from it. A loopback address other than 127.0.0.1 is nobody's who did not choose it, to be told apart from others."""
+    from it. A loopback address other than 127.0.0.1 is nobody's who did not choose it, to be distinguished from others."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -244,7 +244,7 @@ class ClientConnection:
 
 
 def peer_address(writer: asyncio.StreamWriter) -> Address | None:
-    """Where a connection comes from; None where that cannot be told any more."""
+    """Where a connection comes from; None where that cannot be known any more."""
     address = writer.get_extra_info("peername")
     return parse_address(address[0]) if address else None
 

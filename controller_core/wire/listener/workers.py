@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Final, ParamSpec, TypeVar
 
-from controller_core.collection import collection_paused
+from controller_core.gc_pauses import gc_paused
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,7 +37,7 @@ async def beside(lane: Lane, work: Callable[P, T], *args: P.args, **kwargs: P.kw
     """What the work returns or raises, done by the thread of a lane, in turn."""
 
     def worked() -> T:
-        with collection_paused():
+        with gc_paused():
             return work(*args, **kwargs)
 
     return await asyncio.get_running_loop().run_in_executor(_THREADS[lane], worked)

@@ -1,4 +1,4 @@
-"""LeaderAndIsr, version 7: tells a broker which partitions it leads or follows, and with which epoch.
+"""LeaderAndIsr, version 7: which partitions a broker leads or follows, and with which epoch.
 
 Seed 004 sends it with every change of a leader or an ISR. The broker applies a partition's state only where its
 leader epoch is larger than the one it has; so a change that must take effect raises the leader epoch.

@@ -1,4 +1,4 @@
-"""StopReplica, version 4: a broker stops a replica, and deletes its log where it is told to (KIP-570)."""
+"""StopReplica, version 4: a broker stops a replica, and deletes its log where the request says so (KIP-570)."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""UpdateMetadata, version 8: what a broker tells clients, and how it finds the controller.
+"""UpdateMetadata, version 8: what a broker answers clients, and how it finds the controller.
 
 The list of live brokers replaces the broker's list every time; the partitions are changes to what it has. The
 broker looks the controller's id up in that same list, so the controller lists itself there.

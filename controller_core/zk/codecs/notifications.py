@@ -1,4 +1,4 @@
-"""What brokers tell the controller through sequential znodes: ISR changes and failed log directories."""
+"""What brokers report to the controller through sequential znodes: ISR changes and failed log directories."""
 
 from collections.abc import Iterable
 from typing import Final

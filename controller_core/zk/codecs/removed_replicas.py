@@ -1,4 +1,4 @@
-"""The ledger of removed replicas: one znode below `/kontroller/removed_replicas` for each, with the id of its topic.
+"""The list of removed replicas: one znode below `/kontroller/removed_replicas` for each, with the id of its topic.
 
 A topic that is deleted and created again under the same name has another id; only the id tells the log that nobody owns
 from the one that its successor has there now.

@@ -8,7 +8,7 @@ A topic whose znode makes sense but for some of its partitions is served without
 would else lose their leaders one by one with nobody to elect new ones. What the znode says of the bad ones is kept beside
 (`TopicAssignment.unusable`) and written back by every rewrite, so that a person may still mend it: a reassignment of one
 partition must not be the end of another. Where no partition can be told from the others (no JSON, no object of partitions,
-an id that is none) the topic is bad as a whole. A broker that starts tells clients of the topic without its bad partitions,
+an id that is none) the topic is bad as a whole. A broker that starts serves clients the topic without its bad partitions,
 until they are mended.
 """
 
@@ -140,7 +140,7 @@ def _at_rest(partitions: _Json, adding: _Json, removing: _Json, origins: _Json, 
 def encode_topic(assignment: TopicAssignment) -> bytes:
     """What Kafka 3.9 writes: partitions in numeric order, and only those being reassigned under adding and removing.
 
-    Where the order of a reassignment's origin would be lost it is noted in a field of our own, which Kafka ignores.
+    Where the order of a reassignment's origin would be lost it is recorded in a field of our own, which Kafka ignores.
     Entries that made no sense follow as they were, but for numbers beyond 64 bits, which JSON does not keep."""
     partitions = sorted(assignment.partitions.items())
     moving = [(number, p) for number, p in partitions if p.adding or p.removing or p.origin_order]

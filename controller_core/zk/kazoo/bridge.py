@@ -1,7 +1,7 @@
-"""Between kazoo's thread and the event loop: kazoo's client, with everything it tells delivered on the loop, in order.
+"""Between kazoo's thread and the event loop: kazoo's client, with everything it reports delivered on the loop, in order.
 
 kazoo runs one thread for the connection, and by default two more for callbacks, so that the order of a watch and of a
-response is lost. Here there is one `Mailbox`: whatever the connection thread has to tell goes into it in its order, and
+response is lost. Here there is one `Mailbox`: whatever the connection thread has to report goes into it in its order, and
 one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
 
 `BridgedClient` also closes four gaps in kazoo: a request made while there is no connection is refused instead of queued,
@@ -128,7 +128,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         # addresses: a server that accepts one before it is up, and never answers, would cost the session.
         hosts: list[tuple[str, int]] = self.hosts  # type: ignore[has-type]  # kazoo is not typed
         self.hosts = hosts * ceil(_HANDSHAKES_PER_SESSION / len(hosts))
-        self._tell_one_shot_watches = self._connection._read_watch_event
+        self._fire_one_shot_watches = self._connection._read_watch_event
         self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
         self._connection.zk_loop = partial(self._keep_connecting, self._connection.zk_loop)
 
@@ -163,7 +163,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self._tree_watches[path] = watch
 
     def disarm_tree(self, path: str, watch: Callable[[str | None], None]) -> bool:
-        """Nothing more is told to the watch of a tree. False where it was lost before; there may be another by now."""
+        """The watch of a tree is notified of nothing more. False where it was lost before; there may be another by now."""
         if self._tree_watches.get(path) is not watch:
             return False
         self._tree_watches.pop(path, None)
@@ -173,10 +173,10 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         if self._tree_watches:
             event = Watch.deserialize(buffer, offset)[0]
             for root, watch in list(self._tree_watches.items()):
-                # Changed children are told to one-shot watches alone: the child itself tells the tree.
+                # Changed children fire one-shot watches alone: the watch of the tree is notified of the child itself.
                 if event.type != CHILD_EVENT and (event.path == root or event.path.startswith(f"{root}/")):
                     self._mailbox.put(partial(watch, self.unchroot(event.path)))
-        self._tell_one_shot_watches(buffer, offset)
+        self._fire_one_shot_watches(buffer, offset)
 
     def _reset_watchers(self) -> None:
         super()._reset_watchers()

@@ -1,7 +1,7 @@
 """A `ZkSession` with a real ZooKeeper, through kazoo.
 
-kazoo keeps the connection and the session alive in a thread of its own; `kazoo_bridge` brings what it tells to the
-event loop, `kazoo_requests` adds the requests it lacks. Nothing is retried here: a lost connection is told as
+kazoo keeps the connection and the session alive in a thread of its own; `bridge` brings what it reports to the
+event loop, `requests` adds the requests it lacks. Nothing is retried here: a lost connection is raised as
 `ConnectionLost`, and kazoo connects again meanwhile. While there is no connection, calls fail at once; kazoo's own queue
 for that time is not used, because a write that waits there would be applied long after its caller has given up.
 """
@@ -138,7 +138,7 @@ class KazooSession:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._connected.wait()
-                # kazoo fails what was under way before it tells that the connection is lost.
+                # kazoo fails what was under way before it reports that the connection is lost.
                 while self._client.client_state != KeeperState.CONNECTED and not self._is_closed:
                     await asyncio.sleep(_STATE_ARRIVES_S)
                     await self._connected.wait()

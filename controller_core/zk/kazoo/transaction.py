@@ -1,7 +1,7 @@
 """ZooKeeper's transaction (opcode 14) as a kazoo request, for transactions of a thousand operations.
 
 kazoo's own makes several objects for every operation, on the way out and on the way back. Here an operation is a few pieces
-of bytes, and of the answer only that is read which tells something: which operation failed, and what a sequential znode
+of bytes, and of the answer only that is read which says something: which operation failed, and what a sequential znode
 was called. The bytes are those of kazoo's; a test holds the two together.
 """
 

@@ -51,7 +51,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterTopicConfig:
-    """Replaces a topic's configuration and tells the brokers. `version` None: the topic has had none."""
+    """Replaces a topic's configuration and notifies the brokers. `version` None: the topic has had none."""
 
     topic: TopicName
     config: Mapping[str, str]

@@ -46,13 +46,13 @@ class CancelReply:
 
     step: CancelReassignment
     trouble: str | None = None
-    """Why there is no answer; None where there is one. Whether the moves were taken back is then unknown."""
+    """Why there is no answer; None where there is one. Whether the moves were cancelled is then unknown."""
     refused: tuple[tuple[TopicPartition, str], ...] = ()
     """The partitions whose moves go on, and the controller's reasons."""
 
 
 async def cancel_reassignment(step: CancelReassignment, client: ControllerClient) -> CancelReply:
-    """Asks, and returns what came of it. An error is trouble for the plan to tell, and to try again after."""
+    """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
     try:
         response = await client.ask(_request(step.partitions), AlterPartitionReassignmentsResponse)
     except RequestError as error:

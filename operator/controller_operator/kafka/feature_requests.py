@@ -72,7 +72,7 @@ def bootstrap_addresses(configured: str | None, view: ClusterView) -> tuple[Addr
 
 
 async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
-    """Asks, and returns what came of it. An error is trouble for the plan to tell, and to try again after."""
+    """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
     try:
         response = await client.ask(_request(step), UpdateFeaturesResponse)
     except RequestError as error:

@@ -1,6 +1,6 @@
 """The objects as the API server last showed them, and how they refer to each other.
 
-What the watches and the listings of all objects tell arrives in any order, so an object is replaced only by a newer one:
+What the watches and the listings of all objects bring arrives in any order, so an object is replaced only by a newer one:
 resource versions of one kind rise (Kubernetes promises that since 1.35, and etcd has always kept it).
 """
 
@@ -96,7 +96,7 @@ class ObjectStore:
             return None
         self._forget_references(known)
         self._objects[stored.key] = stored
-        self._note_references(stored)
+        self._keep_references(stored)
         return stored
 
     def remove(self, key: Key, uid: str | None = None) -> StoredObject | None:
@@ -161,7 +161,7 @@ class ObjectStore:
             if isinstance(stored.resource, KafkaCluster):
                 yield key, stored.resource
 
-    def _note_references(self, stored: StoredObject) -> None:
+    def _keep_references(self, stored: StoredObject) -> None:
         for owner in stored.owners:
             self._owned.setdefault(owner, set()).add(stored.key)
         cluster = cluster_key(stored.resource)

@@ -2,7 +2,7 @@
 
 Every znode that matters is read once with a watch; a watch that fires makes its path dirty; dirty paths are read
 together after a short pause, so that a storm of changes makes few views. A view is published only when no path is
-dirty: ZooKeeper tells a client of a change before it shows the change, so a view in which one znode's change is visible
+dirty: ZooKeeper notifies a client of a change before it shows the change, so a view in which one znode's change is visible
 has every earlier change too, whatever znodes those were made in. (kazoo hands watches and answers over on two threads,
 so this order can be lost by a moment. A plan that would give something up for lost therefore asks for `refresh` first,
 which reads everything again.)

@@ -11,7 +11,7 @@ Connect = Callable[[str], Awaitable[ZkSession]]
 
 
 class ObserverPool:
-    """The observers, by connect string. `on_change` is told the connect string whose observation changed."""
+    """The observers, by connect string. `on_change` is given the connect string whose observation changed."""
 
     def __init__(self, connect: Connect, on_change: Callable[[str, Observation], None]) -> None:
         self._connect = connect

@@ -144,7 +144,7 @@ def _wait(view: ClusterView) -> Verdict | None:
 
 
 def _rows(election: PreferredElection, view: ClusterView) -> Iterator[PartitionElection]:
-    """Every partition the election is for: what became of it is told from the leader before and now."""
+    """Every partition the election is for: what became of it follows from the leader before and now."""
     before = {_key(row): row for row in election.status.partitions}
     is_running = election.status.phase is ElectionPhase.RUNNING
     for tp in _scope(election, view):

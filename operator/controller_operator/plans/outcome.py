@@ -80,7 +80,7 @@ class Context:
     replies: tuple[FeatureReply, ...] = ()
     """What the controller answered about features since this reconciliation began."""
     cancellations: tuple[CancelReply, ...] = ()
-    """What it answered about moves to be taken back."""
+    """What it answered about moves to be cancelled."""
     is_view_fresh: bool = False
     """Whether the view was read in whole since this reconciliation began."""
 

@@ -1,6 +1,6 @@
-"""Kubernetes events: few, named, and each told once.
+"""Kubernetes events: few, named, and each recorded once.
 
-An event's name follows from the object, the reason and the message, so what is told again, by this operator or the one
+An event's name follows from the object, the reason and the message, so what is recorded again, by this operator or the one
 that it was before a restart, is refused by the API server as being there already.
 """
 
@@ -29,7 +29,7 @@ class EventRecorder:
         self._told: OrderedDict[str, None] = OrderedDict()
 
     async def post(self, raw: Raw, notice: Notice) -> None:
-        """Tells something about an object, unless it was told already."""
+        """Records something about an object, unless it was recorded already."""
         event = _event(raw, notice, datetime.now(UTC))
         name = event["metadata"]["name"]
         if name in self._told:
@@ -47,11 +47,11 @@ class EventRecorder:
 
 def _event(raw: Raw, notice: Notice, now: datetime) -> Raw:
     metadata = raw["metadata"]
-    told = f"{metadata.get('uid')} {metadata.get('generation')} {notice.reason} {notice.message}"
+    identity = f"{metadata.get('uid')} {metadata.get('generation')} {notice.reason} {notice.message}"
     timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "metadata": {
-            "name": f"{metadata['name'][:200]}.{sha256(told.encode()).hexdigest()[:16]}",
+            "name": f"{metadata['name'][:200]}.{sha256(identity.encode()).hexdigest()[:16]}",
             "namespace": metadata["namespace"],
         },
         "involvedObject": {

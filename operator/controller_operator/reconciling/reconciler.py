@@ -250,7 +250,7 @@ class Reconciler:
     def _keep(self, raw: Raw) -> StoredObject:
         """Remembers an object as the API server answered, unless a watch was faster.
 
-        The watch then brings nothing new, so its owners are told here."""
+        The watch then brings nothing new, so its owners are notified here."""
         kept = self._store.put(raw) or self._store.get(key_of(raw)) or StoredObject(raw)
         self._tell(kept.owner_keys)
         return kept

@@ -3,7 +3,7 @@
 An object is looked at when it changes, when the cluster that it refers to changes in a way that can concern it, when
 an object that it depends on changes, after a time that its plan asked for, and after errors with growing pauses.
 
-kopf's watches tell what changes, but handlers know nothing of each other and kopf keeps what it needs to remember in
+kopf's watches bring what changes, but handlers know nothing of each other and kopf keeps what it needs to remember in
 the objects. So kopf only feeds this store, and nothing has to be kept anywhere: all that a plan must remember is in the
 statuses. Before anything is decided all objects were listed once, because which of two objects is older can only be said
 over both; the listing is repeated now and then, should a watch have missed something.
@@ -43,7 +43,7 @@ _log = structlog.get_logger(__name__)
 
 
 class OperatorRuntime:
-    """One operator. `start` it, tell it what the watches see, `stop` it."""
+    """One operator. `start` it, give it what the watches see, `stop` it."""
 
     def __init__(
         self, settings: OperatorSettings, api: ObjectApi, connect: Connect, open_client: OpenClient = RequestClient
@@ -165,7 +165,7 @@ class OperatorRuntime:
             pause_s = self._pause_s(key)
             _log.warning("look failed", object=str(key), error=f"{type(error).__name__}: {error}", again_in_s=pause_s)
             return Result(word="failed", look_again_in_s=pause_s)
-        except Exception:  # noqa: BLE001 - told with its traceback, counted, and tried again
+        except Exception:  # noqa: BLE001 - logged with its traceback, counted, and tried again
             # One object that a plan stumbles over must not stop the work on all others.
             pause_s = self._pause_s(key)
             _log.exception("look failed unexpectedly", object=str(key), again_in_s=pause_s)

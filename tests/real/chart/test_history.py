@@ -1,4 +1,4 @@
-"""The history's job: Spark in one pod, told of the journals that there are, on a volume that is not the chart's."""
+"""The history's job: Spark in one pod, given the journals that there are, on a volume that is not the chart's."""
 
 import json
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What any broker tells clients, the controller tells them too, in every version: the same bytes to both, the same answer.
+"""What any broker answers clients, the controller answers too, in every version: the same bytes to both, the same answer.
 
 A broker's cache follows the controller a moment later, so the answers are compared until they agree; order says nothing.
 """

@@ -18,19 +18,19 @@ def run_at_brokers(cluster: ConformanceCluster, tool: str, *arguments: str) -> s
     return done.stdout
 
 
-def everybody_is_told(cluster: ConformanceCluster) -> None:
-    """Every node, the controller among them, tells the addresses of the clients' listener and no others."""
+def everybody_answers_it(cluster: ConformanceCluster) -> None:
+    """Every node, the controller among them, answers the addresses of the clients' listener and no others."""
     expected = {broker.broker_id: broker.port for broker in cluster.kafka.brokers.values()}
     if cluster.own_controller is not None:
         expected[cluster.own_controller.controller_id] = cluster.own_controller.port
 
-    def told_at(address: tuple[str, int]) -> tuple[dict[int, int], int]:
+    def listed_at(address: tuple[str, int]) -> tuple[dict[int, int], int]:
         told = cluster.metadata_at(address)
         return {int(node.node_id): int(node.port) for node in told.brokers}, int(told.controller_id)
 
     for address in [*map(cluster.address, cluster.kafka.brokers), cluster.controller_address]:
         wanted = expected, cluster.znodes.controller()
-        cluster.wait(lambda a=address, w=wanted: told_at(a) == w, f"{wanted} is told at {address}")  # type: ignore[misc]  # a lambda with defaults
+        cluster.wait(lambda a=address, w=wanted: listed_at(a) == w, f"{wanted} is answered at {address}")  # type: ignore[misc]  # a lambda with defaults
 
 
 def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:

@@ -143,12 +143,12 @@ class ConformanceCluster:
             self.wait(lambda path=path: not self.exists(path), f"{path} is gone")  # type: ignore[misc]  # a lambda with a default
 
     def wait_until_everybody_knows(self, topic: str, partition: int = 0) -> None:
-        """Waits until every live broker tells clients of the partition what ZooKeeper has."""
+        """Waits until every live broker answers clients what ZooKeeper has of the partition."""
 
         def agree() -> bool:
             seen = self.seen(topic, partition)
             wanted = (seen.leader, list(seen.isr), seen.leader_epoch, self.znodes.assigned(topic, partition))
-            return all(self._told(broker, topic, partition) == wanted for broker in self.live_brokers())
+            return all(self._known_to(broker, topic, partition) == wanted for broker in self.live_brokers())
 
         self.wait(agree, f"every broker knows the state of {topic}-{partition}")
 
@@ -205,11 +205,11 @@ class ConformanceCluster:
         return send_request(self.address(broker), request, response_type=response_type)
 
     def metadata(self, broker: int, *topics: str) -> MetadataResponse:
-        """What a broker tells clients of the cluster and of some topics."""
+        """What a broker answers clients of the cluster and of some topics."""
         return self.metadata_at(self.address(broker), *topics)
 
     def metadata_at(self, address: tuple[str, int], *topics: str) -> MetadataResponse:
-        """What a node at that address tells clients of the cluster and of some topics."""
+        """What a node at that address answers clients of the cluster and of some topics."""
         request = MetadataRequest(
             topics=tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(topic)) for topic in topics),
             allow_auto_topic_creation=False,
@@ -219,16 +219,16 @@ class ConformanceCluster:
         assert isinstance(response, MetadataResponse)
         return response
 
-    def told_topic(self, broker: int, topic: str) -> MetadataResponseTopic:
+    def metadata_of(self, broker: int, topic: str) -> MetadataResponseTopic:
         return self.metadata(broker, topic).topics[0]
 
-    def told_partition(self, broker: int, topic: str, partition: int = 0) -> MetadataResponsePartition | None:
-        """What a broker tells clients of a partition; None where it does not know it."""
-        found = [p for p in self.told_topic(broker, topic).partitions if p.partition_index == partition]
+    def metadata_of_partition(self, broker: int, topic: str, partition: int = 0) -> MetadataResponsePartition | None:
+        """What a broker answers clients of a partition; None where it does not know it."""
+        found = [p for p in self.metadata_of(broker, topic).partitions if p.partition_index == partition]
         return found[0] if found else None
 
-    def _told(self, broker: int, topic: str, partition: int) -> tuple[int, list[int], int, list[int]] | None:
-        told = self.told_partition(broker, topic, partition)
+    def _known_to(self, broker: int, topic: str, partition: int) -> tuple[int, list[int], int, list[int]] | None:
+        told = self.metadata_of_partition(broker, topic, partition)
         if told is None:
             return None
         return told.leader_id, [*told.isr_nodes], told.leader_epoch, [*told.replica_nodes]

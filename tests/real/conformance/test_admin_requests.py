@@ -336,7 +336,7 @@ def test_a_topic_grows_and_keeps_its_id(prepared: ConformanceCluster) -> None:
 
 
 def test_a_topic_that_is_being_reassigned_does_not_grow(prepared: ConformanceCluster) -> None:
-    """The target is a broker that is down, so the reassignment cannot end; it is taken back afterwards."""
+    """The target is a broker that is down, so the reassignment cannot end; it is cancelled afterwards."""
     prepared.serve_topic("asked-moving", [[1]])
     path = "/brokers/topics/asked-moving"
     content = prepared.znodes.read(path)

@@ -46,7 +46,7 @@ def test_a_group_is_listed_once(cluster: ConformanceCluster) -> None:
 
 
 def listings(cluster: ConformanceCluster) -> Counter[str]:
-    """How often each group is listed where every node that clients are told of is asked."""
+    """How often each group is listed where every node that Metadata lists is asked."""
     request = ListGroupsRequest(states_filter=(), types_filter=())
     nodes = cluster.metadata(cluster.order[0]).brokers
     answers: list[Any] = [send_request((node.host, int(node.port)), request) for node in nodes]

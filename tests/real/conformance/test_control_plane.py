@@ -54,8 +54,8 @@ def controlled(
         yield ConformanceCluster(kafka=kafka, znodes=ClusterZnodes(client), own_controller=own)
 
 
-def test_clients_are_told_where_everybody_is_on_their_listener(controlled: ConformanceCluster) -> None:
-    at_clients_listener.everybody_is_told(controlled)
+def test_clients_are_sent_where_everybody_is_on_their_listener(controlled: ConformanceCluster) -> None:
+    at_clients_listener.everybody_answers_it(controlled)
 
 
 def test_topics_are_created_moved_and_deleted_at_the_clients_listener(

@@ -6,8 +6,8 @@ from tests.real.conformance import at_clients_listener
 from tests.real.conformance.clusters import ConformanceCluster
 
 
-def test_clients_are_told_where_everybody_is_on_their_listener(cluster: ConformanceCluster) -> None:
-    at_clients_listener.everybody_is_told(cluster)
+def test_clients_are_sent_where_everybody_is_on_their_listener(cluster: ConformanceCluster) -> None:
+    at_clients_listener.everybody_answers_it(cluster)
 
 
 def test_topics_are_created_moved_and_deleted_at_the_clients_listener(

@@ -1,4 +1,4 @@
-"""What passes between brokers and their controller, told from outside: epochs, checks, error codes and their order."""
+"""What passes between brokers and their controller, seen from outside: epochs, checks, error codes and their order."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,7 @@ from tests.real.conformance.only_ours import ours_only
 NOBODY = 99
 
 
-# What a broker is told
+# What a broker is sent
 
 
 def test_every_broker_knows_its_controller_and_all_live_brokers(cluster: ConformanceCluster) -> None:
@@ -46,12 +46,12 @@ def test_every_broker_knows_its_controller_and_all_live_brokers(cluster: Conform
         cluster.wait(lambda broker=broker: knows(broker), f"{broker} knows who is there")  # type: ignore[misc]  # a lambda with a default
 
 
-def test_every_broker_tells_clients_the_state_that_zookeeper_has(cluster: ConformanceCluster) -> None:
+def test_every_broker_answers_clients_with_the_state_that_zookeeper_has(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("told", [[1, 2, 3], [2, 3], [3]])
     for partition in range(3):
         cluster.wait_until_everybody_knows("told", partition)
     for broker in cluster.live_brokers():
-        assert cluster.told_topic(broker, "told").topic_id == cluster.topic_id("told")
+        assert cluster.metadata_of(broker, "told").topic_id == cluster.topic_id("told")
 
 
 def test_a_replica_has_a_log_on_its_own_brokers_and_nowhere_else(cluster: ConformanceCluster) -> None:
@@ -243,7 +243,7 @@ def test_a_refused_partition_holds_up_no_other_of_its_request(cluster: Conforman
     assert cluster.znodes.isr("side-by-side", 0) == [1]
 
 
-def test_an_isr_that_is_granted_keeps_the_leader_epoch_and_is_told_to_everybody(cluster: ConformanceCluster) -> None:
+def test_an_isr_that_is_granted_keeps_the_leader_epoch_and_is_sent_to_everybody(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("granted", [[1, 2, 3]])
     before = cluster.seen("granted")
     result = cluster.alter_isr("granted", [1, 3])
@@ -325,7 +325,7 @@ def test_a_broker_that_is_not_there_cannot_ask_for_its_shutdown(cluster: Conform
 
 
 @ours_only
-def test_a_broker_that_is_not_there_is_told_so_though_it_names_an_epoch(cluster: ConformanceCluster) -> None:
+def test_a_broker_that_is_not_there_is_answered_so_though_it_names_an_epoch(cluster: ConformanceCluster) -> None:
     """Kafka's controller stumbles over the missing epoch and answers UNKNOWN_SERVER_ERROR."""
     assert shut_down(cluster, NOBODY, 5).error_code is ErrorCode.broker_not_available
 

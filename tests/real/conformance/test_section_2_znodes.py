@@ -33,7 +33,7 @@ def test_the_controller_znode_ends_with_its_session(cluster: ConformanceCluster)
 
 
 def test_the_controller_epoch_is_a_decimal_number_and_rises_by_one_with_each_write(cluster: ConformanceCluster) -> None:
-    """It began as 0 at version 0; the version is what fences writes, the number is what brokers are told."""
+    """It began as 0 at version 0; the version is what fences writes, the number is what brokers are sent."""
     data, stat = cluster.znodes.client.get("/controller_epoch")
     assert re.fullmatch(rb"[1-9]\d*", data)
     assert (int(data), stat.ephemeralOwner) == (stat.version, 0)

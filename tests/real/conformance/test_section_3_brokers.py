@@ -32,17 +32,18 @@ class Crash:
     dead: Mapping[str, Seen]
     back: Mapping[str, Seen]
     known_while_dead: Mapping[int, set[int]]
-    """The brokers that each live broker told clients of."""
-    told_of_lonely: Mapping[int, ErrorCode]
+    """The brokers that each live broker listed for clients."""
+    answered_of_lonely: Mapping[int, ErrorCode]
     offline_replicas: Mapping[int, list[int]]
-    """What each live broker told clients of a follower's partition."""
+    """What each live broker answered clients of a follower's partition."""
     stillborn_had_a_state: bool
     waited_for_deletion: bool
-    """Whether the topic whose replica was out of reach was still there with its mark, and nobody told clients of it."""
+    """Whether the topic whose replica was out of reach was still there with its mark, and no broker listed it for
+    clients."""
     answers: Mapping[str, object]
     lost: int
     epochs: tuple[int, int]
-    told_by_returned: Mapping[Partition, tuple[int, list[int]]]
+    answered_by_returned: Mapping[Partition, tuple[int, list[int]]]
     logs_of_deleted: set[int]
 
 
@@ -88,7 +89,7 @@ def crash(started_cluster: ConformanceCluster) -> Crash:
         back={topic: cluster.seen(topic) for topic in (*SERVED, "born", "stillborn")},
         lost=len(lost(acknowledged, read_back(cluster.kafka.bootstrap_servers, "led"))),
         epochs=(epoch, cluster.broker_epoch(killed)),
-        told_by_returned=_told_by(cluster, killed),
+        answered_by_returned=_answered_by(cluster, killed),
         logs_of_deleted=cluster.brokers_with_a_log("doomed"),
         **observed,  # type: ignore[arg-type]  # what was observed while it was dead, by field
     )
@@ -119,13 +120,13 @@ def _wait_until_all_is_decided(cluster: ConformanceCluster, killed: int, before:
 def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: int) -> dict[str, object]:
     znodes, live = cluster.znodes, cluster.live_brokers()
     answers: dict[str, object] = {}
-    told_of_lonely = {}
+    answered_of_lonely = {}
     offline_replicas = {}
     for broker in live:
-        partition = cluster.told_partition(broker, "lonely")
+        partition = cluster.metadata_of_partition(broker, "lonely")
         assert partition is not None
-        told_of_lonely[broker] = partition.error_code
-        partition = cluster.told_partition(broker, "followed")
+        answered_of_lonely[broker] = partition.error_code
+        partition = cluster.metadata_of_partition(broker, "followed")
         assert partition is not None
         offline_replicas[broker] = [*partition.offline_replicas]
     answers["an ISR with it"] = cluster.alter_isr("untouched", [third, successor, killed]).error_code
@@ -147,10 +148,10 @@ def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: in
     answers["born"] = cluster.seen("born").leadership
     cluster.wait_until_led("hopeful", successor)
     for broker in live:
-        cluster.wait(lambda broker=broker: not cluster.told_topic(broker, "doomed").partitions, "nobody tells of it")  # type: ignore[misc]  # a lambda with a default
+        cluster.wait(lambda broker=broker: not cluster.metadata_of(broker, "doomed").partitions, "no broker lists it")  # type: ignore[misc]  # a lambda with a default
     return {
         "known_while_dead": {broker: {node.node_id for node in cluster.metadata(broker).brokers} for broker in live},
-        "told_of_lonely": told_of_lonely,
+        "answered_of_lonely": answered_of_lonely,
         "offline_replicas": offline_replicas,
         "stillborn_had_a_state": cluster.exists("/brokers/topics/stillborn/partitions/0/state"),
         "waited_for_deletion": cluster.exists("/brokers/topics/doomed")
@@ -159,11 +160,11 @@ def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: in
     }
 
 
-def _told_by(cluster: ConformanceCluster, broker: int) -> dict[Partition, tuple[int, list[int]]]:
+def _answered_by(cluster: ConformanceCluster, broker: int) -> dict[Partition, tuple[int, list[int]]]:
     told: dict[Partition, tuple[int, list[int]]] = {}
     for topic in SERVED:
         cluster.wait_until_everybody_knows(topic)
-        partition = cluster.told_partition(broker, topic)
+        partition = cluster.metadata_of_partition(broker, topic)
         assert partition is not None
         told[topic, 0] = (int(partition.leader_id), sorted(int(member) for member in partition.isr_nodes))
     return told
@@ -204,7 +205,7 @@ def test_a_topic_that_allows_it_gets_an_unclean_leader_that_recovers(crash: Cras
     assert (crash.back["careless"].leader, crash.back["careless"].recovering) == (crash.successor, False)
 
 
-def test_a_topic_that_is_told_to_allow_it_gets_an_unclean_leader_then(crash: Crash) -> None:
+def test_a_topic_that_comes_to_allow_it_gets_an_unclean_leader_then(crash: Crash) -> None:
     assert crash.dead["hopeful"].leadership == (-1, [crash.killed])
     assert crash.back["hopeful"].leader == crash.successor
 
@@ -220,8 +221,8 @@ def test_every_broker_learns_that_it_is_gone(crash: Crash) -> None:
         assert known >= {crash.successor, crash.third}
 
 
-def test_clients_are_told_that_a_partition_has_no_leader_and_which_replicas_are_offline(crash: Crash) -> None:
-    assert set(crash.told_of_lonely.values()) == {ErrorCode.leader_not_available}
+def test_clients_learn_that_a_partition_has_no_leader_and_which_replicas_are_offline(crash: Crash) -> None:
+    assert set(crash.answered_of_lonely.values()) == {ErrorCode.leader_not_available}
     assert list(crash.offline_replicas.values()) == [[crash.killed]] * 2
 
 
@@ -234,7 +235,7 @@ def test_a_topic_without_a_live_replica_is_not_begun(crash: Crash) -> None:
 
 
 def test_the_deletion_of_a_topic_waits_for_the_broker_that_has_its_log(crash: Crash) -> None:
-    """Clients are told at once that it is gone; the znodes stay until every log is (KAFKA-10548)."""
+    """Clients learn at once that it is gone; the znodes stay until every log is (KAFKA-10548)."""
     assert crash.waited_for_deletion
 
 
@@ -288,8 +289,8 @@ def test_a_topic_that_waited_for_its_first_replica_begins_at_leader_epoch_0(cras
     assert (crash.back["stillborn"].leader_epoch, crash.back["stillborn"].partition_epoch) == (0, 0)
 
 
-def test_a_broker_that_returns_is_told_everything(crash: Crash) -> None:
-    assert crash.told_by_returned == {(topic, 0): crash.back[topic].leadership for topic in SERVED}
+def test_a_broker_that_returns_is_sent_everything(crash: Crash) -> None:
+    assert crash.answered_by_returned == {(topic, 0): crash.back[topic].leadership for topic in SERVED}
 
 
 def test_a_topic_that_was_to_be_deleted_is_gone_with_its_logs(crash: Crash) -> None:

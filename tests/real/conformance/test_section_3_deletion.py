@@ -19,7 +19,7 @@ def test_a_deleted_topic_leaves_no_znode_no_log_and_no_metadata(cluster: Conform
     for partition in range(2):
         cluster.wait(lambda: not cluster.brokers_with_a_log("deleted", partition), "there is no log")  # noqa: B023 - it is waited for at once
     for broker in cluster.live_brokers():
-        assert cluster.told_topic(broker, "deleted").error_code is ErrorCode.unknown_topic_or_partition
+        assert cluster.metadata_of(broker, "deleted").error_code is ErrorCode.unknown_topic_or_partition
 
 
 def test_a_topic_of_the_same_name_is_another_one(cluster: ConformanceCluster) -> None:
@@ -31,7 +31,7 @@ def test_a_topic_of_the_same_name_is_another_one(cluster: ConformanceCluster) ->
     cluster.wait_until_everybody_knows("phoenix")
     assert (cluster.seen("phoenix").leader, cluster.seen("phoenix").leader_epoch) == (3, 0)
     for broker in cluster.live_brokers():
-        assert cluster.told_topic(broker, "phoenix").topic_id == cluster.topic_id("phoenix") != former
+        assert cluster.metadata_of(broker, "phoenix").topic_id == cluster.topic_id("phoenix") != former
 
 
 def test_many_topics_are_deleted_together(cluster: ConformanceCluster) -> None:
@@ -59,13 +59,13 @@ def test_a_topic_that_lost_a_state_is_deleted(cluster: ConformanceCluster) -> No
 
 
 def test_a_topic_with_a_replica_on_a_broker_that_hangs_is_deleted_when_it_answers(cluster: ConformanceCluster) -> None:
-    """Meanwhile clients are not told of it, its partitions cannot be moved, and nobody can be elected."""
+    """Meanwhile no broker lists it for clients, its partitions cannot be moved, and nobody can be elected."""
     first, second, third = cluster.order
     cluster.serve_topic("hanging", [[first, third]])
     with cluster.paused(third):
         cluster.znodes.mark_for_deletion("hanging")
         for broker in (first, second):
-            cluster.wait(lambda broker=broker: not cluster.told_topic(broker, "hanging").partitions, "not told of")  # type: ignore[misc]  # a lambda with a default
+            cluster.wait(lambda broker=broker: not cluster.metadata_of(broker, "hanging").partitions, "not listed")  # type: ignore[misc]  # a lambda with a default
         assert cluster.exists("/admin/delete_topics/hanging")
         assert cluster.exists("/brokers/topics/hanging")
         assert cluster.reassign(("hanging", 0, [first, second])) == [ErrorCode.unknown_topic_or_partition]
@@ -73,7 +73,7 @@ def test_a_topic_with_a_replica_on_a_broker_that_hangs_is_deleted_when_it_answer
     wait_until_deleted(cluster, "hanging")
 
 
-def test_a_deletion_does_not_wait_for_a_reassignment_which_cannot_be_taken_back_then(
+def test_a_deletion_does_not_wait_for_a_reassignment_which_cannot_be_cancelled_then(
     cluster: ConformanceCluster,
 ) -> None:
     """Kafka's controller means to wait, but holds back only topics whose deletion was queued before."""
@@ -82,7 +82,7 @@ def test_a_deletion_does_not_wait_for_a_reassignment_which_cannot_be_taken_back_
     with cluster.paused(third):
         assert cluster.reassign(("moved-first", 0, [third, first])) == [ErrorCode.none]
         cluster.znodes.mark_for_deletion("moved-first")
-        cluster.wait(lambda: not cluster.told_topic(second, "moved-first").partitions, "its deletion has begun")
+        cluster.wait(lambda: not cluster.metadata_of(second, "moved-first").partitions, "its deletion has begun")
         cluster.wait(lambda: not {first, second} & cluster.brokers_with_a_log("moved-first"), "others delete it")
         assert cluster.reassign(("moved-first", 0, None)) == [ErrorCode.unknown_topic_or_partition]
     wait_until_deleted(cluster, "moved-first")
@@ -107,7 +107,7 @@ def test_a_reassignment_of_a_topic_that_is_deleted_is_dropped(cluster: Conforman
     cluster.serve_topic("too-late", [[first, third]])
     with cluster.paused(third):
         cluster.znodes.mark_for_deletion("too-late")
-        cluster.wait(lambda: not cluster.told_topic(second, "too-late").partitions, "its deletion has begun")
+        cluster.wait(lambda: not cluster.metadata_of(second, "too-late").partitions, "its deletion has begun")
         cluster.znodes.reassign({("too-late", 0): [first, second]})
         cluster.wait_until_gone(REASSIGN_PARTITIONS)
     wait_until_deleted(cluster, "too-late")
@@ -119,7 +119,7 @@ def test_partitions_added_to_a_topic_that_is_deleted_are_taken_out_again(cluster
     cluster.serve_topic("grown-too-late", [[first, third]])
     with cluster.paused(third):
         cluster.znodes.mark_for_deletion("grown-too-late")
-        cluster.wait(lambda: not cluster.told_topic(second, "grown-too-late").partitions, "its deletion has begun")
+        cluster.wait(lambda: not cluster.metadata_of(second, "grown-too-late").partitions, "its deletion has begun")
         cluster.znodes.add_partitions("grown-too-late", {1: [first, second]})
         cluster.wait(lambda: set(cluster.znodes.partitions("grown-too-late")) == {0}, "the partition is taken out")
         assert not cluster.exists("/brokers/topics/grown-too-late/partitions/1")

@@ -19,7 +19,7 @@ def test_a_replica_that_catches_up_is_taken_in_by_its_leader(cluster: Conformanc
     cluster.wait_until_everybody_knows("catching-up")
 
 
-def test_an_isr_that_a_broker_wrote_by_itself_is_taken_over_and_told(cluster: ConformanceCluster) -> None:
+def test_an_isr_that_a_broker_wrote_by_itself_is_taken_over_and_sent(cluster: ConformanceCluster) -> None:
     """Brokers before 2.7 wrote it themselves and left a notification, which is removed."""
     cluster.serve_topic("self-written", [[1, 2, 3]])
     path = "/brokers/topics/self-written/partitions/0/state"

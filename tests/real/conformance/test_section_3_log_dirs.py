@@ -42,7 +42,7 @@ def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
     cluster.wait_until_everybody_knows(topics[HIT])
     cluster.wait(lambda: not cluster.znodes.client.get_children(NOTIFICATIONS), "the notification is removed")
     after = {name: cluster.seen(topic) for name, topic in topics.items()}
-    told = cluster.told_partition(other, topics[HIT])
+    told = cluster.metadata_of_partition(other, topics[HIT])
     assert told is not None
     cluster.serve_topic("to-the-sound-disk", [[broker, other]])
     left = cluster.znodes.client.get_children(NOTIFICATIONS)
@@ -82,7 +82,7 @@ def test_a_leader_whose_log_is_lost_is_replaced_and_leaves_the_isr(lost_director
     assert lost_directory.after[HIT].leader_epoch > lost_directory.before[HIT].leader_epoch
 
 
-def test_clients_are_told_that_the_replica_is_offline(lost_directory: LostDirectory) -> None:
+def test_clients_learn_that_the_replica_is_offline(lost_directory: LostDirectory) -> None:
     assert lost_directory.offline_replicas == [lost_directory.broker]
 
 

@@ -36,8 +36,8 @@ NOBODY = 99
         ("checked", 0, [1, 2], ErrorCode.none),
     ],
     ids=[
-        "no replicas", "a replica twice", "a negative id", "a broker that is not alive", "nothing to take back",
-        "an unknown partition", "an unknown topic", "an unknown topic to take back", "the target before the topic",
+        "no replicas", "a replica twice", "a negative id", "a broker that is not alive", "nothing to cancel",
+        "an unknown partition", "an unknown topic", "an unknown topic to cancel", "the target before the topic",
         "a dead target before the topic", "what is so already",
     ],
 )  # fmt: skip
@@ -138,7 +138,7 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
     cluster.wait_until_everybody_knows("on-its-way")
 
 
-def test_the_replicas_that_are_added_are_told_with_the_next_leader_epoch(cluster: ConformanceCluster) -> None:
+def test_the_replicas_that_are_added_are_sent_the_next_leader_epoch(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("announced", [[first, second]])
     before = cluster.seen("announced")
@@ -152,10 +152,10 @@ def test_the_replicas_that_are_added_are_told_with_the_next_leader_epoch(cluster
         }
         cluster.wait(
             lambda: (
-                (told := cluster.told_partition(second, "announced")) is not None
+                (told := cluster.metadata_of_partition(second, "announced")) is not None
                 and [*told.replica_nodes] == [second, third, first]
             ),
-            "clients are told of all replicas",
+            "clients learn of all replicas",
         )
     cluster.wait_until_moved("announced", [second, third])
     assert cluster.running_reassignments(("announced", 0)) == {}
@@ -175,7 +175,7 @@ def test_only_what_runs_is_listed(cluster: ConformanceCluster) -> None:
 
 
 @pytest.mark.parametrize("target", [[2, 1], [1], [2], [1, 2, 3], [3]], ids=str)
-def test_a_partition_moves_wherever_it_is_told(cluster: ConformanceCluster, target: list[int]) -> None:
+def test_a_partition_moves_wherever_it_is_asked_to(cluster: ConformanceCluster, target: list[int]) -> None:
     """Another order, fewer replicas with and without the leader, more of them, other ones."""
     topic = f"anywhere-{'-'.join(map(str, target))}"
     cluster.serve_topic(topic, [[1, 2]])
@@ -189,7 +189,7 @@ def test_a_partition_moves_wherever_it_is_told(cluster: ConformanceCluster, targ
 # Taking it back, and replacing it
 
 
-def test_a_reassignment_that_is_taken_back_leaves_no_trace(cluster: ConformanceCluster) -> None:
+def test_a_reassignment_that_is_cancelled_leaves_no_trace(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("taken-back", [[first, second]])
     with cluster.paused(third):
@@ -203,7 +203,7 @@ def test_a_reassignment_that_is_taken_back_leaves_no_trace(cluster: ConformanceC
 
 
 @ours_only
-def test_a_reassignment_that_is_taken_back_leaves_the_order_of_the_replicas(cluster: ConformanceCluster) -> None:
+def test_a_reassignment_that_is_cancelled_leaves_the_order_of_the_replicas(cluster: ConformanceCluster) -> None:
     """Kafka's controller forgets it: what stays stands in the order of the target then."""
     first, second, third = cluster.order
     cluster.serve_topic("in-its-order", [[first, second]])

@@ -62,7 +62,7 @@ def shutdown(started_cluster: ConformanceCluster) -> Shutdown:
     first_answer = ask(cluster, stopping, cluster.broker_epoch(stopping))
     after = {topic: cluster.seen(topic) for topic in TOPICS}
     cluster.wait_until_everybody_knows("handed-over")
-    told = cluster.told_partition(stopping, "handed-over")
+    told = cluster.metadata_of_partition(stopping, "handed-over")
     assert told is not None
     second_answer = ask(cluster, stopping, -1)
     after_again = {topic: cluster.seen(topic) for topic in TOPICS if topic != "second-is-behind"}

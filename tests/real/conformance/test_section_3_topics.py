@@ -31,7 +31,7 @@ def test_added_partitions_are_served_and_the_others_left_alone(cluster: Conforma
     assert cluster.seen("growing") == before
     assert cluster.topic_id("growing") == topic_id
     for broker in cluster.live_brokers():
-        cluster.wait(lambda broker=broker: len(cluster.told_topic(broker, "growing").partitions) == 3, "three")  # type: ignore[misc]  # a lambda with a default
+        cluster.wait(lambda broker=broker: len(cluster.metadata_of(broker, "growing").partitions) == 3, "three")  # type: ignore[misc]  # a lambda with a default
 
 
 def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: ConformanceCluster) -> None:
@@ -48,7 +48,7 @@ def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: Con
 
 
 def test_a_topic_that_vanishes_from_zookeeper_is_given_up_and_its_logs_are_left(cluster: ConformanceCluster) -> None:
-    """Nobody asked for its deletion: no broker is told to stop."""
+    """Nobody asked for its deletion: no broker is sent a request to stop."""
     cluster.serve_topic("vanished", [[1, 2, 3]])
     cluster.znodes.client.delete("/brokers/topics/vanished", recursive=True)
     cluster.znodes.client.delete("/config/topics/vanished")
@@ -59,14 +59,14 @@ def test_a_topic_that_vanishes_from_zookeeper_is_given_up_and_its_logs_are_left(
 
 @ours_only
 def test_a_topic_that_vanishes_is_unknown_to_clients(cluster: ConformanceCluster) -> None:
-    """Kafka's brokers tell of it until they restart."""
+    """Kafka's brokers list it until they restart."""
     cluster.serve_topic("forgotten", [[1, 2, 3]])
     cluster.wait_until_everybody_knows("forgotten")
     cluster.znodes.client.delete("/brokers/topics/forgotten", recursive=True)
     for broker in cluster.live_brokers():
         cluster.wait(
             lambda broker=broker: (  # type: ignore[misc]  # a lambda with a default
-                cluster.told_topic(broker, "forgotten").error_code is ErrorCode.unknown_topic_or_partition
+                cluster.metadata_of(broker, "forgotten").error_code is ErrorCode.unknown_topic_or_partition
             ),
             f"{broker} knows it no more",
         )
@@ -84,7 +84,7 @@ def test_a_topic_rewritten_without_its_id_is_the_same_topic(cluster: Conformance
     cluster.wait_until_served("stripped", 2)
     cluster.wait_until_everybody_knows("stripped", 1)
     for broker in cluster.live_brokers():
-        assert cluster.told_topic(broker, "stripped").topic_id == topic_id
+        assert cluster.metadata_of(broker, "stripped").topic_id == topic_id
 
 
 @ours_only
@@ -115,4 +115,4 @@ def test_a_topic_created_again_between_two_looks_is_another_topic(cluster: Confo
     cluster.wait_until_led("swapped", 3)
     cluster.wait_until_everybody_knows("swapped")
     for broker in cluster.live_brokers():
-        assert cluster.told_topic(broker, "swapped").topic_id == cluster.topic_id("swapped") != former
+        assert cluster.metadata_of(broker, "swapped").topic_id == cluster.topic_id("swapped") != former

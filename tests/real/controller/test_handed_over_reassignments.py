@@ -40,7 +40,7 @@ def ask(cluster: OurCluster, topic: str, target: list[int] | None) -> None:
 
 
 def begin_slowly(cluster: OurCluster, topic: str) -> None:
-    """1 and 2 go to 2 and 3, and the znode alone would not tell the order of 1 and 2."""
+    """1 and 2 go to 2 and 3, and the znode alone would not say the order of 1 and 2."""
     cluster.serve_topic(topic, [[1, 2]])
     fill(cluster, topic)
     throttle(cluster, topic, 1, 3, SLOW)
@@ -49,7 +49,7 @@ def begin_slowly(cluster: OurCluster, topic: str) -> None:
     assert cluster.znodes.read(f"/brokers/topics/{topic}")[ORIGINS] == {"0": [1, 2]}
 
 
-def test_what_is_taken_back_after_the_controller_was_killed_has_its_order_again(our_cluster: OurCluster) -> None:
+def test_what_is_cancelled_after_the_controller_was_killed_has_its_order_again(our_cluster: OurCluster) -> None:
     begin_slowly(our_cluster, "reordered")
     our_cluster.controller.kill()
     our_cluster.controller.restart_whole()

@@ -75,7 +75,7 @@ def folder_of(disks: list[Path], topic: str) -> Path:
 
 
 def metadata(broker: Broker, *topics: str) -> MetadataResponse:
-    """What a broker tells clients."""
+    """What a broker answers clients."""
     asked = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(topic)) for topic in topics)
     request = MetadataRequest(topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
     response: MetadataResponse = send_request(("127.0.0.1", broker.port), request)
@@ -83,7 +83,7 @@ def metadata(broker: Broker, *topics: str) -> MetadataResponse:
 
 
 def offline_replicas(broker: Broker, topic: str) -> list[int]:
-    """What a broker tells clients about partition 0."""
+    """What a broker answers clients about partition 0."""
     answer = metadata(broker, topic)
     return [int(replica) for partition in answer.topics[0].partitions for replica in partition.offline_replicas]
 

@@ -1,4 +1,4 @@
-"""Logs of replicas that were taken away from a broker while it could not be told: they are deleted when it can be."""
+"""Logs of replicas that were taken away from a broker while it could not be reached: they are deleted when it can be."""
 
 import json
 from pathlib import Path
@@ -8,15 +8,17 @@ import pytest
 from devcluster.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
-LEDGER = "/kontroller/removed_replicas"
+REMOVED_REPLICAS = "/kontroller/removed_replicas"
 
 
 def log_folder(cluster: OurCluster, broker: int, topic: str) -> Path:
     return cluster.kafka.broker(broker).log_folder / f"{topic}-0"
 
 
-def wait_until_the_ledger_is_empty(cluster: OurCluster) -> None:
-    wait_until(lambda: not cluster.znodes.client.get_children(LEDGER), "the ledger is empty", deadline_s=60)
+def wait_until_no_removed_replica_is_listed(cluster: OurCluster) -> None:
+    wait_until(
+        lambda: not cluster.znodes.client.get_children(REMOVED_REPLICAS), "no removed replica is listed", deadline_s=60
+    )
 
 
 def move_away_from_killed(cluster: OurCluster, topic: str, broker: int, target: list[int]) -> None:
@@ -25,7 +27,7 @@ def move_away_from_killed(cluster: OurCluster, topic: str, broker: int, target: 
     cluster.znodes.reassign({(topic, 0): target})
     cluster.wait_until_moved(topic, 0, target)
     assert log_folder(cluster, broker, topic).exists()
-    assert cluster.znodes.client.get_children(LEDGER) == [f"{broker},{topic},0"]
+    assert cluster.znodes.client.get_children(REMOVED_REPLICAS) == [f"{broker},{topic},0"]
 
 
 def test_the_log_on_a_killed_broker_is_deleted_when_it_returns(our_cluster: OurCluster) -> None:
@@ -33,7 +35,7 @@ def test_the_log_on_a_killed_broker_is_deleted_when_it_returns(our_cluster: OurC
     move_away_from_killed(our_cluster, "stray", 3, [1, 2, 4])
     our_cluster.kafka.broker(3).start()
     wait_until(lambda: not log_folder(our_cluster, 3, "stray").exists(), "the log is gone", deadline_s=60)
-    wait_until_the_ledger_is_empty(our_cluster)
+    wait_until_no_removed_replica_is_listed(our_cluster)
     assert our_cluster.znodes.is_served("stray", [0])
 
 
@@ -48,7 +50,7 @@ def test_a_topic_of_the_same_name_is_served_where_the_log_of_its_predecessor_was
     our_cluster.kafka.broker(3).start()
     our_cluster.wait_until_served("again", range(1))
     assert "INCONSISTENT_TOPIC_ID" not in our_cluster.broker_log(4)
-    wait_until_the_ledger_is_empty(our_cluster)
+    wait_until_no_removed_replica_is_listed(our_cluster)
     our_cluster.kafka.broker(3).restart()
     our_cluster.wait_until_served("again", range(1))
 
@@ -57,7 +59,7 @@ def test_a_topic_of_the_same_name_is_served_where_the_log_of_its_predecessor_was
 def test_replicas_that_a_dead_controller_dropped_and_did_not_stop_are_deleted_by_the_next(
     our_cluster: OurCluster,
 ) -> None:
-    """It dies with the write that takes the reassignment back: 5 and 6 were never told that they are not wanted."""
+    """It dies with the write that cancels the reassignment: 5 and 6 were never sent that they are not wanted."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("dropped", [[1, 2]])
     our_cluster.kafka.broker(4).kill()
@@ -76,12 +78,12 @@ def test_replicas_that_a_dead_controller_dropped_and_did_not_stop_are_deleted_by
     controller.kill()
     znodes.reassign({("dropped", 0): [1, 2]})
     die_with_the_write_of_ar(our_cluster)
-    assert sorted(znodes.client.get_children(LEDGER)) == [f"{broker},dropped,0" for broker in (4, 5, 6)]
+    assert sorted(znodes.client.get_children(REMOVED_REPLICAS)) == [f"{broker},dropped,0" for broker in (4, 5, 6)]
     controller.restart_whole()
     folders = [log_folder(our_cluster, broker, "dropped") for broker in (5, 6)]
     wait_until(lambda: not any(folder.exists() for folder in folders), f"{folders} are gone", deadline_s=60)
     our_cluster.kafka.broker(4).start()
-    wait_until_the_ledger_is_empty(our_cluster)
+    wait_until_no_removed_replica_is_listed(our_cluster)
     our_cluster.wait_until_served("dropped", range(1))
 
 

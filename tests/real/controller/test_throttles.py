@@ -10,7 +10,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.throttles import Move
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
-from controller_core.zk.throttles import set_throttle
+from controller_core.zk.throttle_writes import set_throttle
 from devcluster.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
@@ -87,7 +87,7 @@ def test_a_throttled_move_is_slow_until_the_limit_is_raised_and_leaves_nothing(o
     assert our_cluster.znodes.is_served("narrow", [0])
 
 
-def test_a_throttle_ends_with_a_move_that_is_taken_back(our_cluster: OurCluster) -> None:
+def test_a_throttle_ends_with_a_move_that_is_cancelled(our_cluster: OurCluster) -> None:
     begin_slowly(our_cluster, "returned", 3, 4)
     our_cluster.znodes.rewrite_reassignment({("returned", 0): [3]})
     our_cluster.wait_until_moved("returned", 0, [3])

@@ -1,7 +1,7 @@
 """An operator process of the tests' own, which can be made to die right after its k-th write, wherever that goes.
 
 `python -m tests.real.operator.operator_process NAMESPACE LIVENESS_PORT [DIE_AFTER]` runs the production code with a count
-between it and its two seams. Every write is noted on standard error, so that a test can read what was done and how often.
+between it and its two seams. Every write is said on standard error, so that a test can read what was done and how often.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _WRITES_OF_OBJECTS = ("patch_status", "set_finalizers", "create", "delete")
 
 
 class WriteCount:
-    """Counts writes, and kills the process after the one that it was told."""
+    """Counts writes, and kills the process after the one that it was given."""
 
     def __init__(self, die_after: int | None) -> None:
         self._left = die_after

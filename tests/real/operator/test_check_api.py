@@ -42,7 +42,7 @@ def test_the_definitions_are_found_and_nothing_is_created(
     assert api.get("kafkatopics", "--namespace", NAMESPACE)["items"] == []
 
 
-def test_missing_rights_and_namespaces_are_told(
+def test_missing_rights_and_namespaces_are_reported(
     api: KubernetesCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     nobody = api.service_account_kubeconfig(NAMESPACE, "nobody")

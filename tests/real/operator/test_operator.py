@@ -14,7 +14,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.throttles import Move
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
-from controller_core.zk.throttles import remove_throttle, set_throttle
+from controller_core.zk.throttle_writes import remove_throttle, set_throttle
 from devcluster.kafka import KafkaCluster
 from devcluster.kontroller import ControllerProcess
 from devcluster.kubernetes import KubernetesCluster
@@ -360,7 +360,7 @@ def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_
         assert not znodes.has_reassignments()
 
 
-def test_a_finished_reassignment_is_deleted_and_nothing_is_taken_back(
+def test_a_finished_reassignment_is_deleted_and_nothing_is_cancelled(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
 ) -> None:
     znodes.create_topic(topic, [[1]])

@@ -312,7 +312,7 @@ def test_an_operator_that_dies_after_any_write_finalizes_a_level_once(
     assert (features.finalized(), features.epoch()) == ({"f": 3}, before + 1)
 
 
-def test_what_kafkas_own_controller_refuses_is_told_in_its_words(
+def test_what_kafkas_own_controller_refuses_is_reported_in_its_words(
     start_kafka: StartKafka, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
     """A 3.9 broker supports nothing; when its registration claims otherwise, its controller still knows better."""

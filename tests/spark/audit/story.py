@@ -6,7 +6,7 @@ from functools import cache
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
-from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 A_WHILE_MS = 100_000
 """Longer than the audit's patience."""
@@ -35,7 +35,7 @@ async def _told() -> tuple[bytes, ...]:
         await _rest(cluster)
         cluster.kill_broker(4)
         await _rest(cluster)
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
     return tuple(journal.lines)
 
 

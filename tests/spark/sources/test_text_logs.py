@@ -70,11 +70,11 @@ def test_each_epoch_is_a_dense_sequence_in_the_order_of_time(logs: Logs) -> None
     }  # fmt: skip
 
 
-def test_local_times_are_told_as_instants(logs: Logs) -> None:
+def test_local_times_are_read_as_instants(logs: Logs) -> None:
     assert logs[0][0].event_time.timestamp() == datetime(2026, 11, 21, 13, 57, 57, 316_000, tzinfo=UTC).timestamp()
 
 
-def test_a_failed_leader_and_its_cause_are_told_once(logs: Logs) -> None:
+def test_a_failed_leader_and_its_cause_are_reported_once(logs: Logs) -> None:
     moved = of(logs, "leadership", topic="orders", partition=0, leader=1, leader_epoch=1)
     assert [(row.isr, row.partition_epoch, row.cause, row.unclean) for row in moved] == [
         ([1, 3], 1, "broker_failed", False)
@@ -83,7 +83,7 @@ def test_a_failed_leader_and_its_cause_are_told_once(logs: Logs) -> None:
     assert (gone.broker, gone.correlation_id) == (2, moved[0].correlation_id)
 
 
-def test_a_reassignment_is_told_step_by_step(logs: Logs) -> None:
+def test_a_reassignment_is_reported_step_by_step(logs: Logs) -> None:
     steps = of(logs, "assignment", topic="pay.ments-1", partition=0)
     assert [(row.replicas, row.adding, row.removing) for row in steps] == [
         ([1, 2], [], []), ([3, 2, 1], [3], [1]), ([3, 2], [], []),

@@ -63,7 +63,7 @@ async def served() -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def test_the_credential_of_the_rfcs_example_is_written_in_kafkas_form_and_brokers_are_told(
+async def test_the_credential_of_the_rfcs_example_is_written_in_kafkas_form_and_brokers_are_notified(
     served: Cluster,
 ) -> None:
     assert await codes(served, [upsert("alice")]) == {"alice": ErrorCode.none}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kio.index import load_response_schema
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.controller.serving.open_requests import Requests
+from controller_core.controller.serving.open_requests import OpenRequests
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
@@ -148,7 +148,7 @@ def test_any_request_that_meets_an_error_nobody_foresaw_is_answered_as_failed(
         async with simulated_cluster() as cluster:
             cluster.surprises_expected = True
             await cluster.serve()
-            requests = Requests([replace(api, answer=fail)], cluster.clock, lambda event: None)
+            requests = OpenRequests([replace(api, answer=fail)], cluster.clock, lambda event: None)
             received = requests.receive(request)
             await requests.answer(cluster.active.term, received)
             codes = set(error_codes(await received.answer))

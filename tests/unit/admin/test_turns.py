@@ -82,7 +82,7 @@ async def test_the_users_of_a_request_are_looked_at_in_slices(served: Cluster) -
 
 
 @pytest.mark.parametrize("version", [0, 9, 12])
-async def test_where_no_broker_answers_all_topics_are_told_in_slices(served: Cluster, version: int) -> None:
+async def test_where_no_broker_answers_all_topics_are_answered_in_slices(served: Cluster, version: int) -> None:
     served.create_topic("wide", *([1, 2] for _ in range(LARGE)))
     await served.settle()
     asked = await metadata.on_metadata(view(served), question(version))
@@ -95,7 +95,7 @@ async def test_where_no_broker_answers_all_topics_are_told_in_slices(served: Clu
     assert turns >= LARGE // SLICE
 
 
-async def test_a_topic_that_goes_while_all_are_told_is_left_out_where_it_was_not_reached(served: Cluster) -> None:
+async def test_a_topic_that_goes_while_all_are_answered_is_left_out_where_it_was_not_reached(served: Cluster) -> None:
     served.create_topic("a-wide", *([1, 2] for _ in range(LARGE)))
     served.create_topic("z-last", [1, 2])
     await served.settle()

@@ -90,7 +90,7 @@ async def test_a_cluster_that_agrees_on_its_controller_is_well() -> None:
         (SimulatedMembers({1: (9, (1, 9))}), "9 is a member of the cluster and does not answer"),
     ],
 )
-async def test_what_is_wrong_with_a_cluster_is_told(cluster: SimulatedMembers, told: str) -> None:
+async def test_what_is_wrong_with_a_cluster_is_said(cluster: SimulatedMembers, told: str) -> None:
     with pytest.raises(NotWell, match=told):
         await look_at_cluster(cluster)
 
@@ -132,7 +132,7 @@ async def test_an_api_server_that_knows_the_resources_is_well() -> None:
         (SimulatedApi(wrong=None), "takes a KafkaTopic with 0 partitions"),
     ],
 )
-async def test_what_is_wrong_with_an_api_server_is_told(api: SimulatedApi, told: str) -> None:
+async def test_what_is_wrong_with_an_api_server_is_said(api: SimulatedApi, told: str) -> None:
     with pytest.raises(NotWell, match=told):
         await look_at_api(api, "kafka")
 
@@ -148,7 +148,7 @@ async def test_a_check_looks_again_until_all_is_well() -> None:
     assert await wait_until_well(look, 60, pause_s=0) == "well"
 
 
-async def test_a_check_tells_the_last_trouble_when_its_time_is_over() -> None:
+async def test_a_check_reports_the_last_trouble_when_its_time_is_over() -> None:
     troubles = [NotWell("late"), NotWell("early")]
 
     async def look() -> str:

@@ -86,7 +86,7 @@ async def test_it_goes_on_when_the_missing_replica_belongs_to_a_deleted_topic() 
     assert cluster.shutdowns == 1
 
 
-async def test_partitions_without_another_replica_are_told_and_not_waited_for() -> None:
+async def test_partitions_without_another_replica_are_reported_and_not_waited_for() -> None:
     attempt = Attempt(AnsweringCluster({**whole(), "single": SimulatedTopic([1], [1])}))
     await attempt.run()
     assert any("unavailable while it is stopped: single-0" in line for line in attempt.said)
@@ -173,7 +173,7 @@ async def test_without_a_controller_it_ends_at_its_deadline() -> None:
         await Attempt(AnsweringCluster({}), find_controller=lambda: None).run(0.05)
 
 
-async def test_a_controller_that_falls_silent_is_told_and_not_what_was_reached_before() -> None:
+async def test_a_controller_that_falls_silent_is_reported_and_not_what_was_reached_before() -> None:
     cluster = AnsweringCluster(whole())
 
     async def answer(request: RequestPayload) -> ResponsePayload:

@@ -83,7 +83,7 @@ async def test_a_controller_that_falls_silent_holds_the_answer_up_no_longer_than
     assert str(why).endswith("is not known: the controller did not answer in 0.05 s")
 
 
-async def test_a_controller_that_refuses_is_told() -> None:
+async def test_a_controller_that_refuses_is_reported() -> None:
     cluster = receiving()
     cluster.reassignments_refusal = ErrorCode.cluster_authorization_failed
     why = await look_at_broker(asked(cluster), BROKER, LONG_S)

@@ -1,4 +1,4 @@
-"""What a fleet received becomes seconds; only what told a broker something new counts."""
+"""What a fleet received becomes seconds; only what was new to a broker counts."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ def request(at_us: int, *, news: int, api: str = "UPDATE_METADATA") -> Request:
     )
 
 
-def test_a_measurement_ends_with_the_last_request_that_told_anything_new() -> None:
+def test_a_measurement_ends_with_the_last_request_that_had_anything_new() -> None:
     requests = [request(3_000_000, news=1), request(2_000_000, news=5), request(9_000_000, news=0)]
     assert last_news_us(requests) == 3_000_000
     assert seconds(1_000_000, requests) == 2.0
@@ -29,7 +29,7 @@ def test_where_nothing_happened_there_is_no_time() -> None:
         seconds(1_000_000, [request(2_000_000, news=0)])
 
 
-def test_milestones_tell_when_the_first_news_came_and_the_last_of_each_api() -> None:
+def test_milestones_say_when_the_first_news_came_and_the_last_of_each_api() -> None:
     requests = [
         request(1_500_000, news=0),
         request(2_000_000, news=1),
@@ -58,7 +58,7 @@ def test_at_least_so_many_percent_are_not_above_a_percentile(values: list[float]
     assert sum(value <= found for value in values) * 100 >= percent * len(values)
 
 
-def test_latencies_are_told_in_milliseconds_with_the_worst_of_them() -> None:
+def test_latencies_are_given_in_milliseconds_with_the_worst_of_them() -> None:
     found = latency(Latencies(latencies_us=(1_000, 2_000, 250_000), refusals={"NOT_CONTROLLER": 4}))
     assert found == {"count": 3, "refusals": {"NOT_CONTROLLER": 4}, "p50_ms": 2.0, "p99_ms": 250.0, "max_ms": 250.0}
 

@@ -88,7 +88,7 @@ def test_waits_are_shown_of_the_largest_size_that_both_were_measured_with(result
     assert [(row[0], row[-1]) for row in shown] == [("Kafka", f"{ours.count:,}"), ("Kontroller", f"{ours.count:,}")]
 
 
-def test_a_run_that_failed_is_told_of() -> None:
+def test_a_run_that_failed_is_reported() -> None:
     failure = {"controller": "kafka", "scenario": "create", "partitions": 10_000, "error": "no end in 120 s"}
     result = Result.model_validate({"failures": [failure]})
     assert rows(TABLES["failures"](result)) == [["Kafka", "creation", "10,000", "no end in 120 s"]]

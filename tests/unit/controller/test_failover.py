@@ -39,12 +39,12 @@ async def test_brokers_learn_of_each_other_before_anything_else(abandoned: Clust
         assert isinstance(first, UpdateMetadataRequest)
         assert first.topic_states == ()
         assert {live.id for live in first.live_brokers} == {1, 2, 3, process.id}
-        assert isinstance(second, LeaderAndIsrRequest), "every replica is told its state again"
+        assert isinstance(second, LeaderAndIsrRequest), "every replica is sent its state again"
         assert isinstance(third, UpdateMetadataRequest)
         assert [topic.topic_name for topic in third.topic_states] == ["orders"]
 
 
-async def test_all_begin_by_what_is_alive_and_are_told_what_was_before_leaders_are_elected(cluster: Cluster) -> None:
+async def test_all_begin_by_what_is_alive_and_are_sent_what_was_before_leaders_are_elected(cluster: Cluster) -> None:
     """Both state machines' startup, with every state that they can begin in."""
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
@@ -69,11 +69,11 @@ async def test_all_begin_by_what_is_alive_and_are_told_what_was_before_leaders_a
         "lost-0": PartitionStatus.OFFLINE,
         "new-0": PartitionStatus.ONLINE,
     }
-    told = [
+    sent = [
         {topic.topic_name: topic.partition_states[0].leader for topic in request.topic_states}
         for request in cluster.broker(3).requests_of(LeaderAndIsrRequest)
     ]
-    assert told == [{"healthy": 2, "headless": 1}, {"headless": 2, "new": 3}]
+    assert sent == [{"healthy": 2, "headless": 1}, {"headless": 2, "new": 3}]
     assert cluster.state(tp("healthy")) == healthy
     assert (cluster.leadership(tp("headless")), cluster.leadership(tp("new"))) == ((2, [2, 3]), (3, [3]))
     assert_sound(cluster)

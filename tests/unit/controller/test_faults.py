@@ -17,7 +17,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
-from controller_core.zk.throttles import set_throttle
+from controller_core.zk.throttle_writes import set_throttle
 from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
 from simulation.cluster import CONTROLLER, Cluster, ids, tp
 from simulation.process import Life, Process
@@ -89,7 +89,7 @@ class ThrottledReassignment(Reassignment):
 
 
 class TakingBack(Procedure):
-    """A reassignment that is under way, with a new replica in sync, is taken back."""
+    """A reassignment that is under way, with a new replica in sync, is cancelled."""
 
     brokers = (1, 2, 3, 4, 5, 6)
     steps_at_least = 4

@@ -20,7 +20,7 @@ from controller_core.zk.session import Create, SetData, WriteOp
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_partition, ids, tp
 from simulation.process import LISTENERS, Process
-from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 PARTITIONS = 23
 
@@ -66,12 +66,12 @@ async def test_a_dead_broker_leads_nothing_and_is_in_no_isr_however_many_groups_
         state = cluster.state(tp("orders", number))
         assert leader.replicas[tp("orders", number)].leader_epoch == state.leader_and_isr.leader_epoch
         for broker in (2, 3, 4):
-            told = cluster.broker(broker).metadata.partitions[tp("orders", number)]
-            assert (told.leader, list(told.isr)) == found[number]
-            assert list(told.offline_replicas) == [1] * (1 in told.replicas)
+            sent = cluster.broker(broker).metadata.partitions[tp("orders", number)]
+            assert (sent.leader, list(sent.isr)) == found[number]
+            assert list(sent.offline_replicas) == [1] * (1 in sent.replicas)
 
 
-async def test_leaders_are_told_of_a_group_before_the_last_one_is_decided(cluster: Cluster) -> None:
+async def test_leaders_are_sent_a_group_before_the_last_one_is_decided(cluster: Cluster) -> None:
     await populated(cluster)
     before = {number: len(cluster.broker(number).requests_of(LeaderAndIsrRequest)) for number in (2, 3, 4)}
     cluster.kill_broker(1)
@@ -239,7 +239,7 @@ def test_lines_that_an_error_cuts_short_are_written_all_the_same() -> None:
     assert [line["partitions"] for line in logs] == [[str(partition)] for partition in many]
 
 
-async def test_what_an_interlude_changed_has_its_own_cause_in_the_journal(cluster: Cluster) -> None:
+async def test_what_a_request_between_groups_changed_has_its_own_cause_in_the_journal(cluster: Cluster) -> None:
     journal = cluster.journal = MemoryJournal()
     await populated(cluster)
     shrunk = shrink(cluster, tp("orders", 1), leader=2, isr=(2, 3))
@@ -251,12 +251,12 @@ async def test_what_an_interlude_changed_has_its_own_cause_in_the_journal(cluste
     await cluster.settle()
     records = [orjson.loads(line) for line in journal.lines]
     changes = [(record["cause"], record["correlation_id"]) for record in records if record["kind"] == "leadership"]
-    (interlude,) = [change for change in changes if change[0] == "alter_partition"]
-    before, after = changes[: changes.index(interlude)], changes[changes.index(interlude) + 1 :]
+    (let_in,) = [change for change in changes if change[0] == "alter_partition"]
+    before, after = changes[: changes.index(let_in)], changes[changes.index(let_in) + 1 :]
     assert before[-1] == after[0] == after[-1]
     assert after[0][0] == "broker_failed"
-    assert interlude[1] != after[0][1]
-    assert_history_comes_to(cluster.active.term.state, journal)
+    assert let_in[1] != after[0][1]
+    assert_journal_folds_to(cluster.active.term.state, journal)
 
 
 async def test_topics_of_many_groups_are_deleted_with_all_that_is_left_of_them(cluster: Cluster) -> None:

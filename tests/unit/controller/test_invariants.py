@@ -32,7 +32,7 @@ from simulation.checks import (
 from simulation.cluster import Cluster, alter_reassignments, tp
 from simulation.process import Life
 from simulation.virtual_time import until_quiet
-from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 BROKERS: Final = (1, 2, 3, 4, 5)
 TOPICS: Final = ("clean", "unclean", "other")
@@ -352,7 +352,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert_no_log_is_nobodys(self.cluster)
         assert self.writes.violations == []
         assert_configs_are_recorded(self.cluster)
-        assert_history_comes_to(self.cluster.active.term.state, self.journal)
+        assert_journal_folds_to(self.cluster.active.term.state, self.journal)
 
     def teardown(self) -> None:
         try:
@@ -409,7 +409,7 @@ TestClusterInGroupsOfOne.settings = TestCluster.settings
 
 
 class FewRequestsWait(ClusterMachine):
-    """The same where brokers are out of reach for a while, and most of what they are to be told is dropped meanwhile.
+    """The same where brokers are out of reach for a while, and most of what they are to be sent is dropped meanwhile.
 
     Never most of them, or the role would be given away."""
 

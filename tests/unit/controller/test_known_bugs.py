@@ -63,7 +63,7 @@ async def test_a_controller_that_does_not_know_whether_it_was_elected_acts_if_it
     assert_sound(cluster)
 
 
-# What brokers are told
+# What brokers are sent
 
 
 async def test_a_stop_carries_the_leader_epoch_that_it_was_decided_under(served: Cluster) -> None:
@@ -98,7 +98,7 @@ async def test_only_replicas_that_are_added_are_new(served: Cluster) -> None:
         served.broker(number).requests.clear()
     served.request_reassignment({ORDERS: [2, 3, 4]})
     await served.settle()
-    told = {
+    sent = {
         number: {
             partition.is_new
             for request in served.broker(number).requests_of(LeaderAndIsrRequest)
@@ -107,10 +107,10 @@ async def test_only_replicas_that_are_added_are_new(served: Cluster) -> None:
         }
         for number in (1, 2, 3, 4)
     }
-    assert told == {1: {False}, 2: {False}, 3: {False}, 4: {True}}
+    assert sent == {1: {False}, 2: {False}, 3: {False}, 4: {True}}
 
 
-async def test_only_a_new_broker_is_told_of_every_partition(served: Cluster) -> None:
+async def test_only_a_new_broker_is_sent_every_partition(served: Cluster) -> None:
     """KAFKA-7537: the whole metadata went to everybody with each change of brokers."""
     for number in (1, 2, 3, 4):
         served.broker(number).requests.clear()

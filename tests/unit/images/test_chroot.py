@@ -1,4 +1,4 @@
-"""Who cannot enter root file systems is told what to do instead."""
+"""Who cannot enter root file systems learns what to do instead."""
 
 import os
 

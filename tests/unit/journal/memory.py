@@ -1,11 +1,11 @@
-"""A journal without a disk or a thread: the production scribe, and a list of lines."""
+"""A journal without a disk or a thread: the production encoder, and a list of lines."""
 
 from controller_core.controller.recording.term_journal import copy_of
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.batches import Batch, Context, Snapshot
 from controller_core.journal.fold import Folded, Image, fold
 from controller_core.journal.reader import Entry, Position, check, parse
-from controller_core.journal.scribe import Scribe
+from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.model.ids import BrokerId, ControllerEpoch
 
 
@@ -17,10 +17,10 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self._scribe = Scribe()
+        self._encoder = RecordEncoder()
 
     def append(self, batch: Batch) -> None:
-        self.lines += self._scribe.lines(batch)
+        self.lines += self._encoder.lines(batch)
 
     def entries(self) -> list[Entry]:
         return list(
@@ -48,8 +48,8 @@ def image_of(state: ClusterState) -> Image:
     return image
 
 
-def assert_history_comes_to(state: ClusterState, journal: MemoryJournal) -> Folded:
-    """The fold of the history is the live state, and nothing is missing or wrong in it."""
+def assert_journal_folds_to(state: ClusterState, journal: MemoryJournal) -> Folded:
+    """The fold of the journal is the live state, and nothing is missing or wrong in it."""
     folded = fold(journal.entries())
     assert folded.findings == []
     assert folded.gaps == []

@@ -14,8 +14,8 @@ from controller_core.zk.session import Create, CreateMode
 from simulation.checks import assert_configs_are_recorded, simulated_cluster
 from simulation.cluster import CONTROLLER, Cluster
 from simulation.process import ProcessSettings
-from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
-from tests.unit.journal.test_history import lines
+from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
+from tests.unit.journal.test_term_journal import lines
 
 MIN_ISR = {"min.insync.replicas": "2"}
 UNCLEAN = {"unclean.leader.election.enable": "true"}
@@ -33,8 +33,8 @@ def notify(cluster: Cluster, notification: bytes) -> None:
 
 
 def image_of(cluster: Cluster, journal: MemoryJournal) -> Image:
-    """What the history comes to, which is what the controller and ZooKeeper have."""
-    folded = assert_history_comes_to(cluster.active.term.state, journal)
+    """What the journal comes to, which is what the controller and ZooKeeper have."""
+    folded = assert_journal_folds_to(cluster.active.term.state, journal)
     assert_configs_are_recorded(cluster)
     assert folded.image is not None
     return folded.image
@@ -108,7 +108,7 @@ async def test_a_new_term_begins_with_the_configurations_as_they_are() -> None:
         journal = await journaled(cluster)
         cluster.create_topic("orders", [1, 2], config=MIN_ISR)
         await cluster.settle()
-        # Nobody is told of these.
+        # Nobody is notified of these.
         cluster.put(paths.topic_config(TopicName("orders")), codecs.encode_config(UNCLEAN))
         cluster.put(paths.broker_config(None), codecs.encode_config(MIN_ISR))
         await cluster.processes[-1].kill()
@@ -175,7 +175,7 @@ async def test_an_unreadable_configuration_stays_as_it_was() -> None:
         cluster.put(paths.topic_config(TopicName("orders")), b"garbage")
         notify(cluster, codecs.encode_config_change("topics/orders"))
         await cluster.settle()
-        folded = assert_history_comes_to(cluster.active.term.state, journal)
+        folded = assert_journal_folds_to(cluster.active.term.state, journal)
         assert folded.image is not None
         assert folded.image.topic_configs == {"orders": {"config": MIN_ISR}}
 

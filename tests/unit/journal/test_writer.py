@@ -58,7 +58,7 @@ def seqs(entries: list[Entry]) -> list[int]:
 
 
 class SlowSink:
-    """A disk that takes nothing until it is released, and fails as often as it is told."""
+    """A disk that takes nothing until it is released, and fails as often as it is asked to."""
 
     def __init__(self, directory: Path, failures: int = 0) -> None:
         self.files = SegmentFiles(directory, segment_bytes=LARGE)
@@ -169,7 +169,7 @@ def files_no_larger_than(size: int) -> Iterator[Callable[[], None]]:
         lift()
 
 
-def test_a_write_that_failed_halfway_is_taken_back(tmp_path: Path) -> None:
+def test_a_write_that_failed_halfway_is_cut_off(tmp_path: Path) -> None:
     files = SegmentFiles(tmp_path, segment_bytes=LARGE)
     files.write(Block(epoch=1, first_seq=0, data=b"first\n"))
     block = Block(epoch=1, first_seq=1, data=b"x" * 500 + b"\n")

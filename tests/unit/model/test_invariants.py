@@ -100,7 +100,7 @@ def test_a_first_election_takes_every_live_replica_in_the_order_of_the_assignmen
 
 
 @given(replica_lists(), replica_lists())
-def test_origin_and_target_can_be_told_from_the_assignment_while_it_runs(
+def test_origin_and_target_can_be_read_from_the_assignment_while_it_runs(
     origin: tuple[BrokerId, ...], target: tuple[BrokerId, ...]
 ) -> None:
     running = begin_reassignment(ReplicaAssignment(replicas=origin), target)

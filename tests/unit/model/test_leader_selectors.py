@@ -116,7 +116,7 @@ class TestControlledShutdownLeader:
         )
         assert chosen(selection) == (3, (3,), (1, 2, 3))
 
-    def test_those_that_shut_down_are_told_and_the_dead_are_not(self) -> None:
+    def test_those_that_shut_down_are_sent_it_and_the_dead_are_not(self) -> None:
         selection = selectors.controlled_shutdown_leader(ids(1, 2, 3), led_by(1, 1, 2), set(ids(1, 2)), set(ids(1)))
         assert chosen(selection) == (2, (2,), (1, 2))
 

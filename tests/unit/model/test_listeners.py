@@ -44,10 +44,10 @@ def test_clients_of_a_listener_find_the_controller_where_it_listens_for_them() -
     assert ONE.endpoint("CLIENT") == endpoint("CLIENT")
 
 
-def test_clients_are_told_addresses_of_the_listener_they_came_by_or_of_the_one_that_is_theirs() -> None:
-    assert TWO.told_at("CLIENT") == "CLIENT"
-    assert ONE.told_at("INTERNAL") == "INTERNAL"
-    assert ControllerListeners(endpoints=(INTERNAL,), clients="CLIENT").told_at("INTERNAL") == "CLIENT"
+def test_clients_are_sent_addresses_of_the_listener_they_came_by_or_of_the_one_that_is_theirs() -> None:
+    assert TWO.shown_at("CLIENT") == "CLIENT"
+    assert ONE.shown_at("INTERNAL") == "INTERNAL"
+    assert ControllerListeners(endpoints=(INTERNAL,), clients="CLIENT").shown_at("INTERNAL") == "CLIENT"
 
 
 def test_a_listener_of_brokers_that_has_no_address_is_named_with_what_to_add() -> None:

@@ -75,7 +75,7 @@ UNION = begin_reassignment(assigned(1, 2, 3), ids(4, 5, 6))
         (assigned(4, 5, 6), 4, (4, 5, 6), ReassignmentStep.COMPLETED),
     ],
 )
-def test_the_step_is_told_by_what_zookeeper_holds(
+def test_the_step_follows_from_what_zookeeper_holds(
     assignment: ReplicaAssignment, leader: int, isr: tuple[int, ...], step: ReassignmentStep
 ) -> None:
     assert step_of(assignment, ids(4, 5, 6), LeaderAndIsr(leader=BrokerId(leader), isr=ids(*isr))) is step
@@ -85,7 +85,7 @@ brokers = st.lists(st.integers(min_value=0, max_value=9).map(BrokerId), min_size
 
 
 @given(brokers, brokers, brokers)
-def test_what_is_taken_back_is_as_it_was_in_its_order_too(
+def test_what_is_cancelled_is_as_it_was_in_its_order_too(
     origin: tuple[BrokerId, ...], target: tuple[BrokerId, ...], other: tuple[BrokerId, ...]
 ) -> None:
     begun = begin_reassignment(ReplicaAssignment(replicas=origin), target)

@@ -93,7 +93,7 @@ async def test_a_refused_update_comes_with_its_reason(
 
 
 @pytest.mark.parametrize("error", [ControllerUnreachable("nobody is there"), AnswerLost("no answer came")])
-async def test_an_error_is_trouble_for_the_plan_to_tell(error: RequestError) -> None:
+async def test_an_error_is_trouble_for_the_plan_to_report(error: RequestError) -> None:
     assert await update_features(STEP, Controller(error)) == FeatureReply(step=STEP, trouble=str(error))
 
 

@@ -126,7 +126,7 @@ async def test_without_a_controller_nothing_is_asked_and_afterwards_it_is_done(o
     assert ready(await operated.reconcile(feature_set({"f": 4}))).reason is Reason.RECONCILED
 
 
-async def test_a_change_by_another_hand_is_told_and_put_right(operated: Operated) -> None:
+async def test_a_change_by_another_hand_is_reported_and_put_right(operated: Operated) -> None:
     resource = feature_set({"f": 3})
     settled = await operated.reconcile(resource)
     operated.cluster.put(paths.FEATURE, codecs.encode_features(codecs.FeatureZnode(features={"g": 1})))

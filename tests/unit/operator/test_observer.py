@@ -293,13 +293,13 @@ async def test_a_zookeeper_that_cannot_be_reached_is_tried_again() -> None:
         await observer.stop()
 
 
-async def test_an_error_that_nobody_expected_is_told_and_everything_is_read_again(world: World) -> None:
+async def test_an_error_that_nobody_expected_is_reported_and_everything_is_read_again(world: World) -> None:
     await world.until(topics=set())
-    told: list[Observation] = []
+    reported: list[Observation] = []
 
     def stumble(observation: Observation) -> None:
-        told.append(observation)
-        if len(told) == 1:
+        reported.append(observation)
+        if len(reported) == 1:
             raise ValueError("nobody expected that")
 
     world.observer.add_listener(stumble)

@@ -57,7 +57,7 @@ def test_a_copy_is_the_same_bytes_and_grows_with_its_segment(served: Path, url: 
 
 
 def spoil_nothing(_: Path, __: Path) -> None:
-    """The writer's last write failed, was taken back, and another came."""
+    """The writer's last write failed, was cut off, and another came."""
 
 
 def tear_the_copy(_: Path, copy: Path) -> None:

@@ -75,7 +75,7 @@ async def answer(assembly: ListenerAssembly, listener: str, request: Any, respon
     [(METADATA, MetadataResponse, "node_id"), (DESCRIBE_CLUSTER, DescribeClusterResponse, "broker_id")],
     ids=["Metadata", "DescribeCluster"],
 )
-async def test_clients_are_told_where_everybody_is_on_the_listener_that_they_came_by(
+async def test_clients_are_sent_where_everybody_is_on_the_listener_that_they_came_by(
     assembly: ListenerAssembly,
     listener: str,
     told: dict[int, tuple[str, int]],

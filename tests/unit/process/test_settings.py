@@ -1,4 +1,4 @@
-"""The settings of a controller process: where they come from, and what bad ones are told."""
+"""The settings of a controller process: where they come from, and what is said of bad ones."""
 
 from collections.abc import Iterable
 from ipaddress import ip_network
@@ -51,7 +51,7 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
     assert settings.metrics_port == 7
 
 
-def test_brokers_may_be_told_another_address_than_the_one_that_is_listened_on() -> None:
+def test_brokers_may_be_sent_another_address_than_the_one_that_is_listened_on() -> None:
     settings = load_settings({**REQUIRED, "listen": "INTERNAL://0.0.0.0:9092", "advertise": "kontroller.example:19092"})
     assert addresses(settings.binds) == [("INTERNAL", "0.0.0.0", 9092)]
     assert addresses(settings.listeners.endpoints) == [("INTERNAL", "kontroller.example", 19092)]

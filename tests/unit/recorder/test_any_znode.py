@@ -1,4 +1,4 @@
-"""Whatever is written into any znode while a recorder looks on: it goes on, and tells of what happens afterwards."""
+"""Whatever is written into any znode while a recorder looks on: it goes on, and records what happens afterwards."""
 
 import asyncio
 from typing import Final

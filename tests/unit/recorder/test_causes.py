@@ -1,4 +1,4 @@
-"""Which cause is guessed where the effects alone can tell, and that all of them are described."""
+"""Which cause is guessed where the effects alone can show it, and that all of them are described."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from controller_core.journal.inference import Looks, explain
 from controller_core.journal.observed import difference
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
-from controller_core.recorder.chronicle import UNOBSERVED
+from controller_core.recorder.observed_journal import UNOBSERVED
 from tests.unit.recorder.test_observed import broker, state
 
 KEY = TopicPartition(TopicName("orders"), PartitionId(0))

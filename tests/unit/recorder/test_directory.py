@@ -18,7 +18,7 @@ from tests.unit.recorder.test_observed import CONTEXT
 def record(directory: Path, batches: Sequence[Batch]) -> Ended:
     """Records something, as a recorder that finds this directory; returns what it found."""
     with recorders_directory(directory) as ended:
-        writer = JournalWriter(SegmentFiles(directory, segment_bytes=1 << 20), scribe=ended.scribe())
+        writer = JournalWriter(SegmentFiles(directory, segment_bytes=1 << 20), encoder=ended.encoder())
         for batch in batches:
             writer.append(batch)
         assert writer.close(10)
@@ -40,11 +40,11 @@ def test_the_numbers_of_an_epoch_go_on_after_a_torn_line_and_an_empty_segment(tm
 
 def test_the_numbers_go_on_behind_a_gap(tmp_path: Path) -> None:
     with recorders_directory(tmp_path) as ended:
-        scribe = ended.scribe()
-        lines = [*scribe.lines(Alive(context=CONTEXT)), *scribe.lines(Dropped(context=CONTEXT, count=5))]
+        encoder = ended.encoder()
+        lines = [*encoder.lines(Alive(context=CONTEXT)), *encoder.lines(Dropped(context=CONTEXT, count=5))]
         (tmp_path / "0000000001-000000000000000.jsonl").write_bytes(b"".join(lines))
     with recorders_directory(tmp_path) as ended:
-        assert ended.next_seq == 6 == scribe.next_seq
+        assert ended.next_seq == 6 == encoder.next_seq
 
 
 def test_a_second_recorder_is_kept_out(tmp_path: Path) -> None:

@@ -100,11 +100,11 @@ def test_the_changes_between_two_states_come_to_the_second_one(before: StateCopy
 
 
 @given(copies(), copies())
-def test_every_change_has_one_cause_and_nothing_is_told_of_what_is_the_same(
+def test_every_change_has_one_cause_and_nothing_is_recorded_of_what_is_the_same(
     before: StateCopy, after: StateCopy
 ) -> None:
     changes = difference(before, after)
-    explained = [change for _, told in explain(changes, Looks(before=before, after=after)) for change in told]
+    explained = [change for _, recorded in explain(changes, Looks(before=before, after=after)) for change in recorded]
     assert sorted(map(repr, explained)) == sorted(map(repr, changes))
     assert all(change.before != change.after for change in changes)
     assert difference(after, after) == []
@@ -118,8 +118,8 @@ def test_a_topic_that_was_deleted_and_created_again_is_both() -> None:
         StateCopy(topics={TopicName("a"): TopicCopy(topic_id=None, czxid=czxid, partitions=partitions)}, states=same)
         for czxid in (1, 2)
     )
-    told = [(change.kind, change.after is None) for change in difference(before, after)]
-    assert told == [
+    recorded = [(change.kind, change.after is None) for change in difference(before, after)]
+    assert recorded == [
         (Kind.LEADERSHIP, True), (Kind.TOPIC, True),
         (Kind.TOPIC, False), (Kind.ASSIGNMENT, False), (Kind.LEADERSHIP, False),
     ]  # fmt: skip

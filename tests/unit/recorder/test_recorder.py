@@ -1,4 +1,4 @@
-"""What a recorder sees of a simulated cluster with our controller, and how it tells it."""
+"""What a recorder sees of a simulated cluster with our controller, and how it records it."""
 
 import asyncio
 import json
@@ -6,14 +6,14 @@ import json
 import pytest
 
 from controller_core.model.ids import ControllerEpoch, TopicName
-from controller_core.recorder.chronicle import UNOBSERVED, AnotherCluster
+from controller_core.recorder.observed_journal import UNOBSERVED, AnotherCluster
 from controller_core.recorder.recorder import Recorder
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ConnectionLost, Delete, ZooKeeperUnreachable
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster, tp
 from tests.unit.journal.memory import MemoryJournal
-from tests.unit.recorder.watching import ReadOnlySession, Settings, Watched, told
+from tests.unit.recorder.watching import ReadOnlySession, Settings, Watched, recorded
 
 
 async def served(cluster: Cluster, *numbers: int, settings: Settings | None = None) -> Watched:
@@ -45,16 +45,16 @@ async def test_it_begins_with_a_snapshot_and_says_that_it_only_looks_on() -> Non
         watched.assert_comes_to_the_cluster()
 
 
-async def test_a_failed_and_a_started_broker_are_told_with_what_follows_from_them() -> None:
+async def test_a_failed_and_a_started_broker_are_recorded_with_what_follows_from_them() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.kill_broker(1)
         lines = await watched.look()
-        assert told(lines) == [("broker_removed", "broker_failed"), ("leadership", "broker_failed")]
+        assert recorded(lines) == [("broker_removed", "broker_failed"), ("leadership", "broker_failed")]
         assert len({line.correlation_id for line in lines}) == 1
         cluster.start_broker(1)
         await cluster.replicate()
-        assert told(await watched.look()) == [("broker", "broker_started"), ("leadership", "alter_partition")]
+        assert recorded(await watched.look()) == [("broker", "broker_started"), ("leadership", "alter_partition")]
         watched.assert_comes_to_the_cluster()
 
 
@@ -64,14 +64,17 @@ async def test_a_partition_that_waited_for_its_broker_is_led_because_that_starte
         cluster.kill_broker(1)
         await watched.look()
         cluster.start_broker(1)
-        assert told(await watched.look()) == [("broker", "broker_started"), ("leadership", "broker_started")]
+        assert recorded(await watched.look()) == [("broker", "broker_started"), ("leadership", "broker_started")]
 
 
 async def test_a_broker_that_is_back_before_anyone_looked_is_a_restart() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.bounce_broker(1)
-        assert set(told(await watched.look())) == {("broker", "broker_restarted"), ("leadership", "broker_restarted")}
+        assert set(recorded(await watched.look())) == {
+            ("broker", "broker_restarted"),
+            ("leadership", "broker_restarted"),
+        }
         watched.assert_comes_to_the_cluster()
 
 
@@ -79,12 +82,12 @@ async def test_a_controlled_shutdown_and_leaders_that_go_back_are_told_apart_fro
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2, 3)
         await cluster.shut_down(1)
-        assert told(await watched.look()) == [("leadership", "controlled_shutdown")]
+        assert recorded(await watched.look()) == [("leadership", "controlled_shutdown")]
         cluster.bounce_broker(1)
         await cluster.replicate()
         await watched.look()
         cluster.request_election(tp("orders"))
-        assert told(await watched.look()) == [("leadership", "balance_due")]
+        assert recorded(await watched.look()) == [("leadership", "balance_due")]
         watched.assert_comes_to_the_cluster()
 
 
@@ -98,7 +101,7 @@ async def test_what_happens_during_a_look_is_seen_with_what_it_followed_from() -
 
         watched.read_only.meanwhile = fail
         await cluster.alter_isr(tp("orders"), [1, 2])
-        assert told(await watched.look()) == [("broker_removed", "broker_failed"), ("leadership", "broker_failed")]
+        assert recorded(await watched.look()) == [("broker_removed", "broker_failed"), ("leadership", "broker_failed")]
         assert watched.read_only.meanwhile is None
 
 
@@ -106,25 +109,28 @@ async def test_topics_partitions_and_configurations_come_and_go() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.create_topic("bills", [1, 2], config={"min.insync.replicas": "2"})
-        assert set(told(await watched.look())) == {
+        assert set(recorded(await watched.look())) == {
             (kind, "topics_changed") for kind in ("topic", "assignment", "topic_config", "leadership")
         }
         cluster.add_partitions("bills", [2, 1])
-        assert set(told(await watched.look())) == {("assignment", "topic_modified"), ("leadership", "topic_modified")}
+        assert set(recorded(await watched.look())) == {
+            ("assignment", "topic_modified"),
+            ("leadership", "topic_modified"),
+        }
         cluster.alter_config("topics/bills", {"min.insync.replicas": "1"})
         cluster.alter_config("brokers/1", {"ssl.keystore.password": "hunter2", "min.insync.replicas": "1"})
-        assert set(told(await watched.look())) == {
+        assert set(recorded(await watched.look())) == {
             ("topic_config", "configs_changed"), ("broker_config", "configs_changed"),
         }  # fmt: skip
         cluster.request_deletion("bills")
-        assert set(told(await watched.look())) == {
+        assert set(recorded(await watched.look())) == {
             (f"{kind}_removed", "topic_deletions_requested") for kind in ("leadership", "topic_config", "topic")
         }
         watched.assert_comes_to_the_cluster()
         assert b"hunter2" not in b"".join(watched.journal.lines)
 
 
-async def test_a_topic_that_is_replaced_between_two_looks_is_told_as_another() -> None:
+async def test_a_topic_that_is_replaced_between_two_looks_is_recorded_as_another() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.remove_topic("orders")
@@ -134,25 +140,25 @@ async def test_a_topic_that_is_replaced_between_two_looks_is_told_as_another() -
         watched.assert_comes_to_the_cluster()
 
 
-async def test_a_reassignment_is_told_from_its_request_to_its_end() -> None:
+async def test_a_reassignment_is_recorded_from_its_request_to_its_end() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2, 3)
         cluster.create_topic("bills", [1, 2])
         await watched.look()
         cluster.request_reassignment({tp("bills"): [3, 2]})
         begun = await watched.look()
-        assert set(told(begun)) == {
+        assert set(recorded(begun)) == {
             ("assignment", "reassignments_requested"),
             ("leadership", "reassignments_requested"),
         }
         await cluster.replicate()
         ended = await watched.look()
-        assert ("assignment", "reassignments_requested") in told(ended)
+        assert ("assignment", "reassignments_requested") in recorded(ended)
         assert [line.delta.removing for line in ended if line.kind == "assignment" and line.delta] == [[]]
         watched.assert_comes_to_the_cluster()
 
 
-async def test_an_unclean_election_is_told_as_such_where_no_version_was_missed() -> None:
+async def test_an_unclean_election_is_recorded_as_such_where_no_version_was_missed() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         cluster.put(
@@ -165,7 +171,7 @@ async def test_an_unclean_election_is_told_as_such_where_no_version_was_missed()
         cluster.start_broker(2)
         lines = await watched.look()
         assert [line.unclean for line in lines if line.kind == "leadership"] == [True]
-        assert watched.recorder.chronicle.seen.versions_missed == 0
+        assert watched.recorder.observed_journal.seen.versions_missed == 0
 
 
 async def test_versions_that_were_missed_are_counted() -> None:
@@ -179,7 +185,7 @@ async def test_versions_that_were_missed_are_counted() -> None:
         await watched.look()
         missed = cluster.state(tp("orders")).partition_epoch - before - 1
         assert missed > 0
-        assert watched.recorder.chronicle.seen.versions_missed == missed
+        assert watched.recorder.observed_journal.seen.versions_missed == missed
         watched.assert_comes_to_the_cluster()
 
 
@@ -187,12 +193,12 @@ async def test_a_new_controller_takes_over_the_state_that_was_recorded_and_then_
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         await cluster.processes[-1].stop()
-        assert told(await watched.look()) == [("controller_resigned", "controller_failover")]
+        assert recorded(await watched.look()) == [("controller_resigned", "controller_failover")]
         cluster.kill_broker(1)
         assert await watched.look() == []
         await cluster.serve()
         lines = await watched.look()
-        assert told(lines) == [
+        assert recorded(lines) == [
             ("controller_elected", "controller_failover"),
             ("broker_removed", "broker_failed"),
             ("leadership", "broker_failed"),
@@ -207,7 +213,7 @@ async def test_a_role_that_changes_hands_between_two_looks_ends_one_term_and_beg
         await cluster.processes[-1].stop()
         cluster.make_kafka_controller(2)
         lines = await watched.look()
-        assert told(lines)[:2] == [
+        assert recorded(lines)[:2] == [
             ("controller_resigned", "controller_failover"), ("controller_elected", "controller_failover"),
         ]  # fmt: skip
         assert [(line.controller_id, line.controller_epoch) for line in lines[:2]] == [(1000, 1), (2, 2)]
@@ -219,7 +225,7 @@ async def test_without_a_controller_nothing_is_recorded_before_there_is_one() ->
         watched = Watched(cluster)
         assert await watched.look() == []
         await cluster.serve()
-        assert told(await watched.look()) == [("recorder_started", "recorder_started")]
+        assert recorded(await watched.look()) == [("recorder_started", "recorder_started")]
 
 
 async def test_what_changed_without_a_connection_is_unobserved() -> None:
@@ -232,9 +238,9 @@ async def test_what_changed_without_a_connection_is_unobserved() -> None:
             await watched.recorder.look()
         cluster.zk.reconnect(watched.session)
         lines = await watched.look()
-        assert told(lines) == [("broker_removed", UNOBSERVED), ("leadership", UNOBSERVED)]
+        assert recorded(lines) == [("broker_removed", UNOBSERVED), ("leadership", UNOBSERVED)]
         cluster.start_broker(1)
-        assert ("broker", "broker_started") in told(await watched.look())
+        assert ("broker", "broker_started") in recorded(await watched.look())
         watched.assert_comes_to_the_cluster()
 
 
@@ -243,7 +249,7 @@ async def test_an_expired_session_is_a_time_without_a_connection() -> None:
         watched = await served(cluster, 1, 2)
         cluster.zk.expire(watched.session)
         cluster.kill_broker(1)
-        assert told(await watched.look()) == [("broker_removed", UNOBSERVED), ("leadership", UNOBSERVED)]
+        assert recorded(await watched.look()) == [("broker_removed", UNOBSERVED), ("leadership", UNOBSERVED)]
 
 
 async def test_every_snapshot_is_of_what_zookeeper_says_and_proves_what_was_recorded() -> None:
@@ -258,13 +264,13 @@ async def test_every_snapshot_is_of_what_zookeeper_says_and_proves_what_was_reco
         assert watched.assert_comes_to_the_cluster().proven == 3
 
 
-async def test_a_change_that_no_watch_told_of_is_found_with_the_next_snapshot() -> None:
+async def test_a_change_that_no_watch_fired_for_is_found_with_the_next_snapshot() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2, settings=Settings(journal_snapshot_interval_seconds=0))
         watched.session._data_watches.clear()  # a fault that ZooKeeper excludes, and that is looked for all the same
         cluster.move_broker(2, 9999)
         cluster.kill_broker(1)
-        assert set(told(await watched.look())) == {
+        assert set(recorded(await watched.look())) == {
             ("broker", UNOBSERVED), ("broker_removed", "broker_failed"), ("leadership", UNOBSERVED),
         }  # fmt: skip
         watched.assert_comes_to_the_cluster()
@@ -274,10 +280,10 @@ async def test_a_controller_that_changes_nothing_is_alive() -> None:
     async with simulated_cluster() as cluster:
         watched = await served(cluster, 1, 2)
         await pass_time(cluster, 2_000)
-        assert told(await watched.look()) == []
+        assert recorded(await watched.look()) == []
         await pass_time(cluster, 8_000)
-        assert told(await watched.look()) == [("controller_alive", "journal_due")]
-        assert told(await watched.look()) == []
+        assert recorded(await watched.look()) == [("controller_alive", "journal_due")]
+        assert recorded(await watched.look()) == []
 
 
 async def test_nobody_is_said_to_be_alive_whom_zookeeper_does_not_name() -> None:
@@ -286,7 +292,7 @@ async def test_nobody_is_said_to_be_alive_whom_zookeeper_does_not_name() -> None
         watched.session._data_watches.clear()
         cluster.write(Delete(path=paths.CONTROLLER))
         await pass_time(cluster, 10_000)
-        assert told(await watched.look()) == []
+        assert recorded(await watched.look()) == []
 
 
 async def test_a_look_reads_what_has_changed_and_nothing_else() -> None:
@@ -297,7 +303,7 @@ async def test_a_look_reads_what_has_changed_and_nothing_else() -> None:
         await watched.look()
         read, armed = watched.recorder.looker.znodes_read, watched.session.armed_watches
         await cluster.alter_isr(tp("orders"), [1])
-        assert told(await watched.look()) == [("leadership", "alter_partition")]
+        assert recorded(await watched.look()) == [("leadership", "alter_partition")]
         assert watched.recorder.looker.znodes_read == read + 1
         assert watched.session.armed_watches == armed, "one watch for each znode"
 
@@ -311,7 +317,7 @@ async def test_an_unreadable_znode_stays_what_it_was() -> None:
         await watched.look()
         for path in (paths.topic(TopicName("orders")), paths.partition_state(tp("orders")), paths.FEATURE):
             cluster.put(path, b"garbage")
-        assert told(await watched.look()) == []
+        assert recorded(await watched.look()) == []
 
 
 async def test_an_entry_of_a_topic_that_makes_no_sense_stays_what_it_was() -> None:
@@ -323,7 +329,7 @@ async def test_an_entry_of_a_topic_that_makes_no_sense_stays_what_it_was() -> No
         content = json.loads(cluster.data(paths.topic(TopicName("two"))) or b"")
         content["partitions"]["1"] = [2**31]
         cluster.put(paths.topic(TopicName("two")), json.dumps(content).encode())
-        assert told(await watched.look()) == []
+        assert recorded(await watched.look()) == []
 
 
 async def test_another_cluster_behind_the_same_address_ends_the_recording() -> None:

@@ -10,7 +10,7 @@ from controller_core.recorder.recorder import Recorder
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import Watch, WriteOp, ZkError, ZkNode, ZkSession
 from simulation.cluster import Cluster
-from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 
 class ReadOnlySession(DelegatingSession):
@@ -42,7 +42,7 @@ class Settings:
 
 
 class Watched:
-    """A cluster whose history somebody records who only looks on."""
+    """A cluster whose journal somebody writes who only looks on."""
 
     def __init__(self, cluster: Cluster, settings: Settings | None = None) -> None:
         self.cluster = cluster
@@ -62,10 +62,10 @@ class Watched:
         return [entry.line for entry in self.journal.entries() if isinstance(entry, Record)]
 
     def assert_comes_to_the_cluster(self) -> Folded:
-        """The history that was recorded comes to the state of the controller, which is that of ZooKeeper."""
-        return assert_history_comes_to(self.cluster.active.term.state, self.journal)
+        """The journal that was written comes to the state of the controller, which is that of ZooKeeper."""
+        return assert_journal_folds_to(self.cluster.active.term.state, self.journal)
 
 
-def told(lines: Sequence[Line]) -> list[tuple[str, str]]:
+def recorded(lines: Sequence[Line]) -> list[tuple[str, str]]:
     """Kinds and causes, without those of a snapshot."""
     return [(line.kind, line.cause) for line in lines if not line.snapshot and not line.kind.startswith("snapshot")]

@@ -1,4 +1,5 @@
-"""The servers of the soak: what they may be told in which state, and that none dies unnoticed. The servers are `sleep`s."""
+"""The servers of the soak: what they may be asked in which state, and that none dies unnoticed. The servers are
+`sleep`s."""
 
 import os
 import signal
@@ -31,7 +32,7 @@ def die(server: SoakServer) -> None:
     wait_until(lambda: not server.server.process.is_running, "it is dead", deadline_s=10)
 
 
-def test_a_server_ends_and_starts_as_told(server: SoakServer) -> None:
+def test_a_server_ends_and_starts_as_asked(server: SoakServer) -> None:
     for end in (server.stop, server.kill):
         end()
         assert not server.server.process.is_running
@@ -66,7 +67,7 @@ def test_healing_brings_back_what_was_taken_away(server: SoakServer, away: Calla
     assert server.deaths == []
 
 
-def test_a_server_that_ended_by_itself_is_told_of_and_healed(server: SoakServer) -> None:
+def test_a_server_that_ended_by_itself_is_reported_and_healed(server: SoakServer) -> None:
     die(server)
     server.heal()
     assert server.server.process.is_running
@@ -113,6 +114,6 @@ def test_a_broker_whose_session_expires_while_it_starts_is_started_again(tmp_pat
     assert starts_after(tmp_path, "ended with exit status 1\nkafka.zookeeper.ZooKeeperClientExpiredException: Session")
 
 
-def test_another_failure_to_start_is_told(tmp_path: Path) -> None:
+def test_another_failure_to_start_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="no such file"):
         starts_after(tmp_path, "ended with exit status 1: no such file")

@@ -1,4 +1,4 @@
-"""The faults that a simulated broker is told to have. How it judges requests is in tests/contract."""
+"""The faults that a simulated broker is given. How it judges requests is in tests/contract."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def link(broker: SimulatedBroker) -> AsyncIterator[BrokerLink]:
     await link.close()
 
 
-async def test_its_state_tells_what_it_leads_and_follows(broker: SimulatedBroker, link: BrokerLink) -> None:
+async def test_its_state_says_what_it_leads_and_follows(broker: SimulatedBroker, link: BrokerLink) -> None:
     await link.send(leadership(0))
     assert (broker.leads(PARTITION), broker.follows(PARTITION)) == (True, False)
     await link.send(leadership(1, leader=BrokerId(2)))

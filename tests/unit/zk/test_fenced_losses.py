@@ -1,4 +1,4 @@
-"""FencedWriter when the connection is lost or ZooKeeper refuses: how often it tries, what it believes, what it tells."""
+"""FencedWriter when the connection is lost or ZooKeeper refuses: how often it tries, what it believes, what it reports."""
 
 from collections.abc import Sequence
 
@@ -67,7 +67,7 @@ async def test_six_losses_in_a_row_without_anything_written_end_a_write_and_no_f
     assert unsteady.sends == sends
 
 
-async def test_what_zookeeper_refuses_for_another_reason_is_told_as_it_is(session: SimulatedSession) -> None:
+async def test_what_zookeeper_refuses_for_another_reason_is_reported_as_it_is(session: SimulatedSession) -> None:
     refusing = Answering(session, AccessRefused("no rights"))
     with pytest.raises(AccessRefused, match="no rights"):
         await writer(refusing).write(TWO)

@@ -232,7 +232,7 @@ async def test_an_ephemeral_of_another_session_is_not_taken_for_ours(
     assert isinstance(outcome.failed["lock"], NodeExists)
 
 
-async def test_a_connection_that_stays_away_is_told_as_lost(
+async def test_a_connection_that_stays_away_is_reported_as_lost(
     zookeeper: SimulatedZooKeeper, session: SimulatedSession, writer: FencedWriter
 ) -> None:
     await make(session, "n0")

@@ -63,7 +63,7 @@ def test_the_bytes_of_a_transaction_are_those_of_kazoo(ops: list[WriteOp], chroo
 
 
 @given(data=st.data(), ops=st.lists(_ops, min_size=1, max_size=8))
-def test_an_applied_transaction_tells_the_names_that_kazoo_reads_of_its_sequential_znodes(
+def test_an_applied_transaction_says_the_names_that_kazoo_reads_of_its_sequential_znodes(
     data: st.DataObject, ops: list[WriteOp]
 ) -> None:
     names = [data.draw(_paths) for _ in ops]
@@ -84,7 +84,7 @@ def test_an_applied_transaction_tells_the_names_that_kazoo_reads_of_its_sequenti
     position=st.integers(0, 7),
     error=st.sampled_from([NodeExistsError, NoNodeError, BadVersionError, NotEmptyError]),
 )
-def test_a_refused_transaction_tells_the_operation_that_was_the_reason(
+def test_a_refused_transaction_names_the_operation_that_was_the_reason(
     ops: list[WriteOp], position: int, error: type[ZookeeperError]
 ) -> None:
     index = position % len(ops)

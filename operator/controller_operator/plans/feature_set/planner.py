@@ -1,7 +1,7 @@
 """FeatureSet: has the controller finalize the levels of the spec, and shows which broker stands in the way.
 
 What can be done is asked for, also where another feature of the set cannot be had (KIP-584: a refused update holds up no
-other). A level that was as the spec says and is not any more was changed elsewhere: that is told (`Drifted`), and
+other). A level that was as the spec says and is not any more was changed elsewhere: that is reported (`Drifted`), and
 put right like any other difference. What the operator can foresee it does not ask for, so nobody's log fills with
 refusals; a dry run ends there, because Kafka's own controller in ZooKeeper mode does not know `validateOnly` and writes.
 """
@@ -105,9 +105,9 @@ def _change(
     unasked = tuple(update for update in updates if update.feature not in asked)
     pause = _pause(updates, view, context) or (None if updates else _obstructed(rows))
     if pause is None and unasked:
-        told = _told_before(resource)
-        rows = [_with_message_told_before(resource, row) for row in rows] if told else rows
-        verdict = told or Verdict.working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
+        reported = _reported_before(resource)
+        rows = [_with_former_message(resource, row) for row in rows] if reported else rows
+        verdict = reported or Verdict.working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
         steps: tuple[UpdateFeatures, ...] = (UpdateFeatures(updates=unasked),)
         look_again_in_s = None
     else:
@@ -150,7 +150,7 @@ def _with_refusals(rows: Sequence[FeatureRow], context: Context) -> list[Feature
     ]
 
 
-def _told_before(resource: FeatureSet) -> Verdict | None:
+def _reported_before(resource: FeatureSet) -> Verdict | None:
     """What is said of a request that failed before and is made again: nothing new, until there is an answer."""
     ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
     if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
@@ -158,7 +158,7 @@ def _told_before(resource: FeatureSet) -> Verdict | None:
     return (Verdict.working if stalled is None else Verdict.stalled)(ready.reason, ready.message)
 
 
-def _with_message_told_before(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
+def _with_former_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
     before = next((each for each in resource.status.features if each.name == row.feature.name), None)
     if row.update is None or before is None or before.message is None:
         return row

@@ -174,7 +174,7 @@ def _plan(
 
 
 def _finalizer(move: PartitionReassignment, phase: ReassignmentPhase) -> FinalizerWish:
-    """A move that runs is taken back when its object is deleted. The finalizer goes when the run has ended."""
+    """A move that runs is cancelled when its object is deleted. The finalizer goes when the run has ended."""
     is_needed = phase is ReassignmentPhase.RUNNING and FINALIZER not in move.metadata.finalizers
     return FinalizerWish.HOLD if is_needed else FinalizerWish.KEEP_AS_IS
 

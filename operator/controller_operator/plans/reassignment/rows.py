@@ -1,6 +1,6 @@
 """How far each partition of a reassignment is: the rows of its status, and their totals.
 
-A row is told from the cluster alone (the table of seed 000), except that what has ended stays as it ended, and that
+A row follows from the cluster alone (the table of seed 000), except that what has ended stays as it ended, and that
 `originalReplicas` are those from before the move.
 """
 

@@ -1,7 +1,7 @@
 """What about a topic is not as its spec says, and the steps that would make it so.
 
 Only what the spec names is compared. A configuration key that the spec does not name is nobody's business here, unless
-this object has set it earlier: then it is taken back.
+this object has set it earlier: then it is removed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
 
 
 def wanted_config(resource: KafkaTopic, live: Mapping[str, str]) -> dict[str, str]:
-    """The whole configuration as it should be: what is there, without what is taken back, with what the spec says."""
+    """The whole configuration as it should be: what is there, without what is removed, with what the spec says."""
     taken_back = set(resource.status.config_keys) - set(resource.spec.config or {})
     kept = {key: value for key, value in live.items() if key not in taken_back}
     return kept | dict(resource.spec.config or {})

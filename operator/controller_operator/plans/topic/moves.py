@@ -56,5 +56,5 @@ def _move(name: str, targets: Targets, moves: Moves) -> tuple[Verdict, tuple[Ste
 
 def _name(resource: KafkaTopic, topic: TopicView, targets: Targets) -> str:
     moves = [(tp.partition, topic.partitions[tp.partition].target, replicas) for tp, replicas in targets.items()]
-    told = f"{resource.status.topic_id} {sorted(moves)}"
-    return f"{resource.metadata.name[:_LONGEST_PREFIX].rstrip('.-')}-{sha256(told.encode()).hexdigest()[:10]}"
+    identity = f"{resource.status.topic_id} {sorted(moves)}"
+    return f"{resource.metadata.name[:_LONGEST_PREFIX].rstrip('.-')}-{sha256(identity.encode()).hexdigest()[:10]}"

@@ -146,7 +146,7 @@ def _ours(
             planned=planned_changes(found),
             identity=identity,
         )
-    # Keys that are to be taken back stay on record until they are gone.
+    # Keys that are to be removed stay on record until they are gone.
     identity["config_keys"] = tuple(sorted(keys | set(resource.status.config_keys)))
     verdict, steps = _repair(resource, topic, view, around, found)
     if has_drifted:

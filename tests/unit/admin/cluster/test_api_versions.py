@@ -1,4 +1,4 @@
-"""What clients are told that they may ask: the broker's answer, amended by what the controller answers itself."""
+"""What clients are answered that they may ask: the broker's answer, amended by what the controller answers itself."""
 
 from datetime import timedelta
 from typing import Any

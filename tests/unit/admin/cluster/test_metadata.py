@@ -1,4 +1,4 @@
-"""What the controller tells about its cluster, version by version: Metadata and DescribeCluster."""
+"""What the controller answers about its cluster, version by version: Metadata and DescribeCluster."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,7 +77,7 @@ async def orders(cluster: Cluster) -> Cluster:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_all_topics_are_told_with_the_brokers_and_the_controller_among_them(
+async def test_all_topics_are_answered_with_the_brokers_and_the_controller_among_them(
     orders: Cluster, version: int
 ) -> None:
     answer = await ask(orders, request(version))
@@ -97,7 +97,7 @@ async def test_all_topics_are_told_with_the_brokers_and_the_controller_among_the
 
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
-async def test_no_topic_is_told_to_who_asks_for_none(orders: Cluster, version: int) -> None:
+async def test_no_topic_is_answered_to_who_asks_for_none(orders: Cluster, version: int) -> None:
     assert (await ask(orders, request(version, []))).topics == ()
 
 
@@ -239,7 +239,7 @@ async def test_a_topic_that_is_being_deleted_is_not_there(orders: Cluster) -> No
     assert outcomes(await ask(orders, request(12, ids=[topic_id]))) == {None: ErrorCode.unknown_topic_id}
 
 
-async def test_a_partition_that_has_never_had_a_leader_is_not_told(orders: Cluster) -> None:
+async def test_a_partition_that_has_never_had_a_leader_is_not_sent(orders: Cluster) -> None:
     known = view(orders)
     del known.state.states[TopicPartition(TopicName("orders"), tp("orders", 1).partition)]
     assert [entry.partition_index for entry in (await ask(orders, request(12))).topics[0].partitions] == [0]
@@ -248,7 +248,7 @@ async def test_a_partition_that_has_never_had_a_leader_is_not_told(orders: Clust
 
 
 @pytest.mark.parametrize("version", VERSIONS[8:])
-async def test_what_a_client_may_do_is_told_only_when_asked(orders: Cluster, version: int) -> None:
+async def test_what_a_client_may_do_is_answered_only_when_asked(orders: Cluster, version: int) -> None:
     quiet = await ask(orders, request(version, ["orders", "none"]))
     assert [topic.topic_authorized_operations for topic in quiet.topics] == [NOT_ASKED, NOT_ASKED]
     asked: Any = {"include_topic_authorized_operations": True}

@@ -1,4 +1,4 @@
-"""The controller's own configuration: tools describe and alter it as they do with every broker they are told of."""
+"""The controller's own configuration: tools describe and alter it as they do with every broker that Metadata lists."""
 
 from collections.abc import AsyncIterator
 
@@ -58,7 +58,7 @@ async def served() -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def test_throttles_that_are_not_there_are_taken_back(served: Cluster) -> None:
+async def test_throttles_that_are_not_there_are_removed(served: Cluster) -> None:
     rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
     assert await code(served, alter(*((rate, DELETE, None) for rate in rates))) is ErrorCode.none
     assert config(served) == {}

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: what Kafka's tools and client libraries ask for, and what they are told (KIP-455)."""
+"""AlterPartitionReassignments: what Kafka's tools and client libraries ask for, and what they are answered (KIP-455)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -150,7 +150,7 @@ async def test_a_running_target_is_replaced(served: Cluster) -> None:
 # Taking back
 
 
-async def test_a_reassignment_is_taken_back_and_its_new_replicas_are_deleted(served: Cluster) -> None:
+async def test_a_reassignment_is_cancelled_and_its_new_replicas_are_deleted(served: Cluster) -> None:
     await ask(served, {ORDERS: [4, 5, 6]})
     await served.join_isr(ORDERS, 4, 5)
     assert await ask(served, {ORDERS: None, tp("orders", 1): None}) == {
@@ -165,7 +165,7 @@ async def test_a_reassignment_is_taken_back_and_its_new_replicas_are_deleted(ser
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_what_is_taken_back_has_its_order_again(served: Cluster, restarts: bool) -> None:
+async def test_what_is_cancelled_has_its_order_again(served: Cluster, restarts: bool) -> None:
     await ask(served, {ORDERS: [3, 4, 2]})
     if restarts:
         await served.active.kill()
@@ -247,7 +247,7 @@ async def test_another_target_in_the_last_steps_begins_from_where_the_former_led
     assert_sound(served)
 
 
-async def test_in_the_last_steps_there_is_nothing_left_to_take_back(served: Cluster) -> None:
+async def test_in_the_last_steps_there_is_nothing_left_to_cancel(served: Cluster) -> None:
     await in_its_last_steps(served)
     assert (await ask(served, {ORDERS: None}))[ORDERS][0] is ErrorCode.no_reassignment_in_progress
     assert await listed(served) == {}

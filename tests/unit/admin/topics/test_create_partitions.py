@@ -136,7 +136,7 @@ async def test_validation_alone_changes_nothing(served: Cluster) -> None:
     assert served.zk.tree.zxid == before
 
 
-async def test_who_gives_no_time_is_told_so_though_the_topic_grows(served: Cluster) -> None:
+async def test_who_gives_no_time_is_answered_so_though_the_topic_grows(served: Cluster) -> None:
     response = await served.request(request(topic("orders", 3), timeout_ms=0))
     assert response.results[0].error_code is ErrorCode.request_timed_out
     assert len(served.topic("orders").partitions) == 3

@@ -127,7 +127,7 @@ async def test_a_broker_that_is_down_deletes_later_and_holds_up_no_answer(served
     assert not is_there(served, "one")
 
 
-async def test_who_gives_no_time_is_told_so_though_the_topic_goes(served: Cluster) -> None:
+async def test_who_gives_no_time_is_answered_so_though_the_topic_goes(served: Cluster) -> None:
     response = await served.request(request(named("one"), timeout_ms=0))
     assert response.responses[0].error_code is ErrorCode.request_timed_out
     assert not is_there(served, "one")

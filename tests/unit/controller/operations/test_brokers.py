@@ -68,12 +68,12 @@ async def test_many_partitions_of_a_dead_broker_are_one_transaction_and_one_requ
     assert {op.path for op in election} == {paths.CONTROLLER_EPOCH, *map(paths.partition_state, [ORDERS, *many])}
     for number in (2, 3):
         (request,) = served.broker(number).requests_of(LeaderAndIsrRequest)
-        told = {
+        sent = {
             tp(topic.topic_name, each.partition_index): (each.leader, each.isr, each.leader_epoch, each.partition_epoch)
             for topic in request.topic_states
             for each in topic.partition_states
         }
-        assert told == {partition: as_written(served, partition) for partition in (ORDERS, *many)}
+        assert sent == {partition: as_written(served, partition) for partition in (ORDERS, *many)}
     assert_sound(served)
 
 
@@ -140,7 +140,7 @@ async def test_a_broker_that_returns_follows_and_joins_the_isr_again(served: Clu
     assert_sound(served)
 
 
-async def test_a_starting_broker_learns_of_its_peers_before_it_is_told_whom_to_follow(served: Cluster) -> None:
+async def test_a_starting_broker_learns_of_its_peers_before_it_is_sent_whom_to_follow(served: Cluster) -> None:
     """And of all partitions; what follows is about its own replicas alone."""
     served.create_topic("elsewhere", [1, 2])
     served.create_topic("waiting", [3])
@@ -220,7 +220,7 @@ async def test_one_dies_while_another_starts(served: Cluster) -> None:
     assert_sound(served)
 
 
-async def test_a_broker_that_changes_its_port_is_told_everything_at_the_new_one(served: Cluster) -> None:
+async def test_a_broker_that_changes_its_port_is_sent_everything_at_the_new_one(served: Cluster) -> None:
     before = served.state(ORDERS)
     served.move_broker(2, port=7777)
     await served.settle()
@@ -257,7 +257,7 @@ async def test_a_hanging_broker_holds_up_nobody_else_and_catches_up_when_it_answ
     assert_sound(served)
 
 
-async def test_a_broker_that_cannot_be_reached_is_told_again_until_it_can(served: Cluster) -> None:
+async def test_a_broker_that_cannot_be_reached_is_sent_the_request_again_until_it_can(served: Cluster) -> None:
     served.broker(2).lose_next_answers(3)
     served.create_topic("more", [2, 3])
     await served.settle()
@@ -281,7 +281,7 @@ async def test_a_broker_that_answers_with_errors_holds_up_nobody(served: Cluster
 
 
 async def test_what_was_meant_for_a_former_life_of_a_broker_is_not_sent_to_the_next(served: Cluster) -> None:
-    told_before = len(served.broker(2).requests)
+    sent_before = len(served.broker(2).requests)
     served.broker(2).hang()
     served.kill_broker(3)
     await served.settle()
@@ -290,7 +290,7 @@ async def test_what_was_meant_for_a_former_life_of_a_broker_is_not_sent_to_the_n
     await served.settle()
     served.broker(2).resume()
     await served.settle()
-    to_the_former = [r for r in served.broker(2).requests if r.broker_epoch < served.broker(2).epoch][told_before:]
+    to_the_former = [r for r in served.broker(2).requests if r.broker_epoch < served.broker(2).epoch][sent_before:]
     assert len(to_the_former) == 1, "the one that was under way, which the broker refuses; not those that waited"
     assert_sound(served)
 

@@ -1,4 +1,4 @@
-"""A topic is told that it may have an unclean leader, and gets one; all other configurations are not the controller's."""
+"""A topic comes to allow an unclean leader, and gets one; all other configurations are not the controller's."""
 
 import pytest
 

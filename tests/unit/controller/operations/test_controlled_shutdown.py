@@ -46,12 +46,12 @@ async def test_a_replica_that_led_until_now_is_not_stopped_and_one_that_followed
 ) -> None:
     """As by Kafka's controller: the first one knows from LeaderAndIsr that it leads no more."""
     await served.shut_down(1)
-    told = served.broker(1).requests_of(StopReplicaRequest)
-    assert [topic.topic_name for request in told for topic in request.topic_states] == ["followed"]
-    assert not any(state.delete_partition for request in told for state in request.topic_states[0].partition_states)
+    sent = served.broker(1).requests_of(StopReplicaRequest)
+    assert [topic.topic_name for request in sent for topic in request.topic_states] == ["followed"]
+    assert not any(state.delete_partition for request in sent for state in request.topic_states[0].partition_states)
     await served.shut_down(1)
-    told = served.broker(1).requests_of(StopReplicaRequest)
-    assert [topic.topic_name for request in told for topic in request.topic_states] == ["followed", "led"]
+    sent = served.broker(1).requests_of(StopReplicaRequest)
+    assert [topic.topic_name for request in sent for topic in request.topic_states] == ["followed", "led"]
 
 
 async def test_asking_again_changes_nothing(served: Cluster) -> None:

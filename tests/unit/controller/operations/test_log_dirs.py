@@ -105,14 +105,14 @@ async def test_a_new_topic_is_created_on_a_broker_with_a_failed_directory(served
     served.create_topic("new", [1, 2])
     await served.settle()
     assert served.leadership(tp("new")) == (1, [1, 2])
-    (told,) = (
+    (sent,) = (
         state
         for request in served.broker(1).requests_of(LeaderAndIsrRequest)
         for topic in request.topic_states
         if topic.topic_name == "new"
         for state in topic.partition_states
     )
-    assert told.is_new, "only a new replica is created while a directory is away (KAFKA-10314)"
+    assert sent.is_new, "only a new replica is created while a directory is away (KAFKA-10314)"
 
 
 async def test_a_directory_that_serves_again_without_a_restart_is_noticed(served: Cluster) -> None:
@@ -179,13 +179,13 @@ async def test_a_partition_that_is_served_again_without_a_restart_gets_its_leade
 
 async def test_an_answer_about_a_replica_that_was_taken_away_meanwhile_changes_nothing(served: Cluster) -> None:
     served.broker(1).offline.add(HIT)
-    told = served.broker(1).requests_of(LeaderAndIsrRequest)[0]
-    response = await served.broker(1).handle(told)
+    sent = served.broker(1).requests_of(LeaderAndIsrRequest)[0]
+    response = await served.broker(1).handle(sent)
     served.broker(1).offline.clear()
     served.request_reassignment({HIT: [2, 3]})
     await served.settle()
     before = served.leadership(HIT)
-    served.active.term.enqueue(BrokerAnswered(BrokerId(1), served.broker(1).epoch, told, response))
+    served.active.term.enqueue(BrokerAnswered(BrokerId(1), served.broker(1).epoch, sent, response))
     await served.settle()
     assert served.leadership(HIT) == before
     assert served.active.metric("kontroller_offline_replicas") == 0

@@ -7,7 +7,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode, StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from controller_core.zk import codecs, paths
-from controller_core.zk.throttles import set_throttle
+from controller_core.zk.throttle_writes import set_throttle
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 from simulation.process import ProcessSettings
@@ -79,7 +79,7 @@ async def test_a_replica_on_a_dead_broker_is_deleted_when_the_broker_is_back(ser
     assert_deleted(served)
 
 
-async def test_a_broker_that_dies_while_it_deletes_is_told_again(served: Cluster) -> None:
+async def test_a_broker_that_dies_while_it_deletes_is_sent_the_request_again(served: Cluster) -> None:
     served.broker(3).hang()
     served.request_deletion("orders")
     await served.settle()
@@ -91,7 +91,7 @@ async def test_a_broker_that_dies_while_it_deletes_is_told_again(served: Cluster
     assert_deleted(served)
 
 
-async def test_a_broker_that_bounces_while_it_deletes_is_told_again(served: Cluster) -> None:
+async def test_a_broker_that_bounces_while_it_deletes_is_sent_the_request_again(served: Cluster) -> None:
     served.broker(3).hang()
     served.request_deletion("orders")
     await served.settle()
@@ -228,7 +228,7 @@ async def test_a_deletion_waits_for_no_broker_that_a_reassignment_waits_for_but_
 
 @pytest.mark.parametrize("answers", [True, False], ids=["deleted already", "asked and not answered"])
 async def test_a_deletion_ends_a_reassignment_in_its_last_steps(served: Cluster, answers: bool) -> None:
-    """The old replicas have been told to go: those that answered and those that did not are both told again."""
+    """The old replicas have been sent StopReplica: those that answered and those that did not are both sent it again."""
     served.request_reassignment({ORDERS: [3, 4]})
     await served.settle()
     served.broker(2).hang()
@@ -244,7 +244,7 @@ async def test_a_deletion_ends_a_reassignment_in_its_last_steps(served: Cluster,
     assert not served.exists(paths.REASSIGN_PARTITIONS)
 
 
-@pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "taken back"])
+@pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "cancelled"])
 async def test_a_reassignment_that_a_deletion_ended_cannot_be_altered(served: Cluster, replaced: bool) -> None:
     """As with Kafka, where taking one back is asking for the origin: there is no such partition any more."""
     served.request_reassignment({ORDERS: [3, 4]})
@@ -257,7 +257,7 @@ async def test_a_reassignment_that_a_deletion_ended_cannot_be_altered(served: Cl
     assert answer.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_or_partition
 
 
-async def test_where_nothing_was_reassigned_a_deletion_leaves_nothing_to_take_back(served: Cluster) -> None:
+async def test_where_nothing_was_reassigned_a_deletion_leaves_nothing_to_cancel(served: Cluster) -> None:
     served.kill_broker(2)
     await served.settle()
     served.request_deletion("orders")
@@ -319,7 +319,7 @@ async def test_a_topic_that_is_being_deleted_is_not_reassigned(served: Cluster) 
     assert_deleted(served)
 
 
-async def test_partitions_added_to_a_topic_on_its_way_out_are_taken_back(cluster: Cluster) -> None:
+async def test_partitions_added_to_a_topic_on_its_way_out_are_removed(cluster: Cluster) -> None:
     cluster.start_brokers(1, 2)
     await cluster.serve()
     topic_id = cluster.create_topic("doomed", [1, 2])

@@ -92,7 +92,7 @@ async def test_the_new_replicas_are_started_with_all_six_and_the_old_ones_learn_
     assert_sound(served)
 
 
-async def test_every_broker_is_told_again_after_the_new_assignment_is_written(served: Cluster) -> None:
+async def test_every_broker_is_sent_it_again_after_the_new_assignment_is_written(served: Cluster) -> None:
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     served.broker(2).hang()
@@ -111,7 +111,7 @@ async def test_every_broker_is_told_again_after_the_new_assignment_is_written(se
 
 
 class NotedStops(list[ControlRequest]):
-    """What a broker is sent; the ISR in ZooKeeper is noted whenever it is to stop a replica."""
+    """What a broker is sent; the ISR in ZooKeeper is recorded whenever it is to stop a replica."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.isrs: list[list[int]] = []
@@ -153,7 +153,7 @@ async def test_nothing_moves_before_all_of_the_target_is_in_sync(served: Cluster
     [([1, 2, 3, 4], 1), ([2, 3, 4], 2), ([3, 2], 3), ([2, 1, 3], 1), ([4], 4), ([1], 1), ([3, 1, 2], 1)],
     ids=["grow", "one for another", "shrink", "order only", "to one", "stay on one", "rotate"],
 )
-async def test_a_partition_moves_wherever_it_is_told(served: Cluster, target: list[int], leader: int) -> None:
+async def test_a_partition_moves_wherever_it_is_asked_to(served: Cluster, target: list[int], leader: int) -> None:
     served.request_reassignment({ORDERS: target})
     await served.replicate()
     assert_moved(served, target, gone=[number for number in (1, 2, 3) if number not in target])
@@ -347,7 +347,7 @@ async def test_a_target_that_dies_and_returns_is_waited_for(served: Cluster) -> 
     assert_moved(served, [4, 5, 6], gone=[1, 2, 3])
 
 
-async def test_a_target_that_dies_before_it_was_told_is_started_when_it_returns(served: Cluster) -> None:
+async def test_a_target_that_dies_before_it_was_sent_anything_is_started_when_it_returns(served: Cluster) -> None:
     served.broker(6).hang()
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()

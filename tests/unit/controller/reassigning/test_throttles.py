@@ -13,7 +13,7 @@ from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete, ZkSession
-from controller_core.zk.throttles import remove_throttle, set_throttle, throttles
+from controller_core.zk.throttle_writes import remove_throttle, set_throttle, throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 from simulation.process import Life, MortalSession
@@ -167,7 +167,7 @@ async def test_it_is_removed_with_success_and_not_before(served: Cluster) -> Non
     assert_removed(served)
 
 
-async def test_it_is_removed_when_the_reassignment_is_taken_back(served: Cluster) -> None:
+async def test_it_is_removed_when_the_reassignment_is_cancelled(served: Cluster) -> None:
     await throttled(served)
     await served.request(alter_reassignments({ORDERS: [4, 5, 6]}))
     assert "topics/orders" in configs(served)
@@ -256,7 +256,7 @@ async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
     assert_removed(served)
 
 
-async def test_one_whose_move_nobody_can_tell_of_is_kept_until_that_is_mended(served: Cluster) -> None:
+async def test_one_whose_move_nobody_knows_of_is_kept_until_that_is_mended(served: Cluster) -> None:
     """The entry of the partition makes no sense when a term begins; its brokers go on with the move."""
     await set_throttle(served.zk.session(), OWNER, MOVES, 1000)
     served.request_reassignment({ORDERS: [4, 5, 6]})

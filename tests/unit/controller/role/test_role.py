@@ -208,7 +208,7 @@ async def test_a_write_under_an_old_epoch_ends_the_term_and_the_request_is_not_a
     assert_sound(served)
 
 
-async def test_a_deposed_controller_tells_the_brokers_nothing_more(served: Cluster) -> None:
+async def test_a_deposed_controller_sends_the_brokers_nothing_more(served: Cluster) -> None:
     """A Kafka broker took the role, and the deposed controller learns of a dead broker before it learns of that."""
     process = served.active
     served.broker(2).requests.clear()
@@ -338,7 +338,7 @@ class AtRead(list[Exception]):
 async def test_whatever_a_request_took_in_before_it_met_an_error_is_not_half_served(
     served: Cluster, read: int, is_grown: bool
 ) -> None:
-    """It asks for what was created a moment ago, and nobody has told the controller of."""
+    """It asks for what was created a moment ago, and of which the controller knows nothing yet."""
     served.surprises_expected = True
     served.create_topic("there", [1, 2])
     await served.settle()

@@ -74,7 +74,7 @@ async def test_nothing_is_left_to_read_when_a_standby_takes_over(
     assert_sound(cluster)
 
 
-async def test_what_brokers_are_told_was_written_before_the_standby_wins(
+async def test_what_brokers_are_sent_was_written_before_the_standby_wins(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = await served_by_two(cluster)
@@ -97,7 +97,7 @@ async def test_what_brokers_are_told_was_written_before_the_standby_wins(
     assert_sound(cluster)
 
 
-async def test_what_was_prepared_for_other_brokers_is_not_told(cluster: Cluster) -> None:
+async def test_what_was_prepared_for_other_brokers_is_not_sent(cluster: Cluster) -> None:
     first, second = await served_by_two(cluster)
     cluster.kill_broker(2)
     await succeed(cluster, first, second)
@@ -169,8 +169,8 @@ async def test_an_error_that_nobody_expected_costs_what_was_read_and_it_is_read_
     first, second = await served_by_two(cluster)
     second.life.errors = [ZkError("an answer that nobody knows")]
     await cluster.alter_isr(ORDERS, (1, 2))
-    (told,) = (entry for entry in cluster.logs if entry["event"] == "background work failed unexpectedly")
-    assert (told["work"], told["reason"]) == ("standby", "ZkError('an answer that nobody knows')")
+    (logged,) = (entry for entry in cluster.logs if entry["event"] == "background work failed unexpectedly")
+    assert (logged["work"], logged["reason"]) == ("standby", "ZkError('an answer that nobody knows')")
     assert second.metric("kontroller_standby_hot") == 1
     reads = Reads(cluster, monkeypatch)
     await succeed(cluster, first, second)
@@ -226,7 +226,7 @@ _TURNS_UNTIL_TOLD: Final = 3
 
 
 class Late(DelegatingSession):
-    """Something happens when a read was served already, and is told before the answer arrives."""
+    """Something happens when a read was served already, and is notified before the answer arrives."""
 
     def __init__(self, session: SimulatedSession) -> None:
         super().__init__(session)
@@ -369,7 +369,7 @@ async def live_through(cluster: Cluster, history: Sequence[tuple[Act, int | None
 async def takeover(
     history: Sequence[tuple[Act, int | None]], *, hot: bool
 ) -> tuple[dict[BrokerId, list[ControlRequest]], dict[str, Any]]:
-    """What a second controller tells each broker first, and what it then has in memory, after the first died at rest."""
+    """What a second controller sends each broker first, and what it then has in memory, after the first died at rest."""
     async with simulated_cluster() as cluster:
         cluster.settings = replace(cluster.settings, hot_standby=hot)
         first, second = await served_by_two(cluster)
@@ -382,12 +382,12 @@ async def takeover(
         await cluster.settle()
         assert second.is_active
         state = second.term.state
-        told = {
+        sent = {
             # Epochs of brokers are those of ZooKeeper's transactions, of which a standby that is hot makes one more.
             number: [replace(request, broker_epoch=BrokerEpoch(0)) for request in broker.requests[before[number] :]]
             for number, broker in cluster.brokers.items()
         }
-        return told, {
+        return sent, {
             "states": dict(state.states),
             "topics": {name: (topic.topic_id, topic.partitions) for name, topic in state.topics.items()},
             "partitions": dict(state.partition_status),
@@ -398,13 +398,13 @@ async def takeover(
 
 @settings(max_examples=15, deadline=None)
 @given(rude_histories)
-def test_a_hot_takeover_tells_and_knows_the_same_as_a_cold_one(history: list[Act]) -> None:
+def test_a_hot_takeover_sends_and_knows_the_same_as_a_cold_one(history: list[Act]) -> None:
     at_rest = [(act, None) for act in history]
     assert asyncio.run(takeover(at_rest, hot=True)) == asyncio.run(takeover(at_rest, hot=False))
 
 
 SMALLER_SUCCESSOR: Final = (toggle(1), toggle(1), delete("orders"), create("orders", [[1]]))
-"""A broker that starts after it is told to forget a partition of a topic of which it knows nothing yet."""
+"""A broker that starts after it is sent a request to forget a partition of a topic of which it knows nothing yet."""
 
 
 @settings(max_examples=20, deadline=None)

@@ -1,4 +1,4 @@
-"""What waits for a broker is bounded, in order, and never lost: what it missed it is told anew."""
+"""What waits for a broker is bounded, in order, and never lost: what it missed it is sent anew."""
 
 import pytest
 
@@ -59,7 +59,9 @@ async def test_a_broker_that_missed_much_knows_everything_when_it_can_be_reached
     await served.settle()
     await served.replicate()
     assert_sound(served)
-    assert not {tp("orders"), tp("orders", 1), tp("topic-11")} & served.broker(3).logs.keys(), "it was told to delete"
+    assert not {tp("orders"), tp("orders", 1), tp("topic-11")} & served.broker(3).logs.keys(), (
+        "it was sent a request to delete"
+    )
     assert not served.exists(paths.topic(TopicName("topic-11")))
     assert served.active.terms == 1
 
@@ -80,7 +82,7 @@ async def test_a_broker_with_all_its_memory_forgets_what_is_gone(served: Cluster
     assert_sound(served)
 
 
-async def test_a_slow_broker_that_answers_is_told_everything_in_order(served: Cluster) -> None:
+async def test_a_slow_broker_that_answers_is_sent_everything_in_order(served: Cluster) -> None:
     served.broker(3).hang()
     await change_often(served, 12)
     assert (waiting(served, 3) or 0) > MOST
@@ -90,7 +92,7 @@ async def test_a_slow_broker_that_answers_is_told_everything_in_order(served: Cl
     assert_sound(served)
 
 
-async def test_a_request_that_cannot_be_sent_ends_the_term_and_is_told_by_the_next(
+async def test_a_request_that_cannot_be_sent_ends_the_term_and_is_sent_by_the_next(
     served: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served.surprises_expected = True

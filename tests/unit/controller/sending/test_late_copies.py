@@ -10,7 +10,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import Delete, SetData, WriteOp
 from simulation.checks import assert_no_log_is_nobodys, assert_sound
 from simulation.cluster import Cluster, tp
-from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 ORDERS = tp("orders")
 
@@ -208,7 +208,7 @@ async def test_who_was_deposed_and_does_not_know_yet_raises_nothing(served: Clus
     assert ORDERS in served.broker(1).logs
 
 
-async def test_a_history_goes_on_under_the_raised_epoch(cluster: Cluster) -> None:
+async def test_a_journal_goes_on_under_the_raised_epoch(cluster: Cluster) -> None:
     cluster.journal = journal = MemoryJournal()
     cluster.start_brokers(1, 2)
     await cluster.serve()
@@ -220,7 +220,7 @@ async def test_a_history_goes_on_under_the_raised_epoch(cluster: Cluster) -> Non
     await cluster.settle()
     cluster.bounce_broker(2)
     await cluster.replicate()
-    assert_history_comes_to(cluster.active.term.state, journal)
+    assert_journal_folds_to(cluster.active.term.state, journal)
     assert_sound(cluster)
 
 

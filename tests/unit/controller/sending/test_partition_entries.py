@@ -1,4 +1,4 @@
-"""What brokers are told of partitions is written as bytes at once, and is what objects of kio would say.
+"""What brokers are sent of partitions is written as bytes at once, and is what objects of kio would say.
 
 The reference is the plain way: an object for each entry, made from the state, and written by kio.
 """
@@ -224,7 +224,7 @@ def clusters(draw: st.DrawFn) -> ClusterState:
 @given(clusters(), st.data())
 def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: ClusterState, data: st.DataObject) -> None:
     led = data.draw(st.lists(st.tuples(partitions, some_brokers, st.booleans())))
-    told = data.draw(st.lists(st.tuples(st.lists(partitions, max_size=3), st.none() | some_brokers)))
+    updates = data.draw(st.lists(st.tuples(st.lists(partitions, max_size=3), st.none() | some_brokers)))
     deleted = data.draw(st.dictionaries(partitions, st.none() | st.just(TopicId(UUID(int=9))), max_size=2))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     replicas: defaultdict[BrokerId, dict[TopicPartition, bool]] = defaultdict(dict)
@@ -233,8 +233,8 @@ def test_requests_say_what_the_plain_objects_would_say_byte_for_byte(state: Clus
         batch.leader_and_isr(partition, receivers, is_new=is_new)
         for broker in receivers:
             replicas[broker][partition] = is_new or replicas[broker].get(partition, False)
-        told.append(([partition], None))
-    for some, brokers in told:
+        updates.append(([partition], None))
+    for some, brokers in updates:
         batch.update_metadata(some, brokers)
         for broker in state.brokers if brokers is None else brokers:
             metadata[broker].update(dict.fromkeys(some))
@@ -326,14 +326,14 @@ def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
     whole = {name: topic for name in state.topics if (topic := writer.prepared(name)) is not None}
     more = data.draw(st.lists(partitions))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
-    batch.tell_all_of(whole)
+    batch.send_all_of(whole)
     batch.update_metadata(partition for partition in more if partition.topic not in whole)
     batch.flush(sent)
 
-    told = [p for name in whole for p in state.partitions_of(name)]
+    known = [p for name in whole for p in state.partitions_of(name)]
     others = [p for p in dict.fromkeys(more) if p.topic not in whole]
     for broker in state.brokers:
-        hosted = {p: False for p in told if broker in state.assignment(p).replicas}
+        hosted = {p: False for p in known if broker in state.assignment(p).replicas}
         leader_and_isr = [r for b, r in sent.requests if b == broker and isinstance(r, LeaderAndIsrRequest)]
         assert [sorted_topics(request.topic_states) for request in leader_and_isr] == (
             [sorted_topics(reference_leader_and_isr(state, hosted))] if hosted else []
@@ -344,12 +344,12 @@ def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
             }
         update_metadata = [r for b, r in sent.requests if b == broker and isinstance(r, UpdateMetadataRequest)]
         assert [sorted_topics(request.topic_states) for request in update_metadata] == [
-            sorted_topics(reference_metadata(state, [*told, *others], {}))
+            sorted_topics(reference_metadata(state, [*known, *others], {}))
         ]
 
 
 @pytest.mark.parametrize("changed", ["nothing", "assignment", "state", "brokers", "id"])
-def test_what_was_prepared_is_told_only_while_it_would_be_written_the_same(changed: str) -> None:
+def test_what_was_prepared_is_sent_only_while_it_would_be_written_the_same(changed: str) -> None:
     state = state_of(TOPICS[0])
     (partition,) = state.all_partitions()
     prepared = TopicWriter(state, state.live_or_shutting_down).prepared(TOPICS[0])
@@ -386,7 +386,7 @@ def test_what_a_former_topic_had_is_forgotten_after_what_the_present_one_has_and
         assert [partition.partition_index for partition in topic.partition_states] == [kept.partition, 7]
 
 
-def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_one_request_is_sent_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_requests, "REQUEST_BYTES", 50)
     state = state_of(*TOPICS[:2], *(TopicName(f"topic-{number}") for number in range(5)))
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
@@ -400,12 +400,12 @@ def test_what_does_not_fit_one_request_is_told_in_several(monkeypatch: pytest.Mo
     kinds = [LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest]
     assert in_order == sorted(in_order, key=kinds.index)
     for kind in kinds:
-        told = [request for request in to_first if isinstance(request, kind)]
-        assert len(told) > 1
-        assert sorted(topic.topic_name for request in told for topic in request.topic_states) == sorted(state.topics)
+        of_kind = [request for request in to_first if isinstance(request, kind)]
+        assert len(of_kind) > 1
+        assert sorted(topic.topic_name for request in of_kind for topic in request.topic_states) == sorted(state.topics)
 
 
-def test_a_partition_with_a_value_that_no_field_can_carry_is_left_out_and_the_others_are_told() -> None:
+def test_a_partition_with_a_value_that_no_field_can_carry_is_left_out_and_the_others_are_sent() -> None:
     state = state_of(TOPICS[0])
     broken = TopicPartition(TOPICS[1], PartitionId(0))
     other = state_of(TOPICS[1], partition_epoch=2**31)
@@ -434,7 +434,7 @@ def test_a_replica_whose_leader_epoch_no_field_can_carry_is_not_stopped_and_the_
     assert [topic.topic_name for topic in request.topic_states] == [sound.topic]
 
 
-def test_brokers_that_are_told_the_same_share_its_bytes() -> None:
+def test_brokers_that_are_sent_the_same_share_its_bytes() -> None:
     state = state_of(*TOPICS)
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     batch.update_metadata(state.all_partitions())

@@ -1,4 +1,4 @@
-"""Brokers with several listeners: where they are told that the controller is, and what is said where they find nobody."""
+"""Brokers with several listeners: where they are sent that the controller is, and what is said where they find nobody."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -58,7 +58,7 @@ async def test_every_metric_of_the_dashboard_is_there(cluster: Cluster) -> None:
     assert asked <= await exported(cluster)
 
 
-async def test_the_dashboard_leaves_out_only_what_another_panel_tells_too(cluster: Cluster) -> None:
+async def test_the_dashboard_leaves_out_only_what_another_panel_shows_too(cluster: Cluster) -> None:
     shown = {FAMILY.sub("", name) for query in queries(DASHBOARD["panels"]) for name in NAME.findall(query)}
     there = {FAMILY.sub("", name) for name in await exported(cluster)}
     assert there - shown == {"kontroller_controller_epoch", "kontroller_topics"}

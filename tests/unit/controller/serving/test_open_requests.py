@@ -4,7 +4,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
 from controller_core.controller.loop.clock import SystemClock
-from controller_core.controller.serving.open_requests import Requests
+from controller_core.controller.serving.open_requests import OpenRequests
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.wire.codecs.versions import Versions, empty
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
@@ -21,7 +21,7 @@ async def test_a_refusal_is_made_only_for_who_has_no_answer_yet() -> None:
         return ControlledShutdownResponse(error_code=error_code, remaining_partitions=())
 
     api = ServedApi(versions=Versions(ControlledShutdownRequest), answer=never, refuse=refuse)
-    requests = Requests([api], SystemClock(), lambda event: None)
+    requests = OpenRequests([api], SystemClock(), lambda event: None)
     received = requests.receive(empty(ControlledShutdownRequest))
     for _ in range(3):
         requests.refuse(received)

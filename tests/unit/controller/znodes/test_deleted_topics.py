@@ -39,7 +39,7 @@ async def test_a_broker_that_lived_on_without_its_session_forgets_what_was_delet
     assert_sound(served)
 
 
-async def test_a_broker_that_hung_until_its_session_ended_forgets_what_it_was_told_in_vain(served: Cluster) -> None:
+async def test_a_broker_that_hung_until_its_session_ended_forgets_what_it_was_sent_in_vain(served: Cluster) -> None:
     served.broker(3).hang()
     served.request_deletion("orders")
     await served.settle()
@@ -75,7 +75,7 @@ async def test_the_next_controller_makes_a_broker_forget_what_the_last_one_delet
     assert_sound(served)
 
 
-async def test_a_broker_that_was_not_told_before_the_controller_died_is_told_by_the_next(served: Cluster) -> None:
+async def test_a_broker_that_was_not_sent_it_before_the_controller_died_is_sent_it_by_the_next(served: Cluster) -> None:
     served.broker(3).hang()
     served.request_deletion("orders")
     await served.settle()
@@ -98,7 +98,7 @@ async def test_of_a_topic_created_again_with_fewer_partitions_only_the_others_ar
     assert_sound(served)
 
 
-async def test_a_topic_is_noted_before_anything_of_it_is_deleted(served: Cluster) -> None:
+async def test_a_topic_is_remembered_before_anything_of_it_is_deleted(served: Cluster) -> None:
     served.put(paths.KONTROLLER, b"")
     served.active.life.last_write = served.active.life.writes + 1
     served.request_deletion("orders")
@@ -136,15 +136,15 @@ async def test_only_the_latest_deletions_are_kept(served: Cluster, monkeypatch: 
     assert list(codecs.decode_deleted_topics(data)) == ["second", "third"]
 
 
-async def test_only_the_broker_that_comes_is_told(served: Cluster) -> None:
+async def test_only_the_broker_that_comes_is_sent_it(served: Cluster) -> None:
     served.request_deletion("orders")
     await served.settle()
     before = len(served.broker(1).requests_of(UpdateMetadataRequest))
     served.bounce_broker(3)
     await served.settle()
-    told = served.broker(1).requests_of(UpdateMetadataRequest)[before:]
-    assert told
-    assert all(topic.topic_name != "orders" for request in told for topic in request.topic_states)
+    sent = served.broker(1).requests_of(UpdateMetadataRequest)[before:]
+    assert sent
+    assert all(topic.topic_name != "orders" for request in sent for topic in request.topic_states)
 
 
 async def test_a_partition_whose_entry_makes_no_sense_is_not_forgotten_with_the_former_topic(served: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""The ledger of removed replicas: no log is left that nobody owns, and none is deleted that somebody does."""
+"""The list of removed replicas: no log is left that nobody owns, and none is deleted that somebody does."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from controller_core.controller.znodes import removed_replicas
-from controller_core.controller.znodes.removed_replicas import LedgerChange
+from controller_core.controller.znodes.removed_replicas import RemovedReplicasChange
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.wire.messages import ControlRequest, ErrorCode, StopReplicaRequest
@@ -124,7 +124,7 @@ async def test_the_next_topic_of_that_name_with_no_replica_there(served: Cluster
 
 
 async def test_a_good_log_is_kept_where_only_the_answer_to_a_former_deletion_was_lost(served: Cluster) -> None:
-    """Another controller in between knows nothing of the ledger, and lets the next topic be served beside the entry."""
+    """Another controller in between knows nothing of the list, and lets the next topic be served beside the entry."""
     await move_away_from_dead_3(served)
     await delete_orders(served)
     former = entries(served)
@@ -137,16 +137,16 @@ async def test_a_good_log_is_kept_where_only_the_answer_to_a_former_deletion_was
     assert served.broker(3).logs[ORDERS] == topic_id
     await served.active.kill()
     served.write(Create(path=f"{paths.REMOVED_REPLICAS}/{former[0]}", data=data))
-    told = len(served.broker(3).requests_of(StopReplicaRequest))
+    sent = len(served.broker(3).requests_of(StopReplicaRequest))
     served.bounce_broker(3)
     await served.serve()
     assert served.broker(3).logs[ORDERS] == topic_id
-    assert len(served.broker(3).requests_of(StopReplicaRequest)) == told, "it was told to delete a good log"
+    assert len(served.broker(3).requests_of(StopReplicaRequest)) == sent, "it was sent a request to delete a good log"
     assert_clean(served)
 
 
 async def test_a_topic_that_lost_its_id_loses_no_log(served: Cluster) -> None:
-    """The brokers refuse it until the id is restored, but nobody entered their logs into the ledger."""
+    """The brokers refuse it until the id is restored, but nobody entered their logs into the list."""
     await served.active.kill()
     content = served.topic("orders")
     served.remove_topic("orders")
@@ -168,7 +168,7 @@ async def test_a_replica_that_is_added_again_is_struck_out_with_the_same_write(s
     served.zk.observers.append(lambda: written.append((3 in served.assigned(ORDERS)) != bool(entries(served))))
     await served.settle()
     assert written
-    assert all(written), "3 is in AR or in the ledger, never in both and never in neither"
+    assert all(written), "3 is in AR or listed as removed, never in both and never in neither"
     served.broker(3).resume()
     await served.replicate()
     assert served.assigned(ORDERS) == [1, 2, 3]
@@ -239,7 +239,7 @@ async def test_a_broker_that_refuses_the_deletion_for_the_next_topic_is_not_aske
     assert_clean(served)
 
 
-async def test_a_broker_that_dies_while_it_deletes_is_in_the_ledger(served: Cluster) -> None:
+async def test_what_a_broker_that_dies_while_it_deletes_still_has_is_listed(served: Cluster) -> None:
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     served.broker(3).hang()
@@ -253,7 +253,7 @@ async def test_a_broker_that_dies_while_it_deletes_is_in_the_ledger(served: Clus
     assert_clean(served)
 
 
-async def test_the_last_replica_in_sync_is_kept_whatever_the_ledger_says(served: Cluster) -> None:
+async def test_the_last_replica_in_sync_is_kept_though_it_is_listed_as_removed(served: Cluster) -> None:
     """Other hands took 1 out of AR while nobody else was in sync."""
     for number in (3, 2):
         served.kill_broker(number)
@@ -323,11 +323,11 @@ def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count
         assignment = ReplicaAssignment(replicas=ids(replicas))
         return TopicAssignment(topic_id=None, partitions={PartitionId(number): assignment for number in range(count)})
 
-    def change(before: TopicAssignment, after: TopicAssignment) -> LedgerChange:
+    def change(before: TopicAssignment, after: TopicAssignment) -> RemovedReplicasChange:
         moving = [n for n in range(count) if before.partitions[PartitionId(n)] != after.partitions[PartitionId(n)]]
         dropped = [PartitionReplica(tp("many", number), BrokerId(broker)) for number in moving for broker in (1, 2)]
         added = [PartitionReplica(tp("many", number), BrokerId(broker)) for number in moving for broker in (4, 5)]
-        return LedgerChange(entered=dict.fromkeys(dropped), struck=set(added))
+        return RemovedReplicasChange(entered=dict.fromkeys(dropped), struck=set(added))
 
     content, after, written = moved(1, 2, 3), moved(3, 4, 5), []
     while content != after:
@@ -337,7 +337,7 @@ def test_a_rewrite_is_cut_to_what_fits_a_transaction_until_nothing_is_left(count
         written.append(step.size)
     assert sum(written) == 4 * count
     assert max(written) == max(4, min(at_most, 4 * count))
-    assert removed_replicas.bounded(content, after, LedgerChange(), at_most)[0] is after
+    assert removed_replicas.bounded(content, after, RemovedReplicasChange(), at_most)[0] is after
 
 
 async def test_more_replicas_than_fit_one_write_are_dropped_together(served: Cluster) -> None:

@@ -65,8 +65,8 @@ async def test_what_a_broker_owes_that_does_not_come_back_is_forgotten_with_an_e
 ) -> None:
     await days_pass(owed, 11.5)
     assert entries(owed) == ["4,orders,0"], "4 is there, and its disk may be repaired yet"
-    (told,) = [line for line in owed.logs if line["event"] == FORGOTTEN]
-    assert (told["broker"], told["replicas"], told["partitions"], told["days"]) == (3, "1 replica", "orders-0", 10)
+    (line,) = [entry for entry in owed.logs if entry["event"] == FORGOTTEN]
+    assert (line["broker"], line["replicas"], line["partitions"], line["days"]) == (3, "1 replica", "orders-0", 10)
     owed.start_broker(3)
     await owed.settle()
     assert ORDERS in owed.broker(3).logs

@@ -79,7 +79,7 @@ async def test_of_a_request_the_part_that_does_not_fit_is_refused_and_the_rest_b
     await assert_serves(large)
 
 
-async def test_what_runs_can_be_taken_back_where_there_is_no_room_for_more(large: Cluster) -> None:
+async def test_what_runs_can_be_cancelled_where_there_is_no_room_for_more(large: Cluster) -> None:
     half = dict.fromkeys(of_topic("large", range(COUNT // 4)), NEW)
     rest = dict.fromkeys(of_topic("large", range(COUNT // 4, COUNT)), NEW)
     await large.request(alter_reassignments(half))
@@ -252,7 +252,7 @@ def test_a_state_that_could_not_be_written_again_is_none() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 12, 1234])
 @pytest.mark.parametrize("moving", [True, False])
-def test_the_size_of_a_topic_is_told_without_writing_it(count: int, moving: bool) -> None:
+def test_the_size_of_a_topic_is_known_without_writing_it(count: int, moving: bool) -> None:
     assignment = ReplicaAssignment(
         replicas=ids((4, 5, 1, 22)), adding=ids((4, 5)), removing=ids((1, 22)), origin_order=ids((22, 1))
     )

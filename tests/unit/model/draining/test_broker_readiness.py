@@ -1,4 +1,4 @@
-"""When a broker is ready, and what it is told to lack otherwise."""
+"""When a broker is ready, and what it lacks otherwise."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which partitions a broker has to wait for before it may stop, and how the waiting is told."""
+"""Which partitions a broker has to wait for before it may stop, and how the waiting is reported."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_waiting_makes_progress_when_a_replica_comes_into_sync_or_a_broker_comes
     assert measure([1, 2], [1, 2], alive=(1, 2, 3)) == (2, 0)
 
 
-def test_what_is_waited_for_is_told_in_one_bounded_line_with_complete_counts() -> None:
+def test_what_is_waited_for_is_said_in_one_bounded_line_with_complete_counts() -> None:
     seen = picture(*(place([1, 2, 3], [1, 2], number) for number in range(7)), place([1, 2], [1], 7), alive=(1, 2))
     text = explained(obstacles(seen, BROKER, {T: 2}), seen.brokers)
     assert text.startswith(
@@ -96,7 +96,7 @@ def test_what_is_waited_for_is_told_in_one_bounded_line_with_complete_counts() -
     assert "\n" not in text
 
 
-def test_what_cannot_be_helped_is_told() -> None:
+def test_what_cannot_be_helped_is_said() -> None:
     text = enough(picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2, 3], [1, 2, 3], 2)), BROKER, {T: 2})
     assert text == (
         "3 partitions of broker 1 can do without it; not waited for, no other replica, unavailable while it is stopped: "

@@ -156,7 +156,7 @@ class TestReplies:
         assert second.look_again_in_s is not None
         assert ready(look(resource, cluster({"f": 4}), reply(first))).reason is Reason.RECONCILED
 
-    def test_a_refusal_is_told_in_the_controllers_words_and_is_no_other_features(self) -> None:
+    def test_a_refusal_is_reported_in_the_controllers_words_and_is_no_other_features(self) -> None:
         resource = feature_set({"f": 4, "g": 1})
         first = look(resource, cluster({}))
         second = look(resource, cluster({"g": 1}), reply(first, refused=(("f", "not now"),)))
@@ -164,7 +164,7 @@ class TestReplies:
         assert condition(second, ConditionType.STALLED) is ConditionStatus.TRUE
         assert second.look_again_in_s is not None
 
-    def test_trouble_is_told_and_the_request_is_made_again(self) -> None:
+    def test_trouble_is_reported_and_the_request_is_made_again(self) -> None:
         resource = feature_set({"f": 4})
         second = look(resource, cluster({}), reply(look(resource, cluster({})), trouble="nobody answers"))
         assert (second.steps, ready(second).reason) == ((), Reason.BROKERS_UNAVAILABLE)
@@ -181,7 +181,7 @@ class TestReplies:
 
 
 class TestDrift:
-    def test_a_level_that_was_changed_elsewhere_is_told_and_put_right(self) -> None:
+    def test_a_level_that_was_changed_elsewhere_is_reported_and_put_right(self) -> None:
         resource = feature_set({"f": 4})
         drifted = look(again(resource, look(resource, cluster({"f": 4}))), cluster({"f": 3}))
         assert condition(drifted, ConditionType.DRIFTED) is ConditionStatus.TRUE

@@ -90,7 +90,7 @@ def test_a_move_that_runs_is_held_once_and_one_that_has_ended_never_again() -> N
     assert plan_reassignment(bare, view(topic(THERE, THERE)), FRESH).finalizer is FinalizerWish.KEEP_AS_IS
 
 
-def test_what_still_moves_is_taken_back_and_then_the_run_is_over() -> None:
+def test_what_still_moves_is_cancelled_and_then_the_run_is_over() -> None:
     first = plan_reassignment(deleted(), view(topic(MOVING, THERE)), FRESH)
     assert asked(first) == [(tp(0),)]
     assert first.status.phase is ReassignmentPhase.RUNNING
@@ -131,7 +131,7 @@ def test_a_partition_that_was_done_and_moves_again_is_left_alone() -> None:
     assert asked(plan_reassignment(again, view(topic(MOVING, MOVING)), FRESH)) == [(tp(1),)]
 
 
-def test_a_request_that_nobody_has_taken_up_yet_is_taken_back_as_well() -> None:
+def test_a_request_that_nobody_has_taken_up_yet_is_cancelled_as_well() -> None:
     request = ReassignmentPlan(partitions={tp(0): tuple(map(BrokerId, (4, 5, 6)))})
     plan = plan_reassignment(deleted(), view(topic(BACK, BACK), reassignment=request), FRESH)
     assert asked(plan) == [(tp(0),)]
@@ -238,6 +238,6 @@ async def test_a_refusal_of_the_whole_request_is_one_of_every_partition() -> Non
     assert said.refused == tuple((each, "cluster_authorization_failed") for each in STEP.partitions)
 
 
-async def test_an_error_is_trouble_for_the_plan_to_tell() -> None:
+async def test_an_error_is_trouble_for_the_plan_to_report() -> None:
     controller = Controller(ControllerUnreachable("nobody is there"))
     assert await cancel_reassignment(STEP, controller) == CancelReply(step=STEP, trouble="nobody is there")

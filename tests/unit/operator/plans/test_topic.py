@@ -146,7 +146,7 @@ class TestAdoption:
             ("SetConfig", "config.retention.ms", "1"),
         ]
 
-    def test_a_topic_recreated_elsewhere_is_told_and_adopted_anew_by_the_policy(self) -> None:
+    def test_a_topic_recreated_elsewhere_is_reported_and_adopted_anew_by_the_policy(self) -> None:
         other = TopicId(new_topic_id("x", ORDERS, None))
         cluster = view(healthy([1, 2], [2, 3], topic_id=other))
         equal = plan(settled(), cluster)
@@ -178,7 +178,7 @@ class TestChanges:
         assert refused.steps == ()
         assert ready(refused).reason is Reason.PARTITIONS_CANNOT_DECREASE
 
-    def test_keys_that_the_spec_drops_are_taken_back_and_others_left_alone(self) -> None:
+    def test_keys_that_the_spec_drops_are_removed_and_others_left_alone(self) -> None:
         before = settled({"config": {"retention.ms": "1", "segment.ms": "2"}})
         live = {"retention.ms": "1", "segment.ms": "2", "flush.ms": "3"}
         changed = kafka_topic({"config": {"retention.ms": "9"}}, status=before.status.to_kubernetes(), generation=2)

@@ -179,7 +179,7 @@ async def test_it_is_unreachable_when_no_bootstrap_server_answers(bootstrap: tup
 
 
 @pytest.mark.parametrize("reply", [None, b"", b"\0\0\0\x09cut"], ids=["closed", "silent", "cut"])
-async def test_a_lost_answer_is_told_and_nothing_is_sent_twice(servers: Servers, reply: bytes | None) -> None:
+async def test_a_lost_answer_is_reported_and_nothing_is_sent_twice(servers: Servers, reply: bytes | None) -> None:
     controller, broker, _ = servers
     controller.script = [reply]
     with pytest.raises(AnswerLost, match="did not answer"):
@@ -190,7 +190,7 @@ async def test_a_lost_answer_is_told_and_nothing_is_sent_twice(servers: Servers,
 @pytest.mark.parametrize(
     "content", [b"", b"\0\0\0\x07", b"\0\0\0\x01\0nonsense"], ids=["no header", "another id", "no response"]
 )
-async def test_an_answer_that_is_none_is_told(servers: Servers, content: bytes) -> None:
+async def test_an_answer_that_is_none_is_reported(servers: Servers, content: bytes) -> None:
     controller, broker, _ = servers
     controller.script = [with_length(content)]
     with pytest.raises(AnswerUnreadable):
@@ -236,7 +236,7 @@ async def test_a_server_that_answered_is_asked_first_the_next_time(servers: Serv
     assert silent.asked == [METADATA]
 
 
-async def test_it_is_told_of_every_server_why_none_has_answered(servers: Servers) -> None:
+async def test_it_says_of_every_server_why_none_has_answered(servers: Servers) -> None:
     _, closing, _ = servers
     closing.script = [None]
     with pytest.raises(ControllerUnreachable, match=r"cannot be reached.*; .* did not answer"):

@@ -131,7 +131,7 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     ],
     ids=["huge array", "endless varint", "null array", "unknown error", "not UTF-8", "null string", "long tag"],
 )
-def test_what_is_wrong_with_a_message_is_told(content: bytes, complaint: str) -> None:
+def test_what_is_wrong_with_a_message_is_said(content: bytes, complaint: str) -> None:
     with pytest.raises(Undecodable, match=complaint):
         decode_whole(ControlledShutdownResponse, content)
 

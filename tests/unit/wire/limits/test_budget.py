@@ -10,7 +10,7 @@ BYTES = 10 * SMALL_BYTES
 
 
 class Holder:
-    """Takes a share, in a task of its own, until it is told to give it back."""
+    """Takes a share, in a task of its own, until it is asked to give it back."""
 
     def __init__(self, budget: ByteBudget, amount: int) -> None:
         self.has_it = False

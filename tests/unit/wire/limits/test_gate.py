@@ -157,7 +157,7 @@ async def test_a_broker_on_the_controllers_own_machine_may_come_from_any_address
 
 def test_the_addresses_of_this_machine_are_known_without_a_word_to_anybody() -> None:
     assert is_of_this_machine(at("127.0.0.1"))
-    assert not is_of_this_machine(at("127.0.0.77")), "somebody chose it, to be told apart"
+    assert not is_of_this_machine(at("127.0.0.77")), "somebody chose it, to be distinguished"
     assert is_of_this_machine(at("::1"))
     assert not is_of_this_machine(at("192.0.2.1"))
     assert not is_of_this_machine(at("2001:db8::1"))

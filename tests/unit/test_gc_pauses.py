@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller_core import collection
-from controller_core.collection import collection_paused
+from controller_core import gc_pauses
+from controller_core.gc_pauses import gc_paused
 from controller_core.wire.listener.workers import Lane, beside
 
 
@@ -26,15 +26,15 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_pause_within_another_ends_with_the_outer_one() -> None:
-    with collection_paused():
-        with collection_paused():
+    with gc_paused():
+        with gc_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_of_pauses_that_overlap_the_last_ends_them_all() -> None:
-    event, message = collection_paused(), collection_paused()
+    event, message = gc_paused(), gc_paused()
     event.__enter__()
     message.__enter__()
     event.__exit__(None, None, None)
@@ -44,7 +44,7 @@ def test_of_pauses_that_overlap_the_last_ends_them_all() -> None:
 
 
 def test_an_error_ends_a_pause() -> None:
-    with pytest.raises(LookupError), collection_paused():
+    with pytest.raises(LookupError), gc_paused():
         raise LookupError
     assert gc.isenabled()
 
@@ -57,12 +57,12 @@ async def test_large_messages_are_worked_on_without_a_search() -> None:
 def test_pauses_without_a_gap_have_a_search_in_between_now_and_then(
     monkeypatch: pytest.MonkeyPatch, searched: list[int]
 ) -> None:
-    with collection_paused():
-        with collection_paused():
+    with gc_paused():
+        with gc_paused():
             pass
         assert searched == []
-        monkeypatch.setattr(collection, "_LONGEST_PAUSE_S", -1.0)
-        with collection_paused():
+        monkeypatch.setattr(gc_pauses, "_LONGEST_PAUSE_S", -1.0)
+        with gc_paused():
             pass
         assert searched == [1]
     assert searched == [1]

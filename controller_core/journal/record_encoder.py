@@ -38,12 +38,12 @@ _FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
     Kind.OFFLINE_REPLICAS: records.offline_fields,
 }
 
-_TOLD_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES)
+_WRITTEN_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES)
 """They are few, and may lack a field that they had before."""
 
 
 @dataclass(slots=True)
-class Scribe:
+class RecordEncoder:
     """Writes the lines of one process's journal. One that goes on with a journal begins with what that has."""
 
     epoch: ControllerEpoch | None = None
@@ -81,7 +81,7 @@ class Scribe:
             yield self._line(context, REMOVED[change.kind], **key)
             return
         fields = _FIELDS[change.kind]
-        before = None if change.before is None or change.kind in _TOLD_IN_FULL else fields(change.before)
+        before = None if change.before is None or change.kind in _WRITTEN_IN_FULL else fields(change.before)
         delta = records.changed_fields(before, fields(change.after))
         if delta and change.before != change.after:
             is_unclean = change.kind is Kind.LEADERSHIP and _is_unclean(change, is_inferred=context.is_inferred)
@@ -187,7 +187,7 @@ def _entries(state: StateCopy) -> Iterator[Change]:
 def _is_unclean(change: Change, *, is_inferred: bool) -> bool:
     """Whether a leader was elected that was not in sync: what the ISR had acknowledged may be lost.
 
-    Who only looks on may have missed that it came into the ISR in between; the recovery state tells that it did not."""
+    Who only looks on may have missed that it came into the ISR in between; the recovery state says that it did not."""
     before: PartitionState | None = change.before
     after: PartitionState = change.after
     leader = after.leader_and_isr.leader

@@ -21,11 +21,11 @@ from controller_core.zk.session import Delete
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
-from tests.unit.journal.memory import MemoryJournal, assert_history_comes_to
+from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
 
 def lines(journal: MemoryJournal, kind: Kind) -> list[Line]:
-    """The records of a kind that tell of a change."""
+    """The records of a kind that are of a change."""
     found = [entry.line for entry in journal.entries() if isinstance(entry, Record)]
     return [line for line in found if line.kind == kind and not line.snapshot]
 
@@ -49,7 +49,7 @@ async def test_a_failed_leader_is_recorded_with_cause_epochs_and_version() -> No
         gone = lines(journal, Kind.BROKER_REMOVED)[-1]
         assert gone.broker == 1
         assert gone.correlation_id == last.correlation_id, "one event"
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
 
 
 async def test_an_unclean_election_is_recorded_as_such() -> None:
@@ -66,7 +66,7 @@ async def test_an_unclean_election_is_recorded_as_such() -> None:
         cluster.start_broker(2)
         await cluster.settle()
         assert [line.delta.leader for line in lines(journal, Kind.LEADERSHIP) if line.unclean and line.delta] == [2]
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
 
 
 async def test_a_reassignment_and_a_deletion_are_recorded_step_by_step() -> None:
@@ -87,7 +87,7 @@ async def test_a_reassignment_and_a_deletion_are_recorded_step_by_step() -> None
         await cluster.settle()
         assert [line.topic for line in lines(journal, Kind.TOPIC_REMOVED)] == ["orders"]
         assert [line.partition for line in lines(journal, Kind.LEADERSHIP_REMOVED)] == [0]
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
 
 
 async def test_replicas_in_failed_log_directories_are_recorded_until_their_broker_serves_them_again() -> None:
@@ -107,17 +107,17 @@ async def test_replicas_in_failed_log_directories_are_recorded_until_their_broke
             (1, {"orders": [0, 2]}),
             (1, {"logs": [0], "orders": [0, 2]}),
         ]
-        folded = assert_history_comes_to(cluster.active.term.state, journal)
+        folded = assert_journal_folds_to(cluster.active.term.state, journal)
         assert folded.image is not None
         assert "offline_replicas|1|logs-0,orders-0,orders-2" in set(folded.image.texts())
         cluster.broker(1).offline.clear()
         cluster.bounce_broker(1)
         await cluster.settle()
         assert [line.broker for line in lines(journal, Kind.OFFLINE_REPLICAS_REMOVED)] == [1]
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
 
 
-async def test_every_snapshot_proves_the_history_before_it() -> None:
+async def test_every_snapshot_proves_the_records_before_it() -> None:
     async with simulated_cluster() as cluster:
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=0)
         journal = cluster.journal = MemoryJournal()
@@ -128,7 +128,7 @@ async def test_every_snapshot_proves_the_history_before_it() -> None:
         cluster.bounce_broker(2)
         await cluster.settle()
         await cluster.replicate()
-        folded = assert_history_comes_to(cluster.active.term.state, journal)
+        folded = assert_journal_folds_to(cluster.active.term.state, journal)
         assert folded.proven > 3
 
 
@@ -142,7 +142,7 @@ async def test_each_controller_begins_a_sequence_of_its_own_with_a_snapshot() ->
         await first.stop()
         cluster.kill_broker(1)
         await cluster.serve()
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
         elected = lines(journal, Kind.CONTROLLER_ELECTED)
         assert [line.seq for line in elected] == [0, 0]
         assert elected[1].controller_epoch == elected[0].controller_epoch + 1
@@ -192,7 +192,7 @@ async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
         await cluster.settle(passing_ms=11_000)
         (next_alive,) = lines(journal, Kind.CONTROLLER_ALIVE)[len(alive) :]
         assert next_alive.event_time_us - alive[-1].event_time_us == 14_000_000, "the start was a record, too"
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
 
 
 async def test_a_controller_that_has_lost_its_role_is_not_declared_alive() -> None:
@@ -206,7 +206,7 @@ async def test_a_controller_that_has_lost_its_role_is_not_declared_alive() -> No
         assert seen == 1
         cluster.write(Delete(path=paths.CONTROLLER))
         cluster.clock.pass_to_next(cluster.clock.monotonic_ms() + 60_000)
-        await term.history.note_alive()
+        await term.journal.record_alive()
         assert len(lines(journal, Kind.CONTROLLER_ALIVE)) == seen
 
 
@@ -219,7 +219,7 @@ async def test_an_idle_cluster_has_its_snapshots_in_time() -> None:
         taken = len(lines(journal, Kind.SNAPSHOT_ENDED))
         await cluster.settle(passing_ms=200_000)
         assert len(lines(journal, Kind.SNAPSHOT_ENDED)) == taken + 3
-        assert assert_history_comes_to(cluster.active.term.state, journal).proven == taken + 2
+        assert assert_journal_folds_to(cluster.active.term.state, journal).proven == taken + 2
 
 
 async def test_a_record_says_how_long_the_controller_took() -> None:
@@ -232,10 +232,10 @@ async def test_a_record_says_how_long_the_controller_took() -> None:
         heard_us = cluster.clock.now_ms() * 1000
         await cluster.settle(passing_ms=12_000)
         queued = await queue.next()
-        history = process.term.history
-        history.begin_event(queued.event, queued.since_ms)
+        term_journal = process.term.journal
+        term_journal.begin_event(queued.event, queued.since_ms)
         process.term.state.brokers.pop(BrokerId(2))
-        await history.end_event()
+        await term_journal.end_event()
         last = lines(journal, Kind.BROKER_REMOVED)[-1]
         assert last.took_us is not None
         assert last.took_us > 0
@@ -276,7 +276,7 @@ async def test_what_was_before_a_recorder_is_unknown_until_a_snapshot() -> None:
         assert (folded.image, folded.gaps, folded.findings) == (None, [], [])
         assert lines(journal, Kind.RECORDER_STARTED)[0].inferred
         journal.append(Snapshot(context=context, state=copy_of(cluster.active.term.state)))
-        assert_history_comes_to(cluster.active.term.state, journal)
+        assert_journal_folds_to(cluster.active.term.state, journal)
 
 
 def test_ways_to_change_that_would_not_be_noticed_do_not_exist() -> None:

@@ -74,8 +74,8 @@ async def set_throttle(
         return [put(path, node, codecs.encode_throttle(throttle))]
 
     await compare_and_set(reading(zk, path), limited, write)
-    # The controller notes what begins from now on; what it began before is seen here.
-    await note_begun(zk, await _running(zk, moves), write=write)
+    # The controller marks what begins from now on; what it began before is seen here.
+    await mark_begun(zk, await _running(zk, moves), write=write)
     await settle(zk, write=write)
 
 
@@ -129,7 +129,7 @@ async def throttles(zk: ZkSession, report: Report = logged) -> dict[str, Throttl
     return found
 
 
-async def note_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: Write, report: Report = logged) -> None:
+async def mark_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: Write, report: Report = logged) -> None:
     """Remembers that moves of the partitions have begun, so that their throttles end with them."""
     for owner, throttle in (await throttles(zk, report)).items():
         if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):

@@ -1,7 +1,7 @@
-"""What a recorder tells its journal: who is the controller, and what differs from what was recorded before.
+"""What a recorder writes to its journal: who is the controller, and what differs from what was recorded before.
 
 A new controller's term begins with the state that was recorded last. So what changed while nobody was in charge, or
-before the change of controllers was seen, is told as changes of the new term, and not lost between two snapshots.
+before the change of controllers was seen, is recorded as changes of the new term, and not lost between two snapshots.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.controller.recording.stamped_journal import Pen
+from controller_core.controller.recording.stamped_journal import StampedJournal
 from controller_core.journal.batches import (
     Alive,
     Committed,
@@ -50,11 +50,11 @@ class Seen:
     versions_missed: int = 0
     """States of partitions that were written and written again before anyone saw them."""
     unobserved: int = 0
-    """Changes that were found without having been told of."""
+    """Changes that were found without a notification of them."""
 
 
-class Chronicle:
-    """The history of one cluster, on its way to the journal. `last_epoch`: the newest that the journal has already."""
+class ObservedJournal:
+    """What is recorded of one cluster, on its way to the journal. `last_epoch`: the newest that the journal has already."""
 
     def __init__(
         self, journal: Journal, clock: Clock, *, snapshot_interval_ms: float, last_epoch: ControllerEpoch | None
@@ -64,7 +64,7 @@ class Chronicle:
         """Whose term is being recorded; None while there is no controller."""
         self._journal = journal
         self._clock = clock
-        self._pen = Pen(journal=journal, clock=clock, snapshot_interval_ms=snapshot_interval_ms)
+        self._stamped = StampedJournal(journal=journal, clock=clock, snapshot_interval_ms=snapshot_interval_ms)
         self._last_epoch = last_epoch
         self._cluster_id: str | None = None
         self._recorded: StateCopy | None = None
@@ -75,12 +75,12 @@ class Chronicle:
 
     @property
     def is_snapshot_due(self) -> bool:
-        return self.role is not None and self._pen.is_snapshot_due
+        return self.role is not None and self._stamped.is_snapshot_due
 
     @property
     def silent_ms(self) -> float:
         """For how long nothing was recorded."""
-        return self._pen.silent_ms
+        return self._stamped.silent_ms
 
     def follow(self, view: View, is_unobserved: Callable[[Change], bool]) -> None:
         """Records what is new in a view. Raises `AnotherCluster`."""
@@ -106,11 +106,11 @@ class Chronicle:
     def take_snapshot(self, cause: str = _JOURNAL_DUE) -> None:
         """Records the whole state."""
         if self._recorded is not None:
-            self._pen.take_snapshot(self._context(cause), self._recorded)
+            self._stamped.take_snapshot(self._context(cause), self._recorded)
 
-    def note_alive(self) -> None:
+    def record_alive(self) -> None:
         """Records that the controller had its role, and that nothing changed."""
-        self._pen.record(Alive(context=self._context(_JOURNAL_DUE)))
+        self._stamped.record(Alive(context=self._context(_JOURNAL_DUE)))
 
     def _check(self, view: View) -> None:
         if self._cluster_id not in (None, view.cluster_id):
@@ -133,7 +133,7 @@ class Chronicle:
             self.role = former
             self._begin_event()
             reason = f"broker {view.role.controller_id} took the role" if view.role else "nobody has the role"
-            self._pen.record(Resigned(context=self._context(_FAILOVER), reason=reason))
+            self._stamped.record(Resigned(context=self._context(_FAILOVER), reason=reason))
             self.role = view.role
         if view.role is not None:
             self._begin_term(view.role, view.state)
@@ -144,10 +144,10 @@ class Chronicle:
         self._begin_event()
         if self._recorded is None:
             self._recorded = state
-            self._pen.record(RecorderStarted(context=self._context(_STARTED)))
+            self._stamped.record(RecorderStarted(context=self._context(_STARTED)))
             self.take_snapshot(_STARTED)
         else:
-            self._pen.record(Elected(context=self._context(_FAILOVER)))
+            self._stamped.record(Elected(context=self._context(_FAILOVER)))
             self.take_snapshot(_FAILOVER)
 
     def _restarted_lately(self, changes: Sequence[Change]) -> list[BrokerId]:
@@ -157,14 +157,14 @@ class Chronicle:
 
     def _commit(self, cause: str, changes: Sequence[Change]) -> None:
         self._begin_event()
-        self._pen.record(Committed(context=self._context(cause), changes=changes))
+        self._stamped.record(Committed(context=self._context(cause), changes=changes))
 
     def _begin_event(self) -> None:
         self._events += 1
 
     def _context(self, cause: str) -> Context:
         assert self.role is not None
-        return self._pen.context(
+        return self._stamped.context(
             cluster_id=self._cluster_id,
             controller_id=self.role.controller_id,
             controller_epoch=self.role.epoch,

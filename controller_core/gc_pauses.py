@@ -26,7 +26,7 @@ _since_s = 0.0
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """No search for cycles meanwhile. Pauses of several tasks and threads may overlap: the last to end ends them all."""
     _begin()
     try:
@@ -57,11 +57,11 @@ def _end() -> None:
         gc.collect(1)
 
 
-def set_aside() -> None:
+def freeze() -> None:
     """Everything that there is now stays; later searches pass over it."""
     gc.freeze()
 
 
-def take_back() -> None:
-    """What was set aside may be garbage from now on."""
+def unfreeze() -> None:
+    """What was frozen may be garbage from now on."""
     gc.unfreeze()

@@ -1,7 +1,7 @@
 """The controller ends throttles with the reassignments that they are for, so that none outlives its own.
 
 Whoever asked for a reassignment may be gone when it is done, cancelled, or its topic deleted. The controller sees all of
-these, so it notes when moves of a throttle begin, and removes the throttle when none of them is under way any more; a new
+these, so it marks when moves of a throttle begin, and removes the throttle when none of them is under way any more; a new
 controller looks at all of them. One that was set for moves not yet asked for is left alone.
 """
 
@@ -13,8 +13,7 @@ import structlog
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import TopicPartition
 from controller_core.model.throttles import Throttle
-from controller_core.zk import codecs, paths
-from controller_core.zk import throttles as zk_throttles
+from controller_core.zk import codecs, paths, throttle_writes
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import TooLarge
@@ -25,11 +24,11 @@ LEFT: Final = "throttle is left to its owner"
 NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
 
 
-async def note_begun(term: Term, partitions: Collection[TopicPartition]) -> None:
+async def mark_begun(term: Term, partitions: Collection[TopicPartition]) -> None:
     """Moves of the partitions begin, or were found to be under way."""
     try:
         if partitions:
-            await zk_throttles.note_begun(
+            await throttle_writes.mark_begun(
                 term.zk, set(partitions), write=term.writer.transact, report=term.state.unusable.report_unwatched
             )
     except MalformedZnode as error:
@@ -40,20 +39,20 @@ async def note_begun(term: Term, partitions: Collection[TopicPartition]) -> None
 
 async def sweep(term: Term) -> None:
     """Removes the throttles whose moves have all come to an end, and completes what somebody began to set or remove."""
-    wanted = await zk_throttles.throttles(term.zk, term.state.unusable.report_unwatched)
+    wanted = await throttle_writes.throttles(term.zk, term.state.unusable.report_unwatched)
     under_way = {*term.state.reassignments, *await _requested(term)} if wanted else set()
     over = [owner for owner, throttle in wanted.items() if throttle.is_begun and _have_ended(term, throttle, under_way)]
     try:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
-            await zk_throttles.remove_throttle(
+            await throttle_writes.remove_throttle(
                 term.zk,
                 owner,
                 expected=wanted[owner],
                 write=term.writer.transact,
                 report=term.state.unusable.report_unwatched,
             )
-        await zk_throttles.settle(term.zk, write=term.writer.transact, report=term.state.unusable.report_unwatched)
+        await throttle_writes.settle(term.zk, write=term.writer.transact, report=term.state.unusable.report_unwatched)
     except MalformedZnode as error:
         term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
     except (Contended, TooLarge) as error:
@@ -61,7 +60,7 @@ async def sweep(term: Term) -> None:
 
 
 def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
-    """Whether no move of a throttle is under way, and there is none of which nobody can tell."""
+    """Whether no move of a throttle is under way, and there is none of which nobody knows."""
     state = term.state
     return not any(move in under_way or (state.may_have(move) and not state.has(move)) for move in throttle.moves)
 
