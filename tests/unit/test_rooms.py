@@ -25,8 +25,6 @@ MOST_LINES: Final = 120
 NO_ROOM_OF_ITS_OWN: Final = {"__init__.py", "__main__.py", "conftest.py"}
 LARGER: Final = {
     "devcluster": "a module for each server and each program of it that a test or a demo starts by name",
-    "tests/real/conformance": "a module for each section of the reference that both controllers are held to, named by it",
-    "tests/real/controller": "one set of brokers for all of them, begun once: what they share is their folder",
 }
 """Folders with more, and why they are not divided."""
 MODULES: Final = Counter(

@@ -1,6 +1,6 @@
 """ReplicaLeaderElection: preferred and unclean elections, asked for in ZooKeeper and by request.
 
-What a broker's death brings into elections is in `test_section_3_brokers.py`.
+What a broker's death brings into elections is in `test_brokers.py`.
 """
 
 import pytest
