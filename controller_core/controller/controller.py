@@ -169,7 +169,7 @@ class Controller:
     async def _in_term(self, term: Term, queued: Queued, operation: Callable[[Term], Awaitable[None]]) -> None:
         """Runs an operation of a term and sends what it gathered; an error ends the term."""
         event = queued.event
-        term.changes.cause = type(event).__name__
+        term.state_change_log.cause = type(event).__name__
         term.journal.begin_event(event, queued.since_ms)
         try:
             with gc_paused():
@@ -178,7 +178,7 @@ class Controller:
                 await term.send_all_requests()
                 self._requests.settle(term)
                 await term.journal.end_event()
-                await term.changes.write_gently(lambda: self._between_groups.serve(term))
+                await term.state_change_log.write_gently(lambda: self._between_groups.serve(term))
                 self._requests.settle(term)
         except (Fenced, SessionExpired) as error:
             await self._resign(f"the role is lost: {error}")
@@ -194,7 +194,7 @@ class Controller:
             await self._resign(f"unexpected error: {error!r}", hand_over=True, failed=True)
             self._queue.put(RoleDue())
         finally:
-            term.changes.write()
+            term.state_change_log.write()
 
     # The role
 
@@ -240,7 +240,7 @@ class Controller:
             state=state,
             batch=RequestBatch(state, identity),
             channels=BrokerChannels(self._seams.links, self._seams.clock, won.role.epoch, self._queue.put),
-            changes=StateChangeLog(identity=identity),
+            state_change_log=StateChangeLog(identity=identity),
             journal=TermJournal(
                 journal=self._seams.journal,
                 zk=self._zk,

@@ -72,7 +72,15 @@ def test_a_link_within_the_operations_leads_somewhere(anchor: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "ARCHITECTURE.md", "docs/README.md", "docs/how-it-works.md", "docs/operations.md"]
+    "document",
+    [
+        "README.md",
+        "ARCHITECTURE.md",
+        "docs/README.md",
+        "docs/glossary.md",
+        "docs/how-it-works.md",
+        "docs/operations.md",
+    ],
 )
 def test_a_link_to_a_file_leads_somewhere(document: str) -> None:
     path = ROOT / document

@@ -54,7 +54,9 @@ def test_a_folder_that_may_be_larger_is(folder: str) -> None:
 
 
 ARCHITECTURE: Final = (ROOT / "ARCHITECTURE.md").read_text()
-TEXTS: Final = ARCHITECTURE + "".join((ROOT / "docs" / page).read_text() for page in ("how-it-works.md", "pipeline.md"))
+TEXTS: Final = ARCHITECTURE + "".join(
+    (ROOT / "docs" / page).read_text() for page in ("glossary.md", "how-it-works.md", "pipeline.md")
+)
 PLACES: Final = sorted(set(re.findall(r"`(\w[\w-]*(?:/[\w.-]+)+)`", TEXTS)))
 PICTURE: Final = "\n".join(re.findall(r"^    .+$", ARCHITECTURE, re.MULTILINE))
 PICTURED: Final = (

@@ -95,7 +95,7 @@ def _log_and_send(
     *,
     is_new: bool = False,
 ) -> None:
-    log = term.changes.leadership
+    log = term.state_change_log.leadership
     for partition, (leader_and_isr, _, is_unclean) in committed.items():
         former = before.get(partition)
         log(partition, former.leader_and_isr if former else None, leader_and_isr, unclean=is_unclean)

@@ -75,7 +75,7 @@ async def to_online(
     async def bring_online(group: Sequence[TopicPartition], step: _Step) -> None:
         failures = await step(term, group)
         for partition, failure in failures.items():
-            term.changes.not_elected(partition, failure.reason)
+            term.state_change_log.not_elected(partition, failure.reason)
         _mark(term, [partition for partition in group if partition not in failures], PartitionStatus.ONLINE)
         not_elected.update(failures)
 
@@ -194,7 +194,7 @@ async def _topics_allowing_unclean(term: Term, states: Mapping[TopicPartition, P
 def _legal(term: Term, partitions: Iterable[TopicPartition], wanted: PartitionStatus) -> list[TopicPartition]:
     legal, illegal = sort_partitions(partitions, wanted, term.state.partition_status)
     for refused in illegal:
-        term.changes.refused(refused)
+        term.state_change_log.refused(refused)
     return legal
 
 
@@ -207,4 +207,4 @@ def _mark(term: Term, partitions: Iterable[TopicPartition], status: PartitionSta
             statuses[partition] = status
             changed[before].append(partition)
     for before, alike in changed.items():
-        term.changes.partitions(alike, before, status)
+        term.state_change_log.partitions(alike, before, status)

@@ -129,12 +129,12 @@ def _staying(term: Term, partition: TopicPartition, leaving: Set[BrokerId]) -> t
 def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:
     legal, illegal = sort_replicas(replicas, wanted, term.state.replica_status)
     for refused in illegal:
-        term.changes.refused(refused)
+        term.state_change_log.refused(refused)
     return legal
 
 
 def _mark(term: Term, replicas: Iterable[PartitionReplica], status: ReplicaStatus) -> None:
-    statuses, log_change = term.state.replica_status, term.changes.replica
+    statuses, log_change = term.state.replica_status, term.state_change_log.replica
     for replica in replicas:
         before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)
         if before is status:

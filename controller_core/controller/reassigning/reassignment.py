@@ -67,7 +67,7 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
     written = await topic_znodes.write_assignments(term, full)
     async for partition in sliced(written):
         assignment = written[partition]
-        term.changes.assignment(partition, before[partition], assignment)
+        term.state_change_log.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
         term.state.reassignments[partition] = RunningReassignment(full=assignment)
     await throttle_cleanup.mark_begun(term, written)

@@ -46,7 +46,7 @@ class RequestsBetweenGroups:
         started_ms = term.clock.monotonic_ms()
         self.metrics.event_queue_time.observe((started_ms - queued.since_ms) / 1000)
         try:
-            with term.journal.nested(received, queued.since_ms), term.changes.nested(type(received).__name__):
+            with term.journal.nested(received, queued.since_ms), term.state_change_log.nested(type(received).__name__):
                 await self.requests.answer(term, received)
                 term.send_requests()
         finally:

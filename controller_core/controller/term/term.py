@@ -111,7 +111,7 @@ class Term:
     state: ClusterState
     batch: RequestBatch
     channels: BrokerChannels
-    changes: StateChangeLog
+    state_change_log: StateChangeLog
     journal: TermJournal
     counts: Counts
     clock: Clock
