@@ -93,15 +93,26 @@ class SoakServer:
         """While ZooKeeper is away nothing starts; it will be back."""
         deadline = time.monotonic() + _START_DEADLINE_S
         while True:
+            log_begins_at = self._log_size()
             try:
                 self.server.start()
             except (ConnectionError, StartError) as error:
-                is_zookeepers = isinstance(error, ConnectionError) or _SESSION_LOST in str(error)
+                is_zookeepers = isinstance(error, ConnectionError) or self._lost_its_session(log_begins_at)
                 if not is_zookeepers or time.monotonic() > deadline:
                     raise
             else:
                 self.wanted = Wanted.UP
                 return
+
+    def _log_size(self) -> int:
+        log = self.server.process.log_path
+        return log.stat().st_size if log.exists() else 0
+
+    def _lost_its_session(self, log_begins_at: int) -> bool:
+        """Whether its log says so, from there on; a `StartError` has only the last lines of it."""
+        with self.server.process.log_path.open(errors="replace") as log:
+            log.seek(log_begins_at)
+            return any(_SESSION_LOST in line for line in log)
 
 
 class StandbyController(ControllerProcess):
