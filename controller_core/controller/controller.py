@@ -3,9 +3,9 @@
 While it has no term it only watches `/controller`. When it wins the role, the first thing it does is
 `on_controller_failover`; from then on every event is handled to its end before the next, and what the brokers must know
 is sent at the end of each. It resigns when it finds that the role is gone (a fenced write, an ended session, another id
-in `/controller`), when no broker is within reach any more, and after an error that it does not understand: what it has in
-memory may then be wrong, and the next controller, itself perhaps, reads everything again. When it stands for the role,
-and when it rather does not, is decided in `role`.
+in `/controller`), when no broker is within reach any more, and after an error that leaves in doubt whether what it has in
+memory is right: the next controller, itself perhaps, reads everything again. Which error ends what is said in
+`loop.faults`. When it stands for the role, and when it rather does not, is decided in `role`.
 """
 
 import asyncio
@@ -19,11 +19,13 @@ from controller_core.controller import failover, handlers
 from controller_core.controller.loop.event_queue import EventQueue, Queued
 from controller_core.controller.loop.events import (
     Event,
+    Periodic,
     RequestReceived,
     RoleDue,
     RoleEvent,
     SessionEnded,
 )
+from controller_core.controller.loop.faults import LATER_MS, Fault, fault_of
 from controller_core.controller.loop.retrying_reads import PatientSession
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
@@ -41,6 +43,7 @@ from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.term import Term
+from controller_core.controller.term.traces import is_untouched, traces
 from controller_core.controller.term.unserved_listeners import UnservedListeners
 from controller_core.controller.znodes import topic_configs
 from controller_core.gc_pauses import gc_paused
@@ -50,7 +53,6 @@ from controller_core.supervision import until_one_ends
 from controller_core.zk import paths
 from controller_core.zk.fenced import Fenced, FencedWriter
 from controller_core.zk.session import (
-    AccessRefused,
     ConnectionLost,
     Delete,
     SessionExpired,
@@ -167,8 +169,9 @@ class Controller:
             await handlers.handle(term, event)
 
     async def _in_term(self, term: Term, queued: Queued, operation: Callable[[Term], Awaitable[None]]) -> None:
-        """Runs an operation of a term and sends what it gathered; an error ends the term."""
+        """Runs an operation of a term and sends what it gathered. What follows from an error is said in `loop.faults`."""
         event = queued.event
+        before = traces(term) if isinstance(event, Periodic) else None
         term.state_change_log.cause = type(event).__name__
         term.journal.begin_event(event, queued.since_ms)
         try:
@@ -180,21 +183,29 @@ class Controller:
                 await term.journal.end_event()
                 await term.state_change_log.write_gently(lambda: self._between_groups.serve(term))
                 self._requests.settle(term)
-        except (Fenced, SessionExpired) as error:
-            await self._resign(f"the role is lost: {error}")
-            self._queue.put(RoleDue())
-        except ConnectionLost as error:
-            raise ZooKeeperGone(self._gone_message()) from error
-        except AccessRefused:
-            await self._resign("ZooKeeper refuses access")  # for good, until a person changes an ACL: the process ends
-            raise
         except Exception as error:
-            log.exception("unexpected error, resigning", handling=repr(event))
-            self._metrics.event_errors.labels(type(event).__name__).inc()
-            await self._resign(f"unexpected error: {error!r}", hand_over=True, failed=True)
-            self._queue.put(RoleDue())
+            fault = fault_of(error)
+            if fault.policy.may_go_on:
+                self._metrics.event_failed(type(event).__name__, fault)
+            if fault.policy.may_go_on and is_untouched(term, before):
+                log.exception("unexpected error, tried again later", handling=repr(event), fault=fault.value)
+                term.enqueue_later(event, LATER_MS)
+            else:
+                await self._end_term(event, error, fault)
         finally:
             term.state_change_log.write()
+
+    async def _end_term(self, event: Event, error: Exception, fault: Fault) -> None:
+        """Ends the term by an error, and with it the process where its class says so: raises the error then."""
+        policy = fault.policy
+        if policy.may_go_on:
+            log.error("unexpected error, resigning", handling=repr(event), fault=fault.value, exc_info=error)
+        await self._resign(policy.why(error), hand_over=policy.gives_role_back, failed=policy.may_go_on)
+        if fault is Fault.ZOOKEEPER_GONE:
+            raise ZooKeeperGone(self._gone_message()) from error
+        if policy.ends_process:
+            raise error
+        self._queue.put(RoleDue())
 
     # The role
 

@@ -102,12 +102,12 @@ class FencedWriter:
             size_bytes=session.request_bytes,
         )
         self._reconnect_timeout_ms = reconnect_timeout_ms
-        self._sent = 0
+        self._applied = 0
 
     @property
-    def sent(self) -> int:
-        """How often anything was sent to be written, with whatever success: what is equal twice was untouched between."""
-        return self._sent
+    def applied(self) -> int:
+        """How many transactions were applied, or may have been: what is equal twice was untouched between."""
+        return self._applied
 
     def room_bytes(self, ops: Sequence[WriteOp]) -> int:
         """How many more bytes ZooKeeper takes in one write with the operations; negative where they are too many."""
@@ -174,7 +174,7 @@ class FencedWriter:
         self._require_session()
         batches = self._limits.pack(progress.pending, [self._fence])
         transactions = [[self._fence, *_ops(progress.pending, batch)] for batch in batches]
-        self._sent += 1
+        self._applied += len(transactions)  # but for those that turn out to be refused
         lost: ConnectionLost | None = None
         for batch, result in zip(batches, await self._session.transact_many(transactions), strict=True):
             match result:
@@ -182,9 +182,11 @@ class FencedWriter:
                     for key in batch:
                         del progress.pending[key]
                 case TooLarge():
+                    self._applied -= 1
                     for key in batch:
                         progress.fail(key, result)
                 case TransactionFailed():
+                    self._applied -= 1
                     self._raise_if_fenced(result)
                     progress.refuse(batch, result)
                 case ConnectionLost():

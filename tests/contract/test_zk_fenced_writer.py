@@ -51,6 +51,19 @@ async def test_thousands_of_groups_are_written_and_each_failure_is_its_own(ensem
     assert [node.data for node in nodes if node] == [b"%d" % n for n in outcome.written]
 
 
+async def test_one_group_alone_raises_why_it_was_refused_and_only_what_was_applied_counts(ensemble: Ensemble) -> None:
+    writer = await elect(await ensemble.session())
+    for refused in (None, NodeExists, NodeExists):
+        if refused is None:
+            await writer.transact([Create(path="/n/a")])
+            continue
+        with pytest.raises(refused):
+            await writer.transact([Create(path="/n/a")])
+    assert writer.applied == 1
+    await writer.write({"b": [Create(path="/n/b")], "a": [Create(path="/n/a")]})
+    assert writer.applied == 2, "what was refused because of another group was sent again"
+
+
 async def test_a_writer_that_raised_its_fence_goes_on_and_fences_whoever_has_the_former_one(ensemble: Ensemble) -> None:
     session = await ensemble.session()
     writer = await elect(session)

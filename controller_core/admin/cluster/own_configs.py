@@ -29,7 +29,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 )
 from kio.static.primitive import i8
 
-from controller_core.admin.refusals import Refused, contended
+from controller_core.admin.refusals import Refused
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
@@ -39,7 +39,7 @@ from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.compare_and_set import Contended, compare_and_set
+from controller_core.zk.compare_and_set import compare_and_set
 from controller_core.zk.session import WriteOp, ZkNode
 
 ALTER_VERSIONS: Final = Versions(IncrementalAlterConfigsRequest, oldest=0)
@@ -121,10 +121,7 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
             raise Refused(ErrorCode.invalid_config, f"The configuration does not fit into a znode: {why_too_large}")
         return ops
 
-    try:
-        await compare_and_set(partial(_read, term), altered, term.writer.transact)
-    except Contended as error:
-        raise contended(error) from error
+    await compare_and_set(partial(_read, term), altered, term.writer.transact)
 
 
 def _check(config: AlterableConfig) -> None:

@@ -168,6 +168,9 @@ class AnswerOverdue:
     """The time that a client gave for its answer is over."""
 
 
+Periodic: TypeAlias = BalanceDue | JournalDue | ReassignmentsEnded
+"""What is looked at again and again, and nothing else waits for: it may be left out once."""
+
 Event: TypeAlias = (
     RoleEvent
     | BrokersChanged

@@ -13,7 +13,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.wire.messages import NO_THROTTLE, AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, ProducerIdBlock
-from controller_core.zk.compare_and_set import Contended, compare_and_set, put, reading
+from controller_core.zk.compare_and_set import compare_and_set, put, reading
 from controller_core.zk.session import WriteOp, ZkNode
 
 log = structlog.get_logger()
@@ -39,9 +39,6 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
         term.state.unusable.report(
             paths.PRODUCER_ID_BLOCK, "unreadable producer id block: no ids are given before it is repaired", error
         )
-        return refusal(ErrorCode.unknown_server_error)
-    except Contended as error:
-        log.error("no producer ids allocated", broker=broker.id, error=str(error))
         return refusal(ErrorCode.unknown_server_error)
     term.state.unusable.clear(paths.PRODUCER_ID_BLOCK)
     first = _first_free(recorded.found)

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_core.controller.loop.events import RequestReceived
+from controller_core.controller.loop.faults import Fault
 from controller_core.controller.role.hindrance import Hindrance
 from controller_core.controller.state.partition_counts import partition_counts
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
@@ -38,7 +38,10 @@ class ControllerMetrics:
             registry=registry,
         )
         self.event_errors = Counter(
-            "kontroller_event_errors_total", "Events that ended in an unexpected error", ["event"], registry=registry
+            "kontroller_event_errors_total",
+            "Events that ended in an error that nobody has an answer for, by its class",
+            ["event", "fault"],
+            registry=registry,
         )
         self.terms = Counter(
             "kontroller_terms_total", "How often this process became the controller", registry=registry
@@ -60,9 +63,9 @@ class ControllerMetrics:
         self.leader_elections.inc(number)
         self.unclean_leader_elections.inc(unclean)
 
-    def request_failed(self) -> None:
-        """Counts a request that met an unexpected error, and was answered so."""
-        self.event_errors.labels(RequestReceived.__name__).inc()
+    def event_failed(self, event: str, fault: Fault) -> None:
+        """Counts an event that ended in an error that its operation has no answer for."""
+        self.event_errors.labels(event, fault.value).inc()
 
     def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
         """Registers the gauges that look at the present term and at the queue."""

@@ -14,12 +14,11 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import AnswerOverdue, Event, RequestReceived
+from controller_core.controller.loop.faults import fault_of
 from controller_core.controller.serving.served_api import AnyServedApi, Waiting
 from controller_core.controller.term.term import Term
-from controller_core.model.ids import BrokerId
+from controller_core.controller.term.traces import is_untouched, traces
 from controller_core.supervision import noticed
-from controller_core.zk.fenced import Fenced
-from controller_core.zk.session import ZkError
 
 log = structlog.get_logger()
 
@@ -48,18 +47,18 @@ class OpenRequests:
     async def answer(self, term: Term, received: RequestReceived) -> None:
         """Does what a request asks for, and answers it or remembers that it waits.
 
-        An unexpected error is that request's alone where nothing can have been changed by it; else it is raised."""
-        before = _traces(term)
+        An error is that request's alone where its class says so and nothing can have been changed; else it is raised."""
+        before = traces(term)
         try:
             answer = await self._apis[type(received.request)].answer(term, received.request)
-        except (ZkError, Fenced):
-            raise
-        except Exception:
-            if before is None or _traces(term) != before:
+        except Exception as error:
+            fault = fault_of(error)
+            if fault.policy.answer is None or not is_untouched(term, before):
                 raise
-            log.exception("request failed, and has changed nothing", request=type(received.request).__name__)
-            term.counts.request_failed()
-            self.refuse(received, ErrorCode.unknown_server_error)
+            name = type(received.request).__name__
+            log.exception("request failed, and has changed nothing", request=name, fault=fault.value)
+            term.counts.event_failed(RequestReceived.__name__, fault)
+            self.refuse(received, fault.policy.answer)
             return
         if isinstance(answer, Waiting):
             self._delay(received, answer)
@@ -112,18 +111,6 @@ class OpenRequests:
     def _forget(self, delayed: _Delayed) -> None:
         delayed.alarm.cancel()
         self._delayed.remove(delayed)
-
-
-_Traces = tuple[int, int, frozenset[BrokerId]]
-
-
-def _traces(term: Term) -> _Traces | None:
-    """What a request that changes anything changes of this, too; None where that cannot be known.
-
-    The state follows writes, but for the topics that a request takes in because somebody else has created them, and for the
-    brokers that are shutting down."""
-    state = term.state
-    return (term.writer.sent, state.revision, frozenset(state.shutting_down)) if term.batch.is_empty else None
 
 
 def _give(received: RequestReceived, response: ResponsePayload) -> None:

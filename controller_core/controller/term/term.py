@@ -11,6 +11,7 @@ from typing import Protocol
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import Event
+from controller_core.controller.loop.faults import Fault
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
 from controller_core.controller.recording.term_journal import TermJournal
@@ -81,8 +82,8 @@ class Counts(Protocol):
         """So many partitions that had one before got a leader; so many of them from outside the ISR."""
         ...
 
-    def request_failed(self) -> None:
-        """A request met an unexpected error and was answered so."""
+    def event_failed(self, event: str, fault: Fault) -> None:
+        """An event met an error that its operation has no answer for."""
         ...
 
 
