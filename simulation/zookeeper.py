@@ -10,7 +10,7 @@ client returns the change. On the loss of a connection the outstanding requests 
 then the armed watches fire.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
@@ -89,3 +89,21 @@ class SimulatedZooKeeper:
         for change in changes:
             for session in self._sessions:
                 session.fire(change)
+
+
+class ObservedZooKeeper(SimulatedZooKeeper):
+    """A simulated ZooKeeper that calls observers before every transaction that comes and after every one it applied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.interventions: list[Callable[[Sequence[WriteOp]], None]] = []
+        """Each may write something else before, or raise the error that the transaction ends with."""
+        self.observers: list[Callable[[], None]] = []
+
+    def transact(self, ops: Sequence[WriteOp], session_id: SessionId) -> tuple[str, ...]:
+        for intervention in self.interventions:
+            intervention(ops)
+        paths = super().transact(ops, session_id)
+        for observer in self.observers:
+            observer()
+        return paths

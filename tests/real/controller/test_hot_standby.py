@@ -29,8 +29,9 @@ from controller_core.zk.session import (
 from devcluster.ensemble import ZooKeeperEnsemble
 from devcluster.run_folder import RunFolder
 from simulation.brokers import SimulatedBroker
-from simulation.cluster import _PARENTS as PARENTS
-from simulation.process import Life, Process, ProcessSettings
+from simulation.cluster.znodes import PARENTS
+from simulation.mortality import Life
+from simulation.process import Process, ProcessSettings
 
 BROKERS: Final = (1, 2, 3)
 PARTITIONS: Final = 50

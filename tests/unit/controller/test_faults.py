@@ -20,7 +20,8 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.throttle_writes import set_throttle
 from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulated_cluster
 from simulation.cluster import CONTROLLER, Cluster, ids, tp
-from simulation.process import Life, Process
+from simulation.mortality import Life
+from simulation.process import Process
 
 ORDERS = tp("orders")
 MAX_STEPS = 200

@@ -30,7 +30,7 @@ from simulation.checks import (
     assert_sound,
 )
 from simulation.cluster import Cluster, alter_reassignments, tp
-from simulation.process import Life
+from simulation.mortality import Life
 from simulation.virtual_time import until_quiet
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 

@@ -16,7 +16,7 @@ from controller_core.zk.session import Delete, ZkSession
 from controller_core.zk.throttle_writes import remove_throttle, set_throttle, throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
-from simulation.process import Life, MortalSession
+from simulation.mortality import Life, MortalSession
 from simulation.virtual_time import until_quiet
 
 ORDERS = tp("orders")

@@ -1,0 +1,7 @@
+"""A simulated cluster: znodes, brokers that register there, controllers over both, and what leaders ask."""
+
+from simulation.cluster.cluster import Cluster
+from simulation.cluster.names import CONTROLLER, ids, tp
+from simulation.cluster.requests import alter_partition, alter_reassignments
+
+__all__ = ["CONTROLLER", "Cluster", "alter_partition", "alter_reassignments", "ids", "tp"]

@@ -1,0 +1,121 @@
+"""A cluster in one event loop: simulated ZooKeeper and brokers around the production `Controller`.
+
+Followers do not fetch; `replicate` lets every leader report those followers that were sent a request to follow it under
+its own leader epoch, which is what a real leader would find in sync.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from structlog.typing import EventDict
+
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    TopicPartition,
+)
+from controller_core.model.metadata import (
+    PartitionState,
+)
+from controller_core.wire.messages import (
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ErrorCode,
+)
+from simulation.broker_state import SimulatedReplica
+from simulation.brokers import SimulatedBroker
+from simulation.cluster.controllers import Controllers
+from simulation.cluster.names import ids
+from simulation.cluster.requests import alter_partition
+
+
+class Cluster(Controllers):
+    """Brokers, ZooKeeper and controller processes. Plain methods act at once; the controller sees it in `settle`."""
+
+    def __init__(self, *, empty_zookeeper: bool = False) -> None:
+        super().__init__(empty_zookeeper=empty_zookeeper)
+        self.logs: list[EventDict] = []
+        """What was logged so far."""
+        self.surprises_expected = False
+        self._answered: dict[tuple[BrokerId, TopicPartition], PartitionState] = {}
+        """What leaders know from the answers to their last AlterPartition."""
+
+    def start_broker(self, number: int) -> None:
+        """A broker starts, for the first time or again, and registers; of what it knew it knows nothing."""
+        super().start_broker(number)
+        self._forget_answers(BrokerId(number))
+
+    def leader_of(self, partition: TopicPartition) -> SimulatedBroker | None:
+        """The broker that takes itself for the leader, the one with the largest epoch where there are several."""
+        leaders = [self.brokers[b] for b in self.live if self.brokers[b].leads(partition)]
+        return max(leaders, key=lambda broker: broker.replicas[partition].leader_epoch, default=None)
+
+    async def alter_isr(self, partition: TopicPartition, isr: Iterable[int]) -> ErrorCode | None:
+        """The leader asks for an ISR; None where nobody leads or answers."""
+        leader = self.leader_of(partition)
+        if leader is None:
+            return None
+        view = self._view(leader, partition)
+        assert view.topic_id is not None
+        request = alter_partition(leader, view.topic_id, partition, view, ids(isr))
+        response = await self.ask(leader.id, request)
+        if response is None:
+            return None
+        assert isinstance(response, AlterPartitionResponse)
+        if response.error_code is not ErrorCode.none:
+            return response.error_code
+        result = response.topics[0].partitions[0]
+        if isinstance(result.outcome, PartitionState):
+            self._answered[leader.id, partition] = result.outcome
+        return result.error_code
+
+    async def join_isr(self, partition: TopicPartition, *numbers: int) -> None:
+        """The leader found brokers in sync."""
+        leader = self.leader_of(partition)
+        assert leader is not None, f"nobody leads {partition}"
+        isr = self._view(leader, partition).isr
+        assert await self.alter_isr(partition, (*isr, *numbers)) is ErrorCode.none
+
+    async def replicate(self) -> None:
+        """Every leader reports the followers that keep up, until there are no more."""
+        await self.settle()
+        changed = True
+        while changed:
+            changed = False
+            for partition in sorted({p for broker in self.brokers.values() for p in broker.replicas}):
+                leader = self.leader_of(partition)
+                if leader is None or leader.metadata.controller_id is None:
+                    continue
+                view = self._view(leader, partition)
+                joining = [b for b in view.replicas if b not in view.isr and self._follows(b, partition, view)]
+                if joining and await self.alter_isr(partition, (*view.isr, *joining)) is ErrorCode.none:
+                    changed = True
+
+    async def shut_down(self, number: int, epoch: int | None = None) -> ControlledShutdownResponse | None:
+        """A broker asks to be relieved of its leaderships, and goes on running; None where nobody answers."""
+        broker = self.broker(number)
+        request = ControlledShutdownRequest(
+            broker_id=broker.id, broker_epoch=BrokerEpoch(broker.epoch if epoch is None else epoch)
+        )
+        response = await self.ask(broker.id, request)
+        assert isinstance(response, ControlledShutdownResponse | None)
+        return response
+
+    def _follows(self, broker_id: BrokerId, partition: TopicPartition, leader: SimulatedReplica) -> bool:
+        broker = self.brokers[broker_id]
+        follows = broker_id in self.live and broker.follows(partition)
+        return follows and broker.replicas[partition].leader_epoch == leader.leader_epoch
+
+    def _view(self, leader: SimulatedBroker, partition: TopicPartition) -> SimulatedReplica:
+        sent = leader.replicas[partition]
+        known = self._answered.get((leader.id, partition))
+        if known is None or known.partition_epoch <= sent.partition_epoch:
+            return sent
+        if known.leader_and_isr.leader_epoch != sent.leader_epoch:
+            return sent
+        return replace(sent, isr=known.leader_and_isr.isr, partition_epoch=known.partition_epoch)
+
+    def _forget_answers(self, broker: BrokerId) -> None:
+        for known in [known for known in self._answered if known[0] == broker]:
+            del self._answered[known]

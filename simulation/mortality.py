@@ -1,0 +1,119 @@
+"""How a process dies between two instructions: it falls silent towards ZooKeeper and brokers, and learns no more."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeVar
+
+from controller_core.wire.link import BrokerLink
+from controller_core.wire.messages import ControlRequest, ControlResponse
+from controller_core.zk.delegating_session import DelegatingSession
+from controller_core.zk.session import (
+    TreeWatch,
+    Watch,
+    WriteOp,
+    ZkError,
+    ZkNode,
+    ZkSession,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Life:
+    """Whether a process still runs, and with which of its acts it dies: the N-th write or the N-th control request."""
+
+    last_write: int | None = None
+    last_request: int | None = None
+    writes: int = 0
+    requests: int = 0
+    is_over: bool = False
+    errors: list[Exception] = field(default_factory=list)
+    """What the next reads meet instead of an answer."""
+
+    async def unless_over(self, act: Awaitable[T]) -> T:
+        """The result of an act; a dead process never learns of it."""
+        result = await act
+        if self.is_over:
+            await self.never()
+        return result
+
+    async def never(self) -> NoReturn:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("unreachable: nobody completes that future")
+
+
+class MortalSession(DelegatingSession):
+    """A `ZkSession` that falls silent when its process dies, as a real one does between two instructions."""
+
+    def __init__(self, session: ZkSession, life: Life) -> None:
+        super().__init__(session)
+        self._life = life
+
+    async def wait_connected(self, timeout_ms: int) -> bool:
+        return not self._life.is_over and await self._session.wait_connected(timeout_ms)
+
+    async def read_many(self, paths: Sequence[str]) -> list[ZkNode | None]:
+        return await self._read(lambda: self._session.read_many(paths))
+
+    async def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        return await self._read(lambda: self._session.children_many(paths))
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        return await self._read(lambda: self._session.read_watched(paths, watch))
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        return await self._read(lambda: self._session.children_watched(path, watch))
+
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        return await self._read(lambda: self._session.watch_tree(path, watch))
+
+    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+        result = (await self.transact_many([ops]))[0]
+        if isinstance(result, ZkError):
+            raise result
+        return result
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        life = self._life
+        if life.is_over:
+            await life.never()
+        if life.last_write is not None and life.writes + len(transactions) >= life.last_write:
+            await self._session.transact_many(transactions[: life.last_write - life.writes])
+            life.is_over = True
+            await life.never()
+        life.writes += len(transactions)
+        return await life.unless_over(self._session.transact_many(transactions))
+
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+        if self._life.is_over:
+            await self._life.never()
+        if self._life.errors:
+            raise self._life.errors.pop(0)
+        return await self._life.unless_over(read())
+
+
+class MortalLink:
+    """A `BrokerLink` over which nothing goes any more when its process is dead."""
+
+    def __init__(self, link: BrokerLink, life: Life) -> None:
+        self._link = link
+        self._life = life
+
+    async def send(self, request: ControlRequest) -> ControlResponse:
+        life = self._life
+        life.requests += 1
+        if life.last_request is not None and life.requests >= life.last_request:
+            life.is_over = True
+        if life.is_over:
+            await life.never()
+        return await life.unless_over(self._link.send(request))
+
+    async def reach(self) -> None:
+        if self._life.is_over:
+            await self._life.never()
+        await self._life.unless_over(self._link.reach())
+
+    async def close(self) -> None:
+        await self._link.close()
