@@ -23,6 +23,8 @@ from devcluster.toolchain import BuildError
 
 _AT_A_TIME: Final = 2
 _SHOWN_LINES: Final = 25
+_NICENESS: Final = 10
+"""Of a polite build: servers go first, and a busy machine still builds."""
 _END_DEADLINE_S: Final = 20.0
 
 
@@ -31,7 +33,7 @@ class Filling:
 
     def __init__(self, tell: Callable[[str], object], *, politely: bool) -> None:
         self._tell = tell
-        self._prefix = ["nice", "-n", "19"] if politely and shutil.which("nice") else []
+        self._prefix = ["nice", "-n", str(_NICENESS)] if politely and shutil.which("nice") else []
         self._pool = ThreadPoolExecutor(_AT_A_TIME, "filling")
         self._lock = threading.Lock()
         self._ended = False

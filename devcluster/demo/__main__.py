@@ -24,8 +24,8 @@ from devcluster.run_folder import keeping, run_folder
 from devcluster.toolchain import BuildError, MissingToolError, require
 from devcluster.tools import TOPICS, run_tool
 
-_BUILD_CORE_MINUTES = 12
-"""What the API server, kubectl and etcd take to build, on one core."""
+_BUILD_CORE_MINUTES = 10
+"""What the API server, kubectl and etcd take to build from nothing, on one core."""
 
 
 def main() -> int:

@@ -119,10 +119,11 @@ def test_a_build_ends_with_the_block_that_began_it_and_leaves_nothing(use_go: Us
 
 
 def test_a_polite_build_leaves_the_cores_to_others(use_go: UseGo, tmp_path: Path) -> None:
-    use_go(f"{BOTH}; nice > {tmp_path}/niceness")
+    share = "/proc/self/autogroup"
+    use_go(f"{BOTH}; nice > {tmp_path}/niceness; [ ! -e {share} ] || until grep nice.10 {share}; do sleep 0.02; done")
     with filling([Part.ETCD], politely=True) as parts:
         parts.wait()
-    assert (tmp_path / "niceness").read_text() == "19\n"
+    assert int((tmp_path / "niceness").read_text()) == 10
 
 
 def test_a_build_counts_its_packages_and_keeps_what_it_compiles_in_its_own_folder(
