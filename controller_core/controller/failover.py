@@ -74,7 +74,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     await log_dirs.remove_notifications(term)
     await config_changes.watch_configs(term)
     for broker in (await brokers.read_live_brokers(term)).values():
-        term.state.brokers[broker.id] = broker
+        term.state.add_broker(broker)
         term.channels.add(broker)
     term.unserved.report_all(term.state.brokers.values())
     await recorded_configs.load_of_brokers(term)
@@ -86,7 +86,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     await deletion.load_deletions(term)
     await removed_replicas.load(term)
     await deleted_topics.load(term)
-    term.state.is_loaded = True
+    term.state.mark_loaded()
     await term.journal.begin_term()
     log.info(
         "cluster loaded",
@@ -122,7 +122,7 @@ async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
     states = term.state.states
     unknown = [partition for name in topics for partition in term.state.partitions_of(name) if partition not in states]
     log.info("reading states", known=len(states), unknown=len(unknown))
-    states.update(await read_states(term.zk, unknown, term.state.unusable))
+    term.state.set_states(await read_states(term.zk, unknown, term.state.unusable))
 
 
 async def _remove_isr_notifications(term: Term) -> None:

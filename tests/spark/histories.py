@@ -127,7 +127,7 @@ class RandomCluster:
         live = list(self.state.brokers)
         if len(live) > 1:
             gone = self._rng.choice(live)
-            del self.state.brokers[gone]
+            self.state.remove_broker(gone)
             self._react()
 
     def _start(self) -> None:
@@ -197,10 +197,10 @@ class RandomCluster:
         broker = self._rng.choice((None, *BROKERS))
         if self.state.topics and self._rng.random() < 0.6:
             name = self._rng.choice(list(self.state.topics))
-            if self.state.topic_configs.pop(name, None) is None:
-                self.state.topic_configs[name] = {"cleanup.policy": "compact", **value}
-        elif self.state.broker_configs.pop(broker, None) is None:
-            self.state.broker_configs[broker] = value
+            is_set = name in self.state.topic_configs
+            self.state.set_topic_config(name, {} if is_set else {"cleanup.policy": "compact", **value})
+        else:
+            self.state.set_broker_config(broker, {} if broker in self.state.broker_configs else value)
 
     def _lose_a_disk(self) -> None:
         broker = self._rng.choice(list(self.state.brokers) or list(BROKERS))
@@ -211,7 +211,8 @@ class RandomCluster:
         before = self.state.finalized_features
         is_lost = before is not None and self._rng.random() < 0.3
         levels = {"metadata.version": self._rng.randrange(1, 9), "a.feature": 1}
-        self.state.finalized_features = None if is_lost else FinalizedFeatures(features=levels, epoch=self._event)
+        found = None if is_lost else FinalizedFeatures(features=levels, epoch=self._event)
+        self.state.set_finalized_features(found)
 
     def _say_alive(self) -> None:
         self._write(Alive(context=self._context("journal_due")))
@@ -330,21 +331,23 @@ class RandomCluster:
             leader_epoch=LeaderEpoch(leader_epoch + int(raises_epoch or before is None)),
             leader_recovery_state=recovery,
         )
-        self.state.states[partition] = PartitionState(
+        state = PartitionState(
             leader_and_isr=decided,
             controller_epoch=ControllerEpoch(self._epoch),
             partition_epoch=PartitionEpoch(version + 1),
         )
+        self.state.set_states({partition: state})
 
     def _register(self, broker: BrokerId) -> None:
         features = {"a.feature": FeatureRange(min_version=1, max_version=3)} if self._rng.random() < 0.3 else {}
-        self.state.brokers[broker] = Broker(
+        registered = Broker(
             id=broker,
             epoch=BrokerEpoch(self._next_zxid()),
             endpoints=(Endpoint(listener="PLAIN", security_protocol="PLAINTEXT", host=f"b{broker}", port=9092),),
             rack=None if broker == BROKERS[-1] else f"rack-{broker % 2}",
             features=features,
         )
+        self.state.add_broker(registered)
 
     def _some_partitions(self) -> list[TopicPartition]:
         return [partition for partition in self.state.all_partitions() if self._rng.random() < 0.4]

@@ -1,6 +1,7 @@
 """ListPartitionReassignments: which partitions are being reassigned (KIP-455). Kafka's tools ask it to describe a topic."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -10,6 +11,7 @@ from kio.static.primitive import i32
 
 from controller_core.controller.loop.slices import sliced
 from controller_core.controller.serving.served_api import ServedApi
+from controller_core.controller.state.reassignments import RunningReassignment
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions
@@ -26,7 +28,7 @@ async def on_list_reassignments(
     term: Term, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """Those of the asked partitions that are being reassigned; all, where none are named."""
-    running = term.state.reassignments
+    running: Mapping[TopicPartition, RunningReassignment] = term.state.reassignments
     if request.topics is not None:
         named = (
             TopicPartition(TopicName(topic.name), PartitionId(partition))

@@ -5,7 +5,6 @@ Which transitions there are is decided in `controller_core.model.transitions`, w
 found, is reported and left as it is; the others proceed.
 """
 
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -199,12 +198,5 @@ def _legal(term: Term, partitions: Iterable[TopicPartition], wanted: PartitionSt
 
 
 def _mark(term: Term, partitions: Iterable[TopicPartition], status: PartitionStatus) -> None:
-    statuses = term.state.partition_status
-    changed: defaultdict[PartitionStatus, list[TopicPartition]] = defaultdict(list)
-    for partition in partitions:
-        before = statuses.get(partition, PartitionStatus.NON_EXISTENT)
-        if before is not status:
-            statuses[partition] = status
-            changed[before].append(partition)
-    for before, alike in changed.items():
+    for before, alike in term.state.set_partition_status(partitions, status).items():
         term.state_change_log.partitions(alike, before, status)

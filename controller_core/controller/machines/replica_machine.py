@@ -141,6 +141,6 @@ def _mark(term: Term, replicas: Iterable[PartitionReplica], status: ReplicaStatu
             continue
         log_change(replica, before, status)
         if status is ReplicaStatus.NON_EXISTENT:
-            del statuses[replica]
+            statuses.remove(replica)
         else:
-            statuses[replica] = status
+            statuses.set(replica, status)

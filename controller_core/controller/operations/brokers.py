@@ -57,9 +57,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     The partitions without a leader come first, and apart: the ISRs of the others are written in other transactions."""
     dead = set(dead)
     for broker in dead:
-        term.state.brokers.pop(broker, None)
-        term.state.shutting_down.discard(broker)
-        term.state.failed_replicas.pop(broker, None)
+        term.state.remove_broker(broker)
     affected = term.state.partitions_on(dead)
     led = dict.fromkeys(term.state.led_by(affected, dead))
     waiting_elsewhere = set(without_leader(term)).difference(affected)
@@ -87,7 +85,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
 async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:
     """onBrokerStartup, its steps in the order of the specification."""
     for broker in brokers.values():
-        term.state.brokers[broker.id] = broker
+        term.state.add_broker(broker)
         term.channels.add(broker)
     term.unserved.report(brokers.values())
     await _send_everything(term, brokers)
@@ -150,7 +148,7 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
         await term.channels.remove(broker_id)
         await on_broker_startup(term, {broker_id: modified})
     else:
-        term.state.brokers[broker_id] = modified
+        term.state.add_broker(modified)
         term.unserved.report([modified])
         term.batch.update_metadata(())
 

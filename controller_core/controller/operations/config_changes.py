@@ -23,14 +23,14 @@ _NAME: Final = paths.CONFIG_CHANGE_PREFIX.rpartition("/")[2]
 
 async def watch_configs(term: Term) -> None:
     """Begins to watch; what was changed before is in the configurations that elections read."""
-    term.state.seen_config_changes = await _notifications(term)
+    term.state.remember_config_changes(await _notifications(term))
 
 
 async def on_configs_changed(term: Term) -> None:
     """Elects leaders where a changed configuration allows one. Many changes are looked at together."""
     present = await _notifications(term)
     new = [paths.config_change(name) for name in sorted(present - term.state.seen_config_changes)]
-    term.state.seen_config_changes = present
+    term.state.remember_config_changes(present)
     changed: set[str] = set()
     for path, node in zip(new, await term.zk.read_many(new), strict=True):
         try:

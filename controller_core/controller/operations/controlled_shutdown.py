@@ -46,7 +46,7 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     """shutdownBroker, its steps in the order of the specification; returns what the broker still leads.
 
     Partitions whose only replica is on the broker are left alone: nobody can take them over."""
-    term.state.shutting_down.add(broker)
+    term.state.begin_shutdown(broker)
     replicated = _replicated(term, broker)
     led = dict.fromkeys(term.state.led_by(replicated, {broker}))
     # 1. each partition whose leader is on shutdown broker -> OnlinePartition

@@ -17,7 +17,6 @@ import structlog
 
 from controller_core.controller.loop.events import ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.machines import partition_machine, replica_machine
-from controller_core.controller.state.cluster_state import TopicDeletion
 from controller_core.controller.term.groups import in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, topic_znodes
@@ -58,7 +57,7 @@ async def load_deletions(term: Term) -> None:
     await _end_reassignments(term, new)
     for name in new:
         replicas = term.state.replicas_of(term.state.partitions_of(name))
-        term.state.deletions[name] = TopicDeletion(awaiting_deletion=set(replicas))
+        term.state.mark_for_deletion(name, replicas)
         log.info("topic is to be deleted", topic=name, replicas=len(replicas))
         if term.state.unusable.has(paths.topic(name)):
             log.error("logs of a deleted topic stay where its entries could not be read", topic=name)
@@ -74,8 +73,7 @@ async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
         return
     log.warning("reassignments end, as their topics are deleted", partitions=listed(sorted(ended)))
     for partition in ended:
-        term.state.set_assignment(partition, running.pop(partition).full)
-    term.state.completable.difference_update(ended)
+        term.state.set_assignment(partition, running.end(partition).full)
     full = {partition: ReplicaAssignment(replicas=term.state.assignment(partition).replicas) for partition in ended}
     await topic_znodes.write_assignments(term, full)
     await supplant_requests(term, full.keys())
@@ -94,7 +92,7 @@ async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
         if deletion.started and name not in beginning:
             for replica in deletion.awaiting_deletion:
                 if replica.broker in started:
-                    deletion.refused.discard(replica)
+                    deletion.mark_sent_again(replica)
                     term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
     await _finish(term, list(term.state.deletions))
 
@@ -106,7 +104,7 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
         by_topic[partition.topic].add(PartitionReplica(partition, broker))
     for topic, deleted in by_topic.items():
         if (deletion := term.state.deletions.get(topic)) is not None and deletion.started:
-            deletion.awaiting_deletion -= deleted
+            deletion.mark_deleted(deleted)
     await _finish(term, by_topic)
 
 
@@ -116,15 +114,13 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
         deletion = term.state.deletions.get(partition.topic)
         replica = PartitionReplica(partition, broker)
         if deletion is not None and deletion.started and replica in deletion.awaiting_deletion:
-            deletion.refused.add(replica)
+            deletion.mark_refused(replica)
             log.error("topic's deletion is held up until a broker restarts", partition=str(partition), broker=broker)
 
 
 async def _begin(term: Term, topics: Mapping[TopicName, list[TopicPartition]]) -> None:
     for name, partitions in topics.items():
-        deletion = term.state.deletions[name]
-        deletion.started = True
-        deletion.awaiting_deletion = set(term.state.replicas_of(partitions))
+        term.state.deletions[name].start(term.state.replicas_of(partitions))
         term.batch.forget_metadata(partitions, None)
     doomed = list(chain.from_iterable(topics.values()))
     status = term.state.partition_status

@@ -46,7 +46,7 @@ async def load(term: Term) -> None:
 
 
 async def _load(term: Term, *, makes_it: bool) -> None:
-    term.state.finalized_features = await _loaded(term, makes_it=makes_it)
+    term.state.set_finalized_features(await _loaded(term, makes_it=makes_it))
 
 
 async def _loaded(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
@@ -124,7 +124,7 @@ async def finalize(term: Term, judge: Callable[[FinalizedFeatures], Mapping[str,
         raise FeaturesNotWrittenError(str(refused)) from refused
     before = settled.found
     if before is not None and settled.is_written:
-        term.state.finalized_features = FinalizedFeatures(features=dict(judge(before)), epoch=before.epoch + 1)
+        term.state.set_finalized_features(FinalizedFeatures(features=dict(judge(before)), epoch=before.epoch + 1))
         log.info("features finalized", before=dict(before.features), **_shown(term.state.finalized_features))
     return before
 

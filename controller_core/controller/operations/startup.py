@@ -59,11 +59,9 @@ async def partition_startup(
     Replicas on dead brokers leave the ISRs afterwards: an election takes them out with the same write."""
     led = {name for name, topic in whole.items() if topic.leaders <= topic.live}
     for name in led:
-        term.state.partition_status.update(
-            dict.fromkeys(term.state.topics[name].known.values(), PartitionStatus.ONLINE)
-        )
+        term.state.start_partitions(dict.fromkeys(term.state.topics[name].known.values(), PartitionStatus.ONLINE))
     others = [partition for partition in partitions if partition.topic not in led]
-    term.state.partition_status.update(_initial_statuses(term, others))
+    term.state.start_partitions(_initial_statuses(term, others))
     await brokers.elect_offline_partitions(term)
     await replica_machine.leave_isr(term, _dead_in_isr(term, partitions))
 

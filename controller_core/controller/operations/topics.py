@@ -121,7 +121,7 @@ async def _served_before(term: Term, partitions: Iterable[TopicPartition]) -> di
 
 async def _take_up(term: Term, served: Mapping[TopicPartition, PartitionState]) -> None:
     """Partitions of a topic that could not be read when this term began go on where they were."""
-    term.state.states.update(served)
+    term.state.set_states(served)
     startup.replica_startup(term, served)
     await startup.partition_startup(term, served)
     running = [partition for partition in served if partition in term.state.reassignments]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from controller_core.controller.loop.events import ReassignmentsCompletable, ReassignmentsEnded
-from controller_core.controller.state.cluster_state import ClusterState, RunningReassignment
+from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
 from controller_core.controller.znodes.reassignment_znode import Targets, remove_requests
@@ -28,51 +28,40 @@ WORTH_IT: Final = 50
 
 async def finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """Steps 10 to 12 for the partitions whose old replicas are gone, now or together with others in a moment."""
-    state = term.state
-    state.completable.update(partition for partition in partitions if _is_complete(state.reassignments.get(partition)))
-    if not state.completable:
+    running = term.state.reassignments
+    running.mark_completable(partitions)
+    if not running.completable:
         return
     now_ms = term.clock.monotonic_ms()
-    if _is_worth_it(state):
-        await _finish_all(term)
-    elif state.completable_since_ms is None:
-        state.completable_since_ms = now_ms
+    if _is_worth_it(term.state):
+        await _finish(term, running.take_completable())
+    elif running.completable_since_ms is None:
+        running.begin_waiting(now_ms)
         term.enqueue_later(ReassignmentsCompletable(), LONGEST_WAIT_MS)
-    elif now_ms - state.completable_since_ms >= LONGEST_WAIT_MS - EARLY_MS:
-        await _finish_all(term)
-
-
-def _is_complete(run: RunningReassignment | None) -> bool:
-    return run is not None and run.awaiting_deletion == set()
+    elif now_ms - running.completable_since_ms >= LONGEST_WAIT_MS - EARLY_MS:
+        await _finish(term, running.take_completable())
 
 
 def _is_worth_it(state: ClusterState) -> bool:
     """Whether nothing else is under way, or many are complete for what their completion takes."""
-    running, complete = len(state.reassignments), len(state.completable)
-    topics = {partition.topic for partition in state.completable} & state.topics.keys()
+    completable = state.reassignments.completable
+    running, complete = len(state.reassignments), len(completable)
+    topics = {partition.topic for partition in completable} & state.topics.keys()
     effort = running + sum(len(state.topics[topic].partitions) for topic in topics)
     return running <= complete or effort <= WORTH_IT * complete
 
 
-async def _finish_all(term: Term) -> None:
-    completable, term.state.completable, term.state.completable_since_ms = term.state.completable, set(), None
-    await _finish(term, sorted(completable))
-
-
 async def _finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    done = [partition for partition in partitions if _is_complete(term.state.reassignments.get(partition))]
+    running = term.state.reassignments
+    done = [partition for partition in partitions if (run := running.get(partition)) is not None and run.is_complete]
     if not done:
         return
     # 10. update assigned replica list to RAR in ZK
-    final = {partition: complete_reassignment(term.state.reassignments[partition].full) for partition in done}
-    deleted = {
-        PartitionReplica(partition, broker)
-        for partition in done
-        for broker in term.state.reassignments[partition].deleted
-    }
+    final = {partition: complete_reassignment(running[partition].full) for partition in done}
+    deleted = {PartitionReplica(partition, broker) for partition in done for broker in running[partition].deleted}
     written = await topic_znodes.write_assignments(term, final, deleted)
     for partition, assignment in written.items():
-        full = term.state.reassignments.pop(partition).full
+        full = running.end(partition).full
         term.state.set_assignment(partition, assignment)
         term.state_change_log.assignment(partition, full, assignment)
     # 11. update the /admin/reassign_partitions path in ZK to remove this partition
@@ -80,47 +69,50 @@ async def _finish(term: Term, partitions: Iterable[TopicPartition]) -> None:
     # 12. resend the update metadata request to every broker
     term.batch.update_metadata(written)
     term.enqueue(ReassignmentsEnded())
-    if not term.state.reassignments:
-        term.state.rewritten.clear()
+    if not running:
+        term.state.forget_rewritten()
 
 
 async def finish_early(term: Term, targets: Targets) -> None:
     """Another target for what is in its last steps: the former one is reached, the rest is listed as removed."""
     running = term.state.reassignments
-    ending = [
-        partition
+    ending = {
+        partition: run.awaiting_deletion
         for partition, target in targets.items()
         if (run := running.get(partition)) and run.awaiting_deletion is not None and run.target != target
-    ]
-    for partition in ending:
-        term.state.reassignments[partition].awaiting_deletion = set()
+    }
+    for partition, awaited in ending.items():
+        running.stop_awaiting(partition, awaited)
     await _finish(term, ending)
 
 
 def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """A broker answered that it deleted replicas: reassignments that waited for the last of theirs can be finished."""
-    for partition in partitions:
-        run = term.state.reassignments.get(partition)
-        if run is not None and run.awaiting_deletion is not None:
-            run.awaiting_deletion.discard(broker)
-            run.deleted.add(broker)
-            _queue_completion(term, partition, run)
+    running = term.state.reassignments
+    for partition in _awaiting(term, partitions):
+        running.mark_deleted(partition, broker)
+        _queue_completion(term, partition)
 
 
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """A broker answered that it cannot delete replicas: nobody waits any longer, they are listed as removed."""
-    for partition in partitions:
-        run = term.state.reassignments.get(partition)
-        if run is not None and run.awaiting_deletion is not None:
-            run.awaiting_deletion.discard(broker)
-            _queue_completion(term, partition, run)
+    running = term.state.reassignments
+    for partition in _awaiting(term, partitions):
+        running.stop_awaiting(partition, {broker})
+        _queue_completion(term, partition)
 
 
-def _queue_completion(term: Term, partition: TopicPartition, run: RunningReassignment) -> None:
+def _awaiting(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """The partitions whose reassignments are in their last steps."""
+    running = term.state.reassignments
+    return [p for p in partitions if (run := running.get(p)) is not None and run.awaiting_deletion is not None]
+
+
+def _queue_completion(term: Term, partition: TopicPartition) -> None:
     """A topic's partitions wait for several brokers, which answer one after the other: its znode is rewritten when the
     answers that have come are all looked at, and not for each of them."""
-    if not run.awaiting_deletion:
-        term.state.completable.add(partition)
+    if term.state.reassignments[partition].is_complete:
+        term.state.reassignments.mark_completable([partition])
         term.enqueue(ReassignmentsCompletable())
 
 
@@ -131,7 +123,7 @@ async def on_completable(term: Term) -> None:
 
 async def on_replicas_gone(term: Term, dead: Collection[BrokerId]) -> None:
     """Brokers died: nobody waits for their answers, what they have to delete is listed as removed."""
-    for run in term.state.reassignments.values():
-        if run.awaiting_deletion:
-            run.awaiting_deletion.difference_update(dead)
-    await finish(term, list(term.state.reassignments))
+    running, gone = term.state.reassignments, frozenset(dead)
+    for partition in running:
+        running.stop_awaiting(partition, gone)
+    await finish(term, list(running))

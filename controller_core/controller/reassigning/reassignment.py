@@ -20,7 +20,7 @@ from controller_core.controller.machines import partition_machine, replica_machi
 from controller_core.controller.machines.leaderships import commit, until_committed
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.reassigning import completion, drop, throttle_cleanup
-from controller_core.controller.state.cluster_state import RunningReassignment
+from controller_core.controller.state.reassignments import RunningReassignment
 from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, in_groups
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
@@ -69,7 +69,7 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
         assignment = written[partition]
         term.state_change_log.assignment(partition, before[partition], assignment)
         term.state.set_assignment(partition, assignment)
-        term.state.reassignments[partition] = RunningReassignment(full=assignment)
+        term.state.reassignments.begin(partition, assignment)
     await throttle_cleanup.mark_begun(term, written)
     term.batch.update_metadata(written)
     await drop.drop(term, {partition: dropped_replicas(before[partition], full[partition]) for partition in written})
@@ -134,7 +134,7 @@ async def resume(term: Term, started: Collection[BrokerId] | None = None) -> Non
 
     One that only changed its address may have missed that it should delete its replica."""
     for partition, run in term.state.reassignments.items():
-        for broker in (run.awaiting_deletion or set()).intersection(started or ()):
+        for broker in (run.awaiting_deletion or frozenset()).intersection(started or ()):
             term.batch.stop_replica(partition, broker, delete=True)
     outstanding = [
         partition
@@ -149,7 +149,7 @@ def remember_running(term: Term, topic: TopicName, content: TopicAssignment) -> 
     """Remembers the reassignments that a topic's znode says are running."""
     for number, assignment in content.partitions.items():
         if assignment.adding or assignment.removing:
-            term.state.reassignments[TopicPartition(topic, number)] = RunningReassignment(full=assignment)
+            term.state.reassignments.begin(TopicPartition(topic, number), assignment)
 
 
 async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
@@ -216,8 +216,8 @@ async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> 
     known = [replica for replica in old if replica in term.state.replica_status]
     await replica_machine.delete(term, known)
     for partition in partitions:
-        run = term.state.reassignments[partition]
-        run.awaiting_deletion = set(run.full.removing) & term.state.live_or_shutting_down
+        removing = term.state.reassignments[partition].full.removing
+        term.state.reassignments.await_deletion(partition, term.state.live_or_shutting_down & set(removing))
 
 
 def full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:

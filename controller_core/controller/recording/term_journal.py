@@ -222,7 +222,7 @@ _OF_BROKERS: Final = (cause_of_type(BrokersChanged), cause_of_type(BrokerModifie
 def copy_of(state: ClusterState) -> StateCopy:
     """The state as it is now, for another thread to read: collections are copied, values are immutable."""
     topics = {
-        name: TopicCopy(topic_id=topic.topic_id, czxid=topic.czxid, partitions=topic.partitions.copy())
+        name: TopicCopy(topic_id=topic.topic_id, czxid=topic.czxid, partitions=dict(topic.partitions))
         for name, topic in state.topics.items()
     }
     return StateCopy(

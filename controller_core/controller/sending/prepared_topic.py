@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from controller_core.controller.sending.partition_entries import USUAL, MetadataEnds
-from controller_core.controller.state.cluster_state import ClusterState, Topic
+from controller_core.controller.state.assigned_replicas import Topic
+from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName
 from controller_core.model.metadata import LeaderAndIsr, PartitionState, ReplicaAssignment
 from controller_core.wire.codecs import entries
@@ -95,7 +96,7 @@ class TopicWriter:
             metadata.append(start + self._metadata_ends[assignment.replicas])
         return PreparedTopic(
             topic_id=topic.topic_id,
-            assignments=topic.partitions.copy(),
+            assignments=dict(topic.partitions),
             states=states,
             live=self._live,
             leaders=frozenset([state.leader_and_isr.leader for state in states]),

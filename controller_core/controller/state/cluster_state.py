@@ -2,142 +2,110 @@
 
 ZooKeeper is the truth; this is the copy that decisions are made from and requests to brokers are built from. It is
 filled when a term begins, changed only by the event that is being handled, after the write that it follows, and dropped
-when the term ends. Lookups that would otherwise walk all partitions have an index (KAFKA-10794).
+when the term ends. Everybody reads it, and whoever changes it does so by its methods: to others its collections are
+read-only. Topics and their assignments are in a part of its own (`assigned_replicas`).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Iterable, Mapping, Set
+from typing import Final, TypeVar
 
+from controller_core.controller.state.assigned_replicas import AssignedReplicas
+from controller_core.controller.state.reassignments import Reassignments
+from controller_core.controller.state.removed_replicas import RemovedReplicas
 from controller_core.controller.state.replica_statuses import ReplicaStatuses
+from controller_core.controller.state.topic_deletion import TopicDeletion
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
 from controller_core.journal.changes import Changes, Kind, tracked
 from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
-    NO_EPOCH,
     BrokerId,
-    LeaderEpoch,
-    PartitionId,
     PartitionReplica,
-    TopicId,
     TopicName,
     TopicPartition,
 )
-from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
+from controller_core.model.metadata import Broker, PartitionState
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import paths
-from controller_core.zk.session import ZkVersion
 
-_NONE: Final[Mapping[PartitionId, ReplicaAssignment]] = MappingProxyType({})
-
-
-@dataclass(slots=True, kw_only=True)
-class RunningReassignment:
-    """A reassignment that the controller carries through: its target, and what the last steps still wait for."""
-
-    full: ReplicaAssignment
-    """AR as ZooKeeper has it while the reassignment runs: RAR + OAR, with what is added and removed."""
-    awaiting_deletion: set[BrokerId] | None = None
-    """The brokers that have not yet answered whether they deleted their replica; None before step 9."""
-    deleted: set[BrokerId] = field(default_factory=set)
-    """The brokers that answered that they deleted their replica."""
-
-    @property
-    def target(self) -> tuple[BrokerId, ...]:
-        return self.full.target
+_Key = TypeVar("_Key")
 
 
-@dataclass(slots=True, kw_only=True)
-class RemovedReplica:
-    """A replica that is assigned no more, and whose broker has not yet answered that it deleted the log."""
-
-    topic_id: TopicId | None
-    """Of the topic that the log is of."""
-    leader_epoch: LeaderEpoch = NO_EPOCH
-    """When it was removed: an answer to what the broker was sent under an older one is about a former removal."""
-    is_refused: bool = False
-    """Whether the broker answered that it cannot delete it; it is sent the request again when it starts anew."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Topic:
-    """A topic as last read: its id, which incarnation of the znode that was, and its partitions."""
-
-    topic_id: TopicId | None
-    czxid: int
-    partitions: dict[PartitionId, ReplicaAssignment] = field(default_factory=dict)
-    known: dict[PartitionId, TopicPartition] = field(default_factory=dict, repr=False)
-    """The same partitions by their full names: one object each for all that is kept about them."""
-    written: int | None = None
-    """The version of the znode that this controller wrote last."""
-
-
-@dataclass(slots=True, kw_only=True)
-class TopicDeletion:
-    """A topic on its way out: the replicas that have not yet been deleted by their brokers."""
-
-    awaiting_deletion: set[PartitionReplica]
-    refused: set[PartitionReplica] = field(default_factory=set)
-    """Those that their brokers could not delete; the brokers are sent them again when they start anew."""
-    started: bool = False
-    """Whether the brokers have been sent it; a new controller has yet to do so."""
-
-
-class ClusterState:
+class ClusterState(AssignedReplicas):
     """Brokers, topics, and the state of every partition and replica."""
 
     def __init__(self, *, is_journaled: bool = False) -> None:
-        self.is_loaded = False
-        """Whether everything has been read: what is not here until then may exist."""
-        self.changes = Changes()
-        """What changed of all that the journal knows."""
-        self.unusable = UnusableZnodes()
+        changes = Changes()
+        recorded_by = changes if is_journaled else None
+        super().__init__(changes, recorded_by)
+        self._is_loaded = False
+        self.unusable: Final = UnusableZnodes()
         """Which znodes could not be taken into account."""
-        recorded_by = self.changes if is_journaled else None
-        self.brokers: dict[BrokerId, Broker] = tracked(Kind.BROKER, recorded_by)
-        self.shutting_down: set[BrokerId] = set()
-        self.topics: dict[TopicName, Topic] = tracked(Kind.TOPIC, recorded_by)
-        self.states: dict[TopicPartition, PartitionState] = tracked(Kind.LEADERSHIP, recorded_by)
-        self.topic_configs: dict[TopicName, RecordedConfig] = tracked(Kind.TOPIC_CONFIG, recorded_by)
+        self._brokers: dict[BrokerId, Broker] = tracked(Kind.BROKER, recorded_by)
+        self.brokers: Final[Mapping[BrokerId, Broker]] = self._brokers
+        self._shutting_down: set[BrokerId] = set()
+        self.shutting_down: Final[Set[BrokerId]] = self._shutting_down
+        self._states: dict[TopicPartition, PartitionState] = tracked(Kind.LEADERSHIP, recorded_by)
+        self.states: Final[Mapping[TopicPartition, PartitionState]] = self._states
+        self._topic_configs: dict[TopicName, RecordedConfig] = tracked(Kind.TOPIC_CONFIG, recorded_by)
+        self.topic_configs: Final[Mapping[TopicName, RecordedConfig]] = self._topic_configs
         """Of those topics that have any; filled only where a journal is kept, as `broker_configs`."""
-        self.broker_configs: dict[BrokerId | None, RecordedConfig] = tracked(Kind.BROKER_CONFIG, recorded_by)
+        self._broker_configs: dict[BrokerId | None, RecordedConfig] = tracked(Kind.BROKER_CONFIG, recorded_by)
+        self.broker_configs: Final[Mapping[BrokerId | None, RecordedConfig]] = self._broker_configs
         """Of those brokers that have any; None is the default of all of them."""
-        self.partition_status: dict[TopicPartition, PartitionStatus] = {}
-        self.replica_status = ReplicaStatuses()
-        self.reassignments: dict[TopicPartition, RunningReassignment] = {}
-        self.completable: set[TopicPartition] = set()
-        """Reassignments for which nothing is awaited any more."""
-        self.completable_since_ms: float | None = None
-        """Since when some of them wait for others to be completed with."""
-        self.rewritten: dict[TopicName, tuple[ZkVersion, TopicAssignment]] = {}
-        """What was last written to topics' znodes while partitions are reassigned, and the version that this made."""
-        self.deletions: dict[TopicName, TopicDeletion] = {}
-        self.failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = tracked(Kind.OFFLINE_REPLICAS, recorded_by)
+        self._partition_status: dict[TopicPartition, PartitionStatus] = {}
+        self.partition_status: Final[Mapping[TopicPartition, PartitionStatus]] = self._partition_status
+        self.replica_status: Final = ReplicaStatuses()
+        self.reassignments: Final = Reassignments()
+        self._deletions: dict[TopicName, TopicDeletion] = {}
+        self.deletions: Final[Mapping[TopicName, TopicDeletion]] = self._deletions
+        self._failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = tracked(Kind.OFFLINE_REPLICAS, recorded_by)
+        self.failed_replicas: Final[Mapping[BrokerId, frozenset[TopicPartition]]] = self._failed_replicas
         """The replicas of live brokers that are in failed log directories; without brokers that have none."""
-        self.seen_config_changes: frozenset[str] = frozenset()
-        """The configuration notifications that are there, and were handled."""
+        self._seen_config_changes: frozenset[str] = frozenset()
         self._finalized_features: FinalizedFeatures | None = None
-        self.revision = 0
-        """How often topics came or went, or assignments changed: what is equal twice was untouched between."""
-        self.removed_replicas: dict[PartitionReplica, RemovedReplica] = {}
-        self.deleted_topics: dict[TopicName, int] = {}
-        """Topics that were deleted of late, the oldest first, and how many partitions they had."""
-        self._names: dict[TopicId, TopicName] = {}
-        self._partitions_on: defaultdict[BrokerId, dict[TopicPartition, None]] = defaultdict(dict)
+        self.removed_replicas: Final = RemovedReplicas()
+        self._deleted_topics: Mapping[TopicName, int] = {}
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether everything has been read: what is not here until then may exist."""
+        return self._is_loaded
+
+    def mark_loaded(self) -> None:
+        """Everything has been read."""
+        self._is_loaded = True
 
     @property
     def finalized_features(self) -> FinalizedFeatures | None:
         """None where `/feature` says nothing that could be understood."""
         return self._finalized_features
 
-    @finalized_features.setter
-    def finalized_features(self, found: FinalizedFeatures | None) -> None:
+    def set_finalized_features(self, found: FinalizedFeatures | None) -> None:
+        """What `/feature` says now."""
         if found != self._finalized_features:
             self.changes.record(Kind.FEATURES, None, self._finalized_features, found)
         self._finalized_features = found
+
+    # Configurations
+
+    @property
+    def seen_config_changes(self) -> frozenset[str]:
+        """The configuration notifications that are there, and were handled."""
+        return self._seen_config_changes
+
+    def remember_config_changes(self, present: frozenset[str]) -> None:
+        """These configuration notifications are there, and are being handled."""
+        self._seen_config_changes = present
+
+    def set_topic_config(self, name: TopicName, config: RecordedConfig) -> None:
+        """What a topic's configuration says now; empty where there is none."""
+        _keep(self._topic_configs, name, config)
+
+    def set_broker_config(self, broker: BrokerId | None, config: RecordedConfig) -> None:
+        """What a broker's configuration says now, or that of all of them; empty where there is none."""
+        _keep(self._broker_configs, broker, config)
 
     # Brokers
 
@@ -150,6 +118,20 @@ class ClusterState:
     def live_or_shutting_down(self) -> Set[BrokerId]:
         """The brokers that can be sent anything."""
         return self.brokers.keys()
+
+    def add_broker(self, broker: Broker) -> None:
+        """A broker registered, or its registration is another one now."""
+        self._brokers[broker.id] = broker
+
+    def remove_broker(self, broker: BrokerId) -> None:
+        """A broker is registered no more."""
+        self._brokers.pop(broker, None)
+        self._shutting_down.discard(broker)
+        self._failed_replicas.pop(broker, None)
+
+    def begin_shutdown(self, broker: BrokerId) -> None:
+        """A live broker is about to end, and may lead nothing any more."""
+        self._shutting_down.add(broker)
 
     def rack_of_controller(self) -> str | None:
         """The rack that the controller has to brokers, which place replicas on racks only where every broker has one:
@@ -171,99 +153,40 @@ class ClusterState:
     def set_failed_replicas(self, broker: BrokerId, failed: frozenset[TopicPartition]) -> None:
         """Replaces what is known of a live broker's failed log directories."""
         if not failed:
-            self.failed_replicas.pop(broker, None)
-        elif failed != self.failed_replicas.get(broker):
-            self.failed_replicas[broker] = failed
+            self._failed_replicas.pop(broker, None)
+        elif failed != self._failed_replicas.get(broker):
+            self._failed_replicas[broker] = failed
 
     # Topics and partitions
-
-    def add_topic(
-        self,
-        name: TopicName,
-        topic_id: TopicId | None,
-        czxid: int,
-        partitions: Mapping[PartitionId, ReplicaAssignment] = _NONE,
-    ) -> None:
-        """A topic that is not known yet, with its assignments."""
-        self.revision += 1
-        known = {number: TopicPartition(name, number) for number in partitions}
-        self.topics[name] = Topic(topic_id=topic_id, czxid=czxid, partitions=dict(partitions), known=known)
-        if topic_id is not None:
-            self._names[topic_id] = name
-        self._index(known.values(), partitions.values())
-        if self.changes.is_open:
-            for topic_partition, assignment in zip(known.values(), partitions.values(), strict=True):
-                self.changes.record(Kind.ASSIGNMENT, topic_partition, None, assignment)
 
     def take_over(self, read: "ClusterState") -> None:
         """Topics and the states of their partitions, as somebody else has read them, whose they are no longer.
 
         Before anything else is known of topics. They are in the order of their names, as ZooKeeper lists them."""
-        self.topics.update(dict(sorted(read.topics.items())))
-        self.states.update(read.states)
-        self._partitions_on = read._partitions_on
-        self._names = {topic.topic_id: name for name, topic in self.topics.items() if topic.topic_id is not None}
-
-    def _index(self, partitions: Iterable[TopicPartition], assignments: Iterable[ReplicaAssignment]) -> None:
-        for topic_partition, assignment in zip(partitions, assignments, strict=True):
-            for broker in assignment.replicas:
-                self._partitions_on[broker][topic_partition] = None
+        self._take_over_topics(read)
+        self._states.update(read.states)
 
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
         """Forgets a topic with everything about its partitions; returns what they were."""
-        self.revision += 1
         forgotten = self.partitions_of(name)
         for topic_partition in forgotten:
             for broker in self.known_replicas(topic_partition):
-                self._partitions_on[broker].pop(topic_partition, None)
-                self.replica_status.pop(PartitionReplica(topic_partition, broker), None)
-            self.states.pop(topic_partition, None)
-            self.partition_status.pop(topic_partition, None)
-            self.reassignments.pop(topic_partition, None)
+                self.replica_status.remove(PartitionReplica(topic_partition, broker))
+            self._states.pop(topic_partition, None)
+            self._partition_status.pop(topic_partition, None)
+            if topic_partition in self.reassignments:
+                self.reassignments.end(topic_partition)
         for broker, failed in list(self.failed_replicas.items()):
             if not failed.isdisjoint(forgotten):
                 self.set_failed_replicas(broker, failed.difference(forgotten))
-        self.deletions.pop(name, None)
-        self.rewritten.pop(name, None)
-        self.topic_configs.pop(name, None)
-        topic = self.topics.pop(name)
-        if topic.topic_id is not None and self._names.get(topic.topic_id) == name:
-            del self._names[topic.topic_id]
+        self._deletions.pop(name, None)
+        self._topic_configs.pop(name, None)
+        self._forget_topic(name)
         return forgotten
-
-    def partitions_of(self, name: TopicName) -> list[TopicPartition]:
-        topic = self.topics.get(name)
-        return list(topic.known.values()) if topic else []
-
-    def all_partitions(self) -> Iterator[TopicPartition]:
-        for topic in self.topics.values():
-            yield from topic.known.values()
-
-    def has(self, topic_partition: TopicPartition) -> bool:
-        topic = self.topics.get(topic_partition.topic)
-        return topic is not None and topic_partition.partition in topic.partitions
 
     def may_have(self, topic_partition: TopicPartition) -> bool:
         """Whether there is such a partition, or nobody can tell: its topic's znode makes no sense, or not all of it."""
         return self.has(topic_partition) or self.unusable.has(paths.topic(topic_partition.topic))
-
-    def assignment(self, topic_partition: TopicPartition) -> ReplicaAssignment:
-        return self.topics[topic_partition.topic].partitions[topic_partition.partition]
-
-    def set_assignment(self, topic_partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """Replaces AR and keeps the index by broker; the topic must be known."""
-        self.revision += 1
-        topic = self.topics[topic_partition.topic]
-        topic_partition = topic.known.setdefault(topic_partition.partition, topic_partition)
-        before = topic.partitions.get(topic_partition.partition)
-        if before is not None:
-            for broker in set(before.replicas).difference(assignment.replicas):
-                self._partitions_on[broker].pop(topic_partition, None)
-        for broker in assignment.replicas:
-            self._partitions_on[broker][topic_partition] = None
-        if self.changes.is_open:
-            self.changes.record(Kind.ASSIGNMENT, topic_partition, before, assignment)
-        topic.partitions[topic_partition.partition] = assignment
 
     def known_replicas(self, topic_partition: TopicPartition) -> tuple[BrokerId, ...]:
         """The assigned replicas and, in the last steps of a reassignment, those that are on their way out."""
@@ -288,48 +211,47 @@ class ClusterState:
             for replica in deletion.awaiting_deletion
         )
 
-    def topic_named(self, topic_id: TopicId) -> TopicName | None:
-        return self._names.get(topic_id)
+    def mark_for_deletion(self, name: TopicName, replicas: Iterable[PartitionReplica]) -> None:
+        """A topic with these replicas is to be deleted."""
+        self._deletions[name] = TopicDeletion(replicas)
+
+    @property
+    def deleted_topics(self) -> Mapping[TopicName, int]:
+        """Topics that were deleted of late, the oldest first, and how many partitions they had."""
+        return self._deleted_topics
+
+    def set_deleted_topics(self, topics: Mapping[TopicName, int]) -> None:
+        """The topics that were deleted of late, the oldest first."""
+        self._deleted_topics = topics
+
+    # States of partitions
+
+    def set_states(self, states: Mapping[TopicPartition, PartitionState]) -> None:
+        """The states of these partitions, as they were read or written."""
+        self._states.update(states)
+
+    def forget_state(self, topic_partition: TopicPartition) -> None:
+        """What was read of a partition's state is so no longer."""
+        self._states.pop(topic_partition, None)
+
+    def start_partitions(self, statuses: Mapping[TopicPartition, PartitionStatus]) -> None:
+        """The first status of partitions."""
+        self._partition_status.update(statuses)
+
+    def set_partition_status(
+        self, partitions: Iterable[TopicPartition], status: PartitionStatus
+    ) -> Mapping[PartitionStatus, list[TopicPartition]]:
+        """Sets the status of partitions; returns those that had another, by which that was."""
+        statuses = self._partition_status
+        changed: defaultdict[PartitionStatus, list[TopicPartition]] = defaultdict(list)
+        for partition in partitions:
+            before = statuses.get(partition, PartitionStatus.NON_EXISTENT)
+            if before is not status:
+                statuses[partition] = status
+                changed[before].append(partition)
+        return changed
 
     # Questions of the operations
-
-    def partitions_on(self, brokers: Iterable[BrokerId]) -> list[TopicPartition]:
-        """The partitions that have a replica on any of the brokers."""
-        return list({partition: None for broker in brokers for partition in self._partitions_on[broker]})
-
-    def replicas_on(self, brokers: Iterable[BrokerId]) -> list[PartitionReplica]:
-        """The assigned replicas that the brokers host."""
-        return [PartitionReplica(partition, broker) for broker in brokers for partition in self._partitions_on[broker]]
-
-    def by_broker(self, partitions: Collection[TopicPartition]) -> dict[BrokerId, Collection[TopicPartition]]:
-        """The brokers that are assigned replicas of the partitions, and the partitions of each."""
-        if not partitions:
-            return {}
-        if len(partitions) == sum(len(topic.partitions) for topic in self.topics.values()):
-            return {broker: hosted for broker, hosted in self._partitions_on.items() if hosted}
-        wanted = dict.fromkeys(partitions)
-        return {
-            broker: found
-            for broker, hosted in self._partitions_on.items()
-            if (found := [partition for partition in hosted if partition in wanted])
-        }
-
-    def replicas_among(self, partitions: Iterable[TopicPartition], brokers: Set[BrokerId]) -> list[PartitionReplica]:
-        """The assigned replicas of the partitions that are on the brokers."""
-        return [
-            PartitionReplica(partition, broker)
-            for partition in partitions
-            for broker in self.assignment(partition).replicas
-            if broker in brokers
-        ]
-
-    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
-        """All assigned replicas of the partitions."""
-        return [
-            PartitionReplica(partition, broker)
-            for partition in partitions
-            for broker in self.assignment(partition).replicas
-        ]
 
     def partitions_in(self, *statuses: PartitionStatus) -> list[TopicPartition]:
         wanted = set(statuses)
@@ -346,6 +268,13 @@ class ClusterState:
     def is_leader_live(self, topic_partition: TopicPartition) -> bool:
         state = self.states.get(topic_partition)
         return state is not None and self.is_served_by(topic_partition, state.leader_and_isr.leader)
+
+
+def _keep(configs: dict[_Key, RecordedConfig], key: _Key, config: RecordedConfig) -> None:
+    if not config:
+        configs.pop(key, None)
+    elif configs.get(key) != config:
+        configs[key] = config
 
 
 def bounced(known: Mapping[BrokerId, Broker], present: Mapping[BrokerId, Broker]) -> list[BrokerId]:

@@ -4,14 +4,14 @@ There are several times as many replicas as partitions. By broker each takes one
 its own; and a new controller sets those of a broker in one go.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.transitions import ReplicaStatus
 
 
-class ReplicaStatuses(MutableMapping[PartitionReplica, ReplicaStatus]):
+class ReplicaStatuses(Mapping[PartitionReplica, ReplicaStatus]):
     """Replica -> its state. One that is not here does not exist."""
 
     __slots__ = ("_by_broker",)
@@ -27,6 +27,16 @@ class ReplicaStatuses(MutableMapping[PartitionReplica, ReplicaStatus]):
         """Sets the state of many replicas on one broker."""
         self._by_broker.setdefault(broker, {}).update(dict.fromkeys(partitions, status))
 
+    def set(self, replica: PartitionReplica, status: ReplicaStatus) -> None:
+        """Sets the state of one replica."""
+        partition, broker = replica
+        self._by_broker.setdefault(broker, {})[partition] = status
+
+    def remove(self, replica: PartitionReplica) -> None:
+        """A replica exists no more; perhaps it did not."""
+        partition, broker = replica
+        self._by_broker.get(broker, {}).pop(partition, None)
+
     def get(self, replica: PartitionReplica, default: Any = None) -> Any:
         partition, broker = replica
         statuses = self._by_broker.get(broker)
@@ -36,17 +46,6 @@ class ReplicaStatuses(MutableMapping[PartitionReplica, ReplicaStatus]):
         partition, broker = replica
         try:
             return self._by_broker[broker][partition]
-        except KeyError:
-            raise KeyError(replica) from None
-
-    def __setitem__(self, replica: PartitionReplica, status: ReplicaStatus) -> None:
-        partition, broker = replica
-        self._by_broker.setdefault(broker, {})[partition] = status
-
-    def __delitem__(self, replica: PartitionReplica) -> None:
-        partition, broker = replica
-        try:
-            del self._by_broker[broker][partition]
         except KeyError:
             raise KeyError(replica) from None
 

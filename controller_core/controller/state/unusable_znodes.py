@@ -41,9 +41,9 @@ class UnusableZnodes:
     """The znodes that were found unusable and are still there, by their paths."""
 
     def __init__(self) -> None:
-        self.found: Counter[str] = Counter()
+        self.found: Final[Counter[str]] = Counter()
         """How many were found so far, by kind: also those that were removed at once."""
-        self.standing: Counter[str] = Counter()
+        self.standing: Final[Counter[str]] = Counter()
         """How many there are at present, by kind."""
         self._reasons: dict[str, str] = {}
         self._unwatched: dict[str, str] = {}

@@ -29,7 +29,7 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.controller.sending.prepared_topic import PreparedTopic, TopicWriter
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
-from controller_core.model.metadata import TopicAssignment
+from controller_core.model.metadata import PartitionState, TopicAssignment
 from controller_core.supervision import supervised
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -182,7 +182,7 @@ class Standby:
             with suppress(ValueError):
                 partition = paths.topic_partition_of_state(path)
                 self._changed_states.add(partition)
-                self._known.state.states.pop(partition, None)
+                self._known.state.forget_state(partition)
                 self._unprepare(partition.topic)
         elif path.startswith(f"{paths.BROKER_IDS}/"):
             self._brokers_changed = True
@@ -231,12 +231,14 @@ class Standby:
 
     async def _read_states(self, partitions: Sequence[TopicPartition]) -> None:
         nodes = await self._zk.read_many(paths.partition_states(partitions))
+        read: dict[TopicPartition, PartitionState] = {}
         for partition, node in zip(partitions, nodes, strict=True):
             if node is None or partition in self._changed_states or self._is_lost:
                 continue
             if self._known.state.has(partition):  # its topic may be gone, or be read anew with all its states
                 with suppress(MalformedZnode):
-                    self._known.state.states[partition] = codecs.decode_partition_state(partition, node)
+                    read[partition] = codecs.decode_partition_state(partition, node)
+        self._known.state.set_states(read)
 
     def _set_is_hot(self, *, is_hot: bool) -> None:
         if is_hot is not self._is_read:

@@ -29,7 +29,7 @@ async def load(term: Term) -> None:
     if node is None:
         return
     try:
-        term.state.deleted_topics = dict(codecs.decode_deleted_topics(node.data))
+        term.state.set_deleted_topics(codecs.decode_deleted_topics(node.data))
     except LaterVersion as error:
         term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics is left alone", error)
     except MalformedZnode as error:
@@ -38,10 +38,11 @@ async def load(term: Term) -> None:
 
 async def remember(term: Term, topics: Mapping[TopicName, int]) -> None:
     """Enters topics, with how many partitions they have, before anything of them is deleted."""
-    known = term.state.deleted_topics
+    known = dict(term.state.deleted_topics)
     for topic, partitions in topics.items():
         known[topic] = max(partitions, known.pop(topic, 0))
     _keep_latest(known)
+    term.state.set_deleted_topics(known)
     data = codecs.encode_deleted_topics(known)
 
     def entered(node: ZkNode | None) -> list[WriteOp]:

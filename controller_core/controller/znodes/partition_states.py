@@ -85,7 +85,7 @@ async def states_of(term: Term, partitions: Iterable[TopicPartition]) -> dict[To
 async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """The states that ZooKeeper has now, taken into the cluster state."""
     states = await read_states(term.zk, partitions, term.state.unusable)
-    term.state.states.update(states)
+    term.state.set_states(states)
     return states
 
 
@@ -108,8 +108,7 @@ async def write_states(
             for partition, leader_and_isr in decided.items()
         }
     )
-    for partition in outcome.written:
-        _remember(term, partition, decided[partition], PartitionEpoch(before[partition].partition_epoch + 1))
+    _remember(term, {p: (decided[p], PartitionEpoch(before[p].partition_epoch + 1)) for p in outcome.written})
     return outcome.failed
 
 
@@ -137,12 +136,17 @@ async def create_states(
         failed = {
             partition: error for partition, error in failed.items() if partition not in half_made
         } | retried.failed
-    for partition in written:
-        _remember(term, partition, states[partition], PartitionEpoch(0))
+    _remember(term, {partition: (states[partition], PartitionEpoch(0)) for partition in written})
     return failed
 
 
-def _remember(term: Term, partition: TopicPartition, leader_and_isr: LeaderAndIsr, epoch: PartitionEpoch) -> None:
-    term.state.states[partition] = PartitionState(
-        leader_and_isr=leader_and_isr, controller_epoch=term.identity.epoch, partition_epoch=epoch
+def _remember(term: Term, written: Mapping[TopicPartition, tuple[LeaderAndIsr, PartitionEpoch]]) -> None:
+    controller_epoch = term.identity.epoch
+    term.state.set_states(
+        {
+            partition: PartitionState(
+                leader_and_isr=leader_and_isr, controller_epoch=controller_epoch, partition_epoch=partition_epoch
+            )
+            for partition, (leader_and_isr, partition_epoch) in written.items()
+        }
     )

@@ -6,17 +6,13 @@ recorded too, so that the journal has it before what follows from it.
 """
 
 from collections.abc import Iterable
-from typing import TypeVar
 
 from controller_core.controller.term.term import Term
 from controller_core.journal import configs
-from controller_core.journal.configs import RecordedConfig
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
-
-_Key = TypeVar("_Key")
 
 
 async def load_of_brokers(term: Term) -> None:
@@ -52,10 +48,10 @@ def record(term: Term, path: str, node: ZkNode | None) -> None:
     term.state.unusable.clear(path)
     name = path.rpartition("/")[2]
     if path.startswith(f"{paths.TOPIC_CONFIGS}/"):
-        _keep(term.state.topic_configs, TopicName(name), configs.recorded(config, configs.TOPIC_CONFIGS))
+        term.state.set_topic_config(TopicName(name), configs.recorded(config, configs.TOPIC_CONFIGS))
     else:
         broker = None if name == paths.DEFAULT_ENTITY else BrokerId(int(name))
-        _keep(term.state.broker_configs, broker, configs.recorded(config, configs.BROKER_CONFIGS))
+        term.state.set_broker_config(broker, configs.recorded(config, configs.BROKER_CONFIGS))
 
 
 def _is_recorded(term: Term, path: str) -> bool:
@@ -64,10 +60,3 @@ def _is_recorded(term: Term, path: str) -> bool:
     if parent == paths.TOPIC_CONFIGS:
         return name in term.state.topics
     return parent == paths.BROKER_CONFIGS and (name == paths.DEFAULT_ENTITY or paths.broker_id_named(name) is not None)
-
-
-def _keep(known: dict[_Key, RecordedConfig], key: _Key, config: RecordedConfig) -> None:
-    if not config:
-        known.pop(key, None)
-    elif known.get(key) != config:
-        known[key] = config

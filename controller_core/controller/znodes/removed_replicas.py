@@ -21,7 +21,6 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.state.cluster_state import RemovedReplica
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import (
     NO_EPOCH,
@@ -85,16 +84,16 @@ async def load(term: Term) -> None:
                 f"{paths.REMOVED_REPLICAS}/{name}", "unreadable entry among the removed replicas, left alone", error
             )
         else:
-            term.state.removed_replicas[replica] = RemovedReplica(topic_id=topic_id)
+            term.state.removed_replicas.enter(replica, topic_id)
     assigned = [replica for replica in term.state.removed_replicas if _is_assigned_again(term, replica)]
     await strike(term, assigned)
 
 
 def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
     """Makes brokers, newly started ones most often, delete the logs of replicas that they have no more."""
-    for replica, removed in term.state.removed_replicas.items():
+    for replica in term.state.removed_replicas:
         if replica.broker in brokers:
-            removed.is_refused = False
+            term.state.removed_replicas.mark_refused(replica, is_refused=False)
             if not _may_be_assigned(term, replica) and not _is_last_in_sync(term, replica):
                 term.batch.delete_stray(replica.topic_partition, replica.broker)
 
@@ -153,9 +152,9 @@ def apply(term: Term, change: RemovedReplicasChange) -> None:
     for replica, topic_id in change.entered.items():
         state = term.state.states.get(replica.topic_partition)
         epoch = state.leader_and_isr.leader_epoch if state else NO_EPOCH
-        term.state.removed_replicas[replica] = RemovedReplica(topic_id=topic_id, leader_epoch=epoch)
+        term.state.removed_replicas.enter(replica, topic_id, epoch)
     for replica in change.struck:
-        term.state.removed_replicas.pop(replica, None)
+        term.state.removed_replicas.strike(replica)
 
 
 async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[TopicPartition, LeaderEpoch]) -> None:
@@ -174,8 +173,8 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[Top
 def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """A broker answered that it cannot delete replicas: it is asked again when it starts anew."""
     for partition in partitions:
-        if (removed := term.state.removed_replicas.get(PartitionReplica(partition, broker))) is not None:
-            removed.is_refused = True
+        if (replica := PartitionReplica(partition, broker)) in term.state.removed_replicas:
+            term.state.removed_replicas.mark_refused(replica, is_refused=True)
 
 
 async def on_replicas_accepted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
@@ -208,7 +207,7 @@ async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
     if replicas:
         await term.writer.write({replica: [Delete(path=paths.removed_replica(replica))] for replica in replicas})
     for replica in replicas:
-        term.state.removed_replicas.pop(replica, None)
+        term.state.removed_replicas.strike(replica)
         log.info("removed replica leaves the list", replica=str(replica))
 
 

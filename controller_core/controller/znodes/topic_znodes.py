@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.events import TopicModified
-from controller_core.controller.state.cluster_state import Topic
+from controller_core.controller.state.assigned_replicas import Topic
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas
 from controller_core.controller.znodes.removed_replicas import RemovedReplicasChange
@@ -188,14 +188,9 @@ def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: Transacti
 
 
 def _remember_written(term: Term, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
-    """Of a write of our own nothing is to be learned, unless it kept what somebody else had written before."""
     known = term.state.topics.get(name)
-    if known is None or known.czxid != before.czxid:
-        return
-    version = ZkVersion(before.version + 1)
-    term.state.rewritten[name] = version, content
-    if known.topic_id == content.topic_id and known.partitions.keys() == content.partitions.keys():
-        known.written = version
+    if known is not None and known.czxid == before.czxid:
+        term.state.remember_rewritten(name, ZkVersion(before.version + 1), content)
 
 
 async def write_assignments(

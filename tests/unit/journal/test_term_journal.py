@@ -234,7 +234,7 @@ async def test_a_record_says_how_long_the_controller_took() -> None:
         queued = await queue.next()
         term_journal = process.term.journal
         term_journal.begin_event(queued.event, queued.since_ms)
-        process.term.state.brokers.pop(BrokerId(2))
+        process.term.state.remove_broker(BrokerId(2))
         await term_journal.end_event()
         last = lines(journal, Kind.BROKER_REMOVED)[-1]
         assert last.took_us is not None

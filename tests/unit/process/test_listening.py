@@ -107,11 +107,11 @@ async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known
         term = process.term
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
         gate = assembly.gate(AccessRules())
-        term.state.is_loaded = False
+        term.state._is_loaded = False
         asking = asyncio.create_task(gate.why_not(AlterPartitionRequest.__api_key__, parse_address("10.1.0.1")))
         await asyncio.wait([asking], timeout=2 * LOADING_LOOK_S)
         assert not asking.done()
-        term.state.is_loaded = True
+        term.state.mark_loaded()
         assert await asking is None
 
 
@@ -127,12 +127,12 @@ async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:
             return process.term
 
         gate = ListenerAssembly(cluster.zk.session(), SERVED_APIS, term, process.answer).gate(AccessRules())
-        process.term.state.is_loaded = False
+        process.term.state._is_loaded = False
         keys = [AlterPartitionRequest.__api_key__] * 100
         asking = [asyncio.create_task(gate.why_not(key, parse_address("10.1.0.1"))) for key in keys]
         await asyncio.wait(asking, timeout=10 * LOADING_LOOK_S)
         assert looks < 2 * len(asking)
-        process.term.state.is_loaded = True
+        process.term.state.mark_loaded()
         await asyncio.gather(*asking)
 
 
@@ -140,7 +140,7 @@ async def test_who_asks_while_a_term_begins_that_ends_at_once_is_told_to_ask_ano
     async with simulated_cluster() as cluster:
         cluster.start_broker(1)
         process = await cluster.serve()
-        process.term.state.is_loaded = False
+        process.term.state._is_loaded = False
         terms = [process.term]
         assembly = ListenerAssembly(
             cluster.zk.session(), SERVED_APIS, lambda: terms[0] if terms else None, process.answer

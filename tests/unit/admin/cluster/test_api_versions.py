@@ -68,7 +68,7 @@ def test_own_versions_replace_the_brokers_and_what_is_refused_is_not_offered(vie
 
 
 def test_features_are_the_brokers_where_supported_and_the_controllers_where_finalized(view: ClusterView) -> None:
-    view.state.finalized_features = FinalizedFeatures(features={"f": 2}, epoch=7)
+    view.state.set_finalized_features(FinalizedFeatures(features={"f": 2}, epoch=7))
     amended = question(view, 4).amended
     assert amended is not None
     answer: Any = amended(of_broker())

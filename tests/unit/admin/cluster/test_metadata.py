@@ -14,7 +14,7 @@ from kio.static.primitive import i8
 from controller_core.admin.cluster import describe_cluster, metadata
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.controller.state.cluster_state import ClusterState
-from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, TopicId
 from controller_core.wire.codecs.frames import encode_response
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import ErrorCode
@@ -148,7 +148,7 @@ async def test_the_controller_has_a_rack_where_every_broker_has_one(orders: Clus
     def rack_of_controller(*racks: str | None) -> str | None:
         known = view(orders)
         for broker, rack in zip(list(known.state.brokers.values()), racks, strict=True):
-            known.state.brokers[broker.id] = replace(broker, rack=rack)
+            known.state.add_broker(replace(broker, rack=rack))
         (own,) = (node.rack for node in known.nodes() if node.id == CONTROLLER)
         return own
 
@@ -217,8 +217,7 @@ async def test_a_leader_without_the_controllers_listener_is_none_to_clients_of_i
     orders: Cluster, version: int
 ) -> None:
     known = view(orders)
-    broker = known.state.brokers.pop(BrokerId(1))
-    known.state.brokers[BrokerId(1)] = replace(broker, endpoints=())
+    known.state.add_broker(replace(known.state.brokers[BrokerId(1)], endpoints=()))
     answer = await ask(orders, request(version))
     entry = partition(answer, number=0)
     assert entry.leader_id == -1
@@ -241,9 +240,9 @@ async def test_a_topic_that_is_being_deleted_is_not_there(orders: Cluster) -> No
 
 async def test_a_partition_that_has_never_had_a_leader_is_not_sent(orders: Cluster) -> None:
     known = view(orders)
-    del known.state.states[TopicPartition(TopicName("orders"), tp("orders", 1).partition)]
+    known.state.forget_state(tp("orders", 1))
     assert [entry.partition_index for entry in (await ask(orders, request(12))).topics[0].partitions] == [0]
-    known.state.states.clear()
+    known.state.forget_state(tp("orders", 0))
     assert outcomes(await ask(orders, request(12, ["orders"]))) == {"orders": ErrorCode.unknown_topic_or_partition}
 
 

@@ -166,7 +166,7 @@ async def test_whom_a_reassignment_has_removed_may_not_join_again_though_it_is_n
     served.request_reassignment({ORDERS: [1, 2]})
     served.broker(3).hang()
     await served.settle()
-    assert served.active.term.state.reassignments[ORDERS].awaiting_deletion == {3}
+    assert served.active.term.state.reassignments[ORDERS].awaiting_deletion == frozenset(ids([3]))
     assert await served.alter_isr(ORDERS, [1, 2, 3]) is ErrorCode.ineligible_replica
     assert await served.alter_isr(ORDERS, [1]) is ErrorCode.none
     served.broker(3).resume()

@@ -17,7 +17,7 @@ from controller_core.controller.sending import broker_requests
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.sending.prepared_topic import TopicWriter
 from controller_core.controller.sending.request_batch import RequestBatch
-from controller_core.controller.state.cluster_state import ClusterState, TopicDeletion
+from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.model.ids import (
     EPOCH_DURING_DELETE,
     LEADER_DURING_DELETE,
@@ -204,18 +204,21 @@ partitions = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 3
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> ClusterState:
+def clusters(draw: st.DrawFn, *, has_exceptions: bool = True) -> ClusterState:
+    """`has_exceptions`: perhaps topics are being deleted, and log directories have failed."""
     state = ClusterState()
     for broker in draw(st.lists(st.sampled_from(BROKERS), min_size=1, unique=True)):
-        state.brokers[broker] = Broker(id=broker, epoch=BrokerEpoch(50 + broker), endpoints=(ENDPOINT,))
+        state.add_broker(Broker(id=broker, epoch=BrokerEpoch(50 + broker), endpoints=(ENDPOINT,)))
     for name in draw(st.lists(st.sampled_from(TOPICS), unique=True)):
         state.add_topic(name, draw(st.none() | st.uuids().filter(lambda found: found.int != 0).map(TopicId)), 1)
         for number in range(draw(st.integers(0, 3))):
             state.set_assignment(TopicPartition(name, PartitionId(number)), draw(assignments))
-        if draw(st.booleans()):
-            state.deletions[name] = TopicDeletion(awaiting_deletion=set(), started=draw(st.booleans()))
-    state.states.update(draw(st.dictionaries(partitions, partition_states)))
-    for broker in state.brokers:
+        if has_exceptions and draw(st.booleans()):
+            state.mark_for_deletion(name, ())
+            if draw(st.booleans()):
+                state.deletions[name].start(())
+    state.set_states(draw(st.dictionaries(partitions, partition_states)))
+    for broker in state.brokers if has_exceptions else ():
         state.set_failed_replicas(broker, frozenset(draw(st.just([]) | st.lists(partitions, max_size=2))))
     return state
 
@@ -302,26 +305,25 @@ def sorted_topics(topics: Iterable[Any]) -> list[Any]:
 def state_of(*names: TopicName, partition_epoch: int = 0) -> ClusterState:
     state = ClusterState()
     for broker in BROKERS[:3]:
-        state.brokers[broker] = Broker(id=broker, epoch=BrokerEpoch(1), endpoints=(ENDPOINT,))
+        state.add_broker(Broker(id=broker, epoch=BrokerEpoch(1), endpoints=(ENDPOINT,)))
     for name in names:
         partition = TopicPartition(name, PartitionId(0))
         state.add_topic(name, TopicId(UUID(int=7)), 1)
         state.set_assignment(partition, ReplicaAssignment(replicas=tuple(BROKERS[:3])))
-        state.states[partition] = PartitionState(
+        written = PartitionState(
             leader_and_isr=LeaderAndIsr(leader=BROKERS[0], isr=tuple(BROKERS[:3])),
             controller_epoch=ControllerEpoch(1),
             partition_epoch=PartitionEpoch(partition_epoch),
         )
+        state.set_states({partition: written})
     return state
 
 
 @settings(max_examples=150, deadline=None)
-@given(clusters(), st.data())
+@given(clusters(has_exceptions=False), st.data())
 def test_whole_topics_say_what_the_plain_objects_of_their_partitions_would_say(
     state: ClusterState, data: st.DataObject
 ) -> None:
-    state.failed_replicas.clear()
-    state.deletions.clear()
     writer = TopicWriter(state, state.live_or_shutting_down)
     whole = {name: topic for name in state.topics if (topic := writer.prepared(name)) is not None}
     more = data.draw(st.lists(partitions))
@@ -358,11 +360,14 @@ def test_what_was_prepared_is_sent_only_while_it_would_be_written_the_same(chang
         case "assignment":
             state.set_assignment(partition, ReplicaAssignment(replicas=tuple(BROKERS[:2])))
         case "state":
-            state.states[partition] = replace(state.states[partition], partition_epoch=PartitionEpoch(9))
+            state.set_states({partition: replace(state.states[partition], partition_epoch=PartitionEpoch(9))})
         case "brokers":
-            del state.brokers[BROKERS[2]]
+            state.remove_broker(BROKERS[2])
         case "id":
-            state.topics[TOPICS[0]].topic_id = TopicId(UUID(int=8))
+            states, assignments = dict(state.states), dict(state.topics[TOPICS[0]].partitions)
+            state.remove_topic(TOPICS[0])
+            state.add_topic(TOPICS[0], TopicId(UUID(int=8)), 1, assignments)
+            state.set_states(states)
     now = TopicWriter(state, state.live_or_shutting_down)
     assert now.is_of_now(TOPICS[0], prepared) is (changed == "nothing")
     assert (now.prepared(TOPICS[0]) == prepared) is (changed == "nothing")
@@ -409,7 +414,8 @@ def test_a_partition_with_a_value_that_no_field_can_carry_is_left_out_and_the_ot
     state = state_of(TOPICS[0])
     broken = TopicPartition(TOPICS[1], PartitionId(0))
     other = state_of(TOPICS[1], partition_epoch=2**31)
-    state.topics[TOPICS[1]], state.states[broken] = other.topics[TOPICS[1]], other.states[broken]
+    state.add_topic(TOPICS[1], TopicId(UUID(int=7)), 1, other.topics[TOPICS[1]].partitions)
+    state.set_states({broken: other.states[broken]})
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     batch.leader_and_isr_to(BROKERS[0], list(state.all_partitions()))
     batch.update_metadata(state.all_partitions())
@@ -424,7 +430,7 @@ def test_a_replica_whose_leader_epoch_no_field_can_carry_is_not_stopped_and_the_
     state = state_of(*TOPICS[:2])
     broken, sound = state.all_partitions()
     leadership = replace(state.states[broken].leader_and_isr, leader_epoch=LeaderEpoch(2**31))
-    state.states[broken] = replace(state.states[broken], leader_and_isr=leadership)
+    state.set_states({broken: replace(state.states[broken], leader_and_isr=leadership)})
     batch, sent = RequestBatch(state, IDENTITY), Sent([])
     for partition in (broken, sound):
         batch.stop_replica(partition, BROKERS[0], delete=False)

@@ -1,0 +1,94 @@
+"""The reassignments that are under way, and what the last steps of each still wait for."""
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+
+from controller_core.controller.state.entries import Entries
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningReassignment:
+    """A reassignment that the controller carries through: its target, and what the last steps still wait for."""
+
+    full: ReplicaAssignment
+    """AR as ZooKeeper has it while the reassignment runs: RAR + OAR, with what is added and removed."""
+    awaiting_deletion: frozenset[BrokerId] | None = None
+    """The brokers that have not yet answered whether they deleted their replica; None before step 9."""
+    deleted: frozenset[BrokerId] = frozenset()
+    """The brokers that answered that they deleted their replica."""
+
+    @property
+    def target(self) -> tuple[BrokerId, ...]:
+        return self.full.target
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is awaited any more, and AR can become RAR."""
+        return self.awaiting_deletion is not None and not self.awaiting_deletion
+
+
+class Reassignments(Entries[TopicPartition, RunningReassignment]):
+    """Partition -> its reassignment, of those that are under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._completable: set[TopicPartition] = set()
+        self._completable_since_ms: float | None = None
+
+    def begin(self, partition: TopicPartition, full: ReplicaAssignment) -> None:
+        """A reassignment begins, or another target takes the place of the former one."""
+        self._entries[partition] = RunningReassignment(full=full)
+
+    def await_deletion(self, partition: TopicPartition, brokers: Iterable[BrokerId]) -> None:
+        """Step 9 is over: the brokers are to answer that they deleted their replicas."""
+        self._entries[partition] = replace(self._entries[partition], awaiting_deletion=frozenset(brokers))
+
+    def mark_deleted(self, partition: TopicPartition, broker: BrokerId) -> None:
+        """A broker that may be awaited answered that it deleted its replica."""
+        run = self._entries[partition]
+        if run.awaiting_deletion is not None:
+            self._entries[partition] = RunningReassignment(
+                full=run.full, awaiting_deletion=run.awaiting_deletion - {broker}, deleted=run.deleted | {broker}
+            )
+
+    def stop_awaiting(self, partition: TopicPartition, brokers: Set[BrokerId]) -> None:
+        """Nobody waits any longer for answers of the brokers."""
+        run = self._entries[partition]
+        if run.awaiting_deletion is not None and not run.awaiting_deletion.isdisjoint(brokers):
+            self._entries[partition] = replace(run, awaiting_deletion=run.awaiting_deletion - brokers)
+
+    def end(self, partition: TopicPartition) -> RunningReassignment:
+        """The reassignment is complete, or is no more; returns how far it was."""
+        self._completable.discard(partition)
+        if not self._completable:
+            self._completable_since_ms = None
+        return self._entries.pop(partition)
+
+    # Those that are complete, and wait to be ended together
+
+    @property
+    def completable(self) -> Set[TopicPartition]:
+        """Reassignments for which nothing was awaited any more."""
+        return self._completable
+
+    @property
+    def completable_since_ms(self) -> float | None:
+        """Since when some of them wait for others to be ended with."""
+        return self._completable_since_ms
+
+    def mark_completable(self, partitions: Iterable[TopicPartition]) -> None:
+        """Those of the partitions whose reassignments are complete can be ended."""
+        running = self._entries
+        self._completable.update(p for p in partitions if (run := running.get(p)) is not None and run.is_complete)
+
+    def begin_waiting(self, now_ms: float) -> None:
+        """Those that can be ended wait for others from now on."""
+        self._completable_since_ms = now_ms
+
+    def take_completable(self) -> list[TopicPartition]:
+        """Those that can be ended, in order; none of them waits any longer."""
+        taken = sorted(self._completable)
+        self._completable, self._completable_since_ms = set(), None
+        return taken
