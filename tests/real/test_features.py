@@ -5,12 +5,8 @@ of brokers that say no more than that they are there, and the refusals and the e
 """
 
 import json
-import socketserver
-import struct
-import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +22,7 @@ from devcluster.kontroller import ControllerProcess
 from devcluster.processes import StartError, wait_until
 from devcluster.requests import ConnectionClosed, send_request
 from devcluster.run_folder import RunFolder
+from devcluster.stand_in_broker import register, stand_in_broker, unregister
 from devcluster.tools import FEATURES, run_tool
 from devcluster.znodes import ClusterZnodes
 from devcluster.zookeeper import connected_client
@@ -33,7 +30,6 @@ from tests.real.conftest import StartKafka
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-API_VERSIONS: Final = 18
 UPGRADE, SAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE
 SUPPORTS: Final = {"f": (1, 5), "g": (1, 2)}
 IS_OLD: Final = {"f": (1, 2), "g": (1, 2)}
@@ -51,20 +47,10 @@ class FeatureCluster:
     """Whoever listens there says that it is there, and nothing else: other requests to these brokers are tried for ever."""
 
     def register(self, broker: int, features: Mapping[str, tuple[int, int]]) -> None:
-        content = {
-            "version": 5,
-            "host": "127.0.0.1",
-            "port": self.port,
-            "endpoints": [f"PLAINTEXT://127.0.0.1:{self.port}"],
-            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
-            "jmx_port": -1,
-            "timestamp": "0",
-            "features": {name: {"min_version": low, "max_version": high} for name, (low, high) in features.items()},
-        }
-        self.client.create(f"/brokers/ids/{broker}", json.dumps(content).encode(), ephemeral=True, makepath=True)
+        register(self.client, broker, self.port, features)
 
     def unregister(self, broker: int) -> None:
-        self.client.delete(f"/brokers/ids/{broker}")
+        unregister(self.client, broker)
 
     def finalized(self) -> tuple[dict[str, int], int]:
         """The levels in `/feature`, and the znode's version."""
@@ -110,35 +96,11 @@ def messages(response: UpdateFeaturesResponse) -> str:
     return " ".join(filter(None, (response.error_message, *(message for _, message in outcome(response).values()))))
 
 
-@contextmanager
-def somebody_there() -> Iterator[int]:
-    """A port at which ApiVersions is answered, which shows a controller that brokers are within its reach, and no more."""
-
-    class Connection(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            while len(head := self.rfile.read(12)) == 12:
-                length, api_key, _, correlation_id = struct.unpack(">ihhi", head)
-                self.rfile.read(length - 8)
-                if api_key != API_VERSIONS:
-                    return
-                self.wfile.write(struct.pack(">ii", 4, correlation_id))
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Connection) as server:
-        server.daemon_threads = True
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            yield int(server.server_address[1])
-        finally:
-            server.shutdown()
-            serving.join()
-
-
 @pytest.fixture
 def feature_cluster(servers_folder: RunFolder, zookeeper_connect: str) -> Iterator[FeatureCluster]:
     """Brokers 1 and 2, which support levels of f and g; nothing is finalized."""
     with (
-        somebody_there() as port,
+        stand_in_broker() as port,
         connected_client(zookeeper_connect) as client,
         ControllerProcess(servers_folder, zookeeper_connect, name=f"controller-of-features-{port}") as controller,
     ):

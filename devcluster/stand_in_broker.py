@@ -1,0 +1,78 @@
+"""Brokers that are none: registrations in ZooKeeper, and a server behind them that answers what a test has it answer.
+
+A controller takes them for brokers as long as somebody is at their address. So tests have brokers with features that no
+broker of Kafka 3.9 has, and brokers that answer nonsense.
+"""
+
+import socketserver
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+from kazoo.client import KazooClient
+from kio.schema.api_versions.v0 import ApiVersionsResponse
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.metadata import Broker, Endpoint, FeatureRange
+from controller_core.wire.codecs.frames import RequestHead, encode_response, read_request_head
+from controller_core.wire.messages import ErrorCode
+from controller_core.zk import codecs, paths
+
+API_VERSIONS: Final = 18
+"""By which a controller sees that it reaches a broker."""
+_HOST: Final = "127.0.0.1"
+_LENGTH_BYTES: Final = 4
+
+Answer: TypeAlias = Callable[[RequestHead], bytes | None]
+"""The whole response frame to a request; None closes the connection."""
+
+
+def is_there(head: RequestHead) -> bytes | None:
+    """Says that it is there, and nothing else: other requests close the connection, and are tried for ever."""
+    if head.api_key != API_VERSIONS:
+        return None
+    return encode_response(ApiVersionsResponse(error_code=ErrorCode.none, api_keys=()), head.correlation_id)
+
+
+@contextmanager
+def stand_in_broker(answer: Answer = is_there) -> Iterator[int]:
+    """The port at which requests are answered so, for as many brokers as are registered there."""
+
+    class Connection(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while len(length := self.rfile.read(_LENGTH_BYTES)) == _LENGTH_BYTES:
+                frame = answer(read_request_head(self.rfile.read(int.from_bytes(length, "big"))))
+                if frame is None:
+                    return
+                self.wfile.write(frame)
+
+    with socketserver.ThreadingTCPServer((_HOST, 0), Connection) as server:
+        server.daemon_threads = True
+        serving = threading.Thread(target=server.serve_forever, name="stand-in broker")
+        serving.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+def register(
+    client: KazooClient, number: int, port: int, features: Mapping[str, tuple[int, int]] | None = None
+) -> None:
+    """Registers a broker at a port, with the lowest and the highest level that it supports of each feature, or rewrites
+    its registration. The registration ends with the client's session."""
+    endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host=_HOST, port=port)
+    ranges = {name: FeatureRange(min_version=low, max_version=high) for name, (low, high) in (features or {}).items()}
+    broker = Broker(id=BrokerId(number), epoch=BrokerEpoch(0), endpoints=(endpoint,), features=ranges)
+    path, data = paths.broker(broker.id), codecs.encode_broker(broker)
+    if client.exists(path):
+        client.set(path, data)
+    else:
+        client.create(path, data, ephemeral=True, makepath=True)
+
+
+def unregister(client: KazooClient, number: int) -> None:
+    """Takes a registration back."""
+    client.delete(paths.broker(BrokerId(number)))
