@@ -88,15 +88,20 @@ async def test_watches_of_single_znodes_below_fire_once_as_ever(session: ZkSessi
     assert seen == ["/a/b", "/a/b/c", "/a/b"]
 
 
+async def lose_connection(stoppable: Ensemble, session: ZkSession, seen: list[str | None]) -> None:
+    """The connection is lost, which the watch reports, and is back."""
+    await stoppable.take_away()
+    await until(lambda: seen == [None])
+    await stoppable.give_back()
+    assert await session.wait_connected(20_000)
+
+
 async def test_the_loss_of_the_connection_ends_the_watch_and_is_reported(stoppable: Ensemble) -> None:
     session = await stoppable.session()
     seen: list[str | None] = []
     await session.transact([Create(path="/a")])
     await session.watch_tree("/a", seen.append)
-    await stoppable.take_away()
-    await until(lambda: seen == [None])
-    await stoppable.give_back()
-    assert await session.wait_connected(20_000)
+    await lose_connection(stoppable, session, seen)
     await session.transact([Create(path="/a/b")])
     assert seen == [None]
 
@@ -105,10 +110,7 @@ async def test_to_take_away_a_watch_that_went_with_its_connection_is_no_error(st
     session = await stoppable.session()
     seen: list[str | None] = []
     unwatch = await session.watch_tree("/a", seen.append)
-    await stoppable.take_away()
-    await until(lambda: seen == [None])
-    await stoppable.give_back()
-    assert await session.wait_connected(20_000)
+    await lose_connection(stoppable, session, seen)
     await unwatch()
     await session.transact([Create(path="/a")])
     assert seen == [None]
@@ -118,10 +120,7 @@ async def test_to_take_away_a_watch_that_was_lost_leaves_the_one_that_was_armed_
     session = await stoppable.session()
     seen: list[str | None] = []
     unwatch = await session.watch_tree("/a", seen.append)
-    await stoppable.take_away()
-    await until(lambda: seen == [None])
-    await stoppable.give_back()
-    assert await session.wait_connected(20_000)
+    await lose_connection(stoppable, session, seen)
     unwatch_again = await session.watch_tree("/a", seen.append)
     await unwatch()
     await session.transact([Create(path="/a")])

@@ -36,11 +36,6 @@ PATH = "/counter"
 
 
 @pytest.fixture
-def zookeeper() -> SimulatedZooKeeper:
-    return SimulatedZooKeeper()
-
-
-@pytest.fixture
 def zk(zookeeper: SimulatedZooKeeper) -> ZkSession:
     return zookeeper.session()
 

@@ -16,25 +16,12 @@ from controller_core.zk.session import (
     SetData,
     WriteOp,
     ZkError,
-    ZkVersion,
 )
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
+from tests.unit.zk.conftest import EPOCH_VERSION
 
-EPOCH_VERSION = ZkVersion(0)
 TWO = {name: [Create(path=f"/{name}")] for name in ("first", "second")}
-
-
-@pytest.fixture
-def zookeeper() -> SimulatedZooKeeper:
-    return SimulatedZooKeeper()
-
-
-@pytest.fixture
-async def session(zookeeper: SimulatedZooKeeper) -> SimulatedSession:
-    session = zookeeper.session()
-    await session.transact([Create(path=paths.CONTROLLER_EPOCH, data=b"0")])
-    return session
 
 
 def writer(session: DelegatingSession | SimulatedSession) -> FencedWriter:
@@ -79,8 +66,8 @@ async def test_a_controller_that_was_deposed_while_the_connection_was_away_is_fe
 ) -> None:
     zookeeper.fail_before_apply(session)
     other = zookeeper.session()
-    await other.transact([SetData(path=paths.CONTROLLER_EPOCH, data=b"1", version=EPOCH_VERSION)])
-    with pytest.raises(Fenced, match="no longer at version 0"):
+    await other.transact([SetData(path=paths.CONTROLLER_EPOCH, data=b"2", version=EPOCH_VERSION)])
+    with pytest.raises(Fenced, match="no longer at version 1"):
         await writer(session).write(TWO)
     assert await session.read_many(["/first", "/second"]) == [None, None]
 

@@ -28,22 +28,9 @@ from controller_core.zk.session import (
 )
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
+from tests.unit.zk.conftest import EPOCH_VERSION
 
-EPOCH_VERSION = ZkVersion(1)
 V0 = ZkVersion(0)
-
-
-@pytest.fixture
-def zookeeper() -> SimulatedZooKeeper:
-    return SimulatedZooKeeper()
-
-
-@pytest.fixture
-async def session(zookeeper: SimulatedZooKeeper) -> SimulatedSession:
-    session = zookeeper.session()
-    await session.transact([Create(path=paths.CONTROLLER_EPOCH, data=b"0")])
-    await session.transact([SetData(path=paths.CONTROLLER_EPOCH, data=b"1", version=V0)])
-    return session
 
 
 @pytest.fixture

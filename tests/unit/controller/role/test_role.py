@@ -50,15 +50,17 @@ def alter_request(cluster: Cluster) -> AlterPartitionRequest:
 
 
 def epoch(cluster: Cluster) -> int:
-    data = cluster.data(paths.CONTROLLER_EPOCH)
-    assert data is not None
-    return codecs.decode_controller_epoch(data)
+    return codecs.decode_controller_epoch(data_of(cluster, paths.CONTROLLER_EPOCH))
 
 
 def holder(cluster: Cluster) -> int:
-    data = cluster.data(paths.CONTROLLER)
-    assert data is not None
-    return codecs.decode_controller(data)
+    return codecs.decode_controller(data_of(cluster, paths.CONTROLLER))
+
+
+def data_of(cluster: Cluster, path: str) -> bytes:
+    data = cluster.data(path)
+    assert data is not None, f"{path} does not exist"
+    return data
 
 
 async def test_the_first_controller_of_a_cluster_has_epoch_1(cluster: Cluster) -> None:

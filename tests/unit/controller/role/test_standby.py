@@ -62,16 +62,23 @@ async def succeed(cluster: Cluster, dying: Process, heir: Process) -> None:
     assert heir.is_active
 
 
+async def succeed_without_reading(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, dying: Process, heir: Process
+) -> None:
+    """One controller dies, and the one that stands by takes over, which knows all states already."""
+    reads = Reads(cluster, monkeypatch)
+    await succeed(cluster, dying, heir)
+    assert reads.states == 0
+    assert_sound(cluster)
+
+
 async def test_nothing_is_left_to_read_when_a_standby_takes_over(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = await served_by_two(cluster)
     cluster.create_topic("events", [3, 4], [4, 1])
     await cluster.settle()
-    reads = Reads(cluster, monkeypatch)
-    await succeed(cluster, first, second)
-    assert reads.states == 0
-    assert_sound(cluster)
+    await succeed_without_reading(cluster, monkeypatch, first, second)
 
 
 async def test_what_brokers_are_sent_was_written_before_the_standby_wins(
@@ -140,10 +147,7 @@ async def test_a_standby_that_lost_its_connection_reads_everything_again(
     await cluster.settle()
     cluster.zk.reconnect(second.session)
     await cluster.settle()
-    reads = Reads(cluster, monkeypatch)
-    await succeed(cluster, first, second)
-    assert reads.states == 0
-    assert_sound(cluster)
+    await succeed_without_reading(cluster, monkeypatch, first, second)
 
 
 async def test_a_standby_whose_connection_is_back_at_once_is_hot_again(
@@ -156,10 +160,7 @@ async def test_a_standby_whose_connection_is_back_at_once_is_hot_again(
         assert second.metric("kontroller_standby_hot") == 1
     await cluster.alter_isr(ORDERS, (1, 2))
     await cluster.settle()
-    reads = Reads(cluster, monkeypatch)
-    await succeed(cluster, first, second)
-    assert reads.states == 0
-    assert_sound(cluster)
+    await succeed_without_reading(cluster, monkeypatch, first, second)
 
 
 async def test_an_error_that_nobody_expected_costs_what_was_read_and_it_is_read_again(
@@ -172,10 +173,7 @@ async def test_an_error_that_nobody_expected_costs_what_was_read_and_it_is_read_
     (logged,) = (entry for entry in cluster.logs if entry["event"] == "background work failed unexpectedly")
     assert (logged["work"], logged["reason"]) == ("standby", "ZkError('an answer that nobody knows')")
     assert second.metric("kontroller_standby_hot") == 1
-    reads = Reads(cluster, monkeypatch)
-    await succeed(cluster, first, second)
-    assert reads.states == 0
-    assert_sound(cluster)
+    await succeed_without_reading(cluster, monkeypatch, first, second)
 
 
 async def test_a_process_says_whether_it_stands_by_hot(cluster: Cluster) -> None:
@@ -200,10 +198,7 @@ async def test_who_resigned_stands_by_hot_again(cluster: Cluster, monkeypatch: p
     assert second.is_active
     await cluster.alter_isr(ORDERS, (1, 2))
     await cluster.settle()
-    reads = Reads(cluster, monkeypatch)
-    await succeed(cluster, second, first)
-    assert reads.states == 0
-    assert_sound(cluster)
+    await succeed_without_reading(cluster, monkeypatch, second, first)
 
 
 async def test_a_server_without_such_watches_leaves_a_standby_cold(cluster: Cluster) -> None:
@@ -242,14 +237,19 @@ class Late(DelegatingSession):
         return nodes
 
 
-@pytest.mark.parametrize("path", [paths.partition_state(ORDERS), paths.topic(ORDERS.topic)], ids=["state", "topic"])
-async def test_what_changed_while_it_was_read_is_not_kept_but_read_again(cluster: Cluster, path: str) -> None:
+async def late_standby(cluster: Cluster) -> tuple[Late, Standby]:
+    """A standby that has not begun, beside a controller with a topic, and its session."""
     cluster.start_brokers(1, 2)
     await cluster.serve()
     cluster.create_topic("orders", [1, 2])
     await cluster.settle()
     session = Late(cluster.zk.session())
-    standby = Standby(session, cluster.clock, is_enabled=True)
+    return session, Standby(session, cluster.clock, is_enabled=True)
+
+
+@pytest.mark.parametrize("path", [paths.partition_state(ORDERS), paths.topic(ORDERS.topic)], ids=["state", "topic"])
+async def test_what_changed_while_it_was_read_is_not_kept_but_read_again(cluster: Cluster, path: str) -> None:
+    session, standby = await late_standby(cluster)
     content = cluster.data(path)
     assert content is not None
     kept: list[tuple[ZkNode | None, PartitionState | None]] = []
@@ -270,12 +270,7 @@ async def test_what_changed_while_it_was_read_is_not_kept_but_read_again(cluster
 
 async def test_what_was_read_before_an_unexpected_error_is_handed_to_nobody(cluster: Cluster) -> None:
     cluster.surprises_expected = True
-    cluster.start_brokers(1, 2)
-    await cluster.serve()
-    cluster.create_topic("orders", [1, 2])
-    await cluster.settle()
-    session = Late(cluster.zk.session())
-    standby = Standby(session, cluster.clock, is_enabled=True)
+    session, standby = await late_standby(cluster)
     standby.begin()
     await cluster.settle()
     assert standby.is_hot
