@@ -4,7 +4,7 @@ A controller process leads the benchmark's cluster. Each API that it serves is a
 limits, and is sent 8 MiB of the smallest items. Meanwhile another connection asks every few milliseconds for an
 ApiVersions that does not exist, which the event loop answers by itself, and at once: the slowest of these answers is
 the stall, with whatever the machine's other processes take away. So the processor time that the controller's process took
-between a question and its answer, in all of its threads, is noted as well: on a machine with nothing else to do a stall
+between a question and its answer, in all of its threads, is recorded as well: on a machine with nothing else to do a stall
 is hardly longer. Memory is the most that was resident since the request was sent.
 
     python -m bench.requests --partitions 10000

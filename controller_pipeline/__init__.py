@@ -1,4 +1,4 @@
-"""What the controller's history tells, on Apache Spark: from journals and logs to availability, audits and reports.
+"""What the controller's history shows, on Apache Spark: from journals and logs to availability, audits and reports.
 
 `sources` read lines; `transforms` make checked events and intervals of them; `answers`, `audit` and `alarms` say what
 they mean; `reports` shows it. All of these are functions from DataFrame to DataFrame without a session of their own;

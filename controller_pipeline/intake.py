@@ -1,6 +1,6 @@
 """What is taken into a history: journals in folders, journals that controllers serve, logs of Kafka's own controller.
 
-What cannot be reached is told, and keeps nothing else from being taken in.
+What cannot be reached is reported, and keeps nothing else from being taken in.
 """
 
 import tempfile

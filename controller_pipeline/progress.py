@@ -15,7 +15,7 @@ _LOOK_INTERVAL_S = 0.3
 
 @dataclass(slots=True)
 class Steps:
-    """The steps of a job on `spark`, told to people on standard error."""
+    """The steps of a job on `spark`, shown to people on standard error."""
 
     spark: SparkSession
     console: Console = field(default_factory=lambda: Console(stderr=True, highlight=False))

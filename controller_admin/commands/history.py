@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from controller_pipeline.reports.report import ReportSummary
 
 commands = typer.Typer(
-    help="What journals of the controller tell: availability, failovers, violations. Runs Apache Spark on this machine.",
+    help="What journals of the controller show: availability, failovers, violations. Runs Apache Spark on this machine.",
     no_args_is_help=True,
 )
 

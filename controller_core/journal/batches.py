@@ -122,7 +122,7 @@ class Journal(Protocol):
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is a journal at all; without one, nothing needs to be noted."""
+        """Whether there is a journal at all; without one, nothing needs to be recorded."""
         ...
 
     @property

@@ -1,7 +1,7 @@
 """The journal as files: segments named by the epoch and number of their first record, rotated by size, kept for a while.
 
 A write that fails is cut off where it began, so that it can be tried again. What a process that was killed left of
-its last line is cut off by the next writer; a lock on each open segment, which ends with its process, tells it that nobody
+its last line is cut off by the next writer; a lock on each open segment, which ends with its process, shows it that nobody
 writes there any more.
 """
 

@@ -1,7 +1,7 @@
 """Who leads: the four leader selectors of seed 000, and the first election of a new partition.
 
 Each selector is given what is known of one partition and answers with the new leadership and the replicas that must be
-told, or with a reason why there can be no such leader. A new leadership has the next leader epoch: brokers ignore
+sent it, or with a reason why there can be no such leader. A new leadership has the next leader epoch: brokers ignore
 a LeaderAndIsr request that does not raise it.
 
 `live` are the brokers on which a replica of *this* partition can act: registered, not shutting down, and with the log

@@ -220,15 +220,17 @@ class ControllerProcessSettings(ProcessSettings):
     @property
     def listeners(self) -> ControllerListeners:
         """Where brokers and clients are to connect. Raises `ValueError` for what is advertised and not listened on."""
-        told = {bind.listener: bind for bind in self.binds}
+        advertised = {bind.listener: bind for bind in self.binds}
         for text in self.advertise:
-            is_address_alone = "://" not in text and len(told) == 1
-            endpoint = parse_listener(f"{next(iter(told))}://{text}" if is_address_alone else text)
-            if endpoint.listener not in told:
+            is_address_alone = "://" not in text and len(advertised) == 1
+            endpoint = parse_listener(f"{next(iter(advertised))}://{text}" if is_address_alone else text)
+            if endpoint.listener not in advertised:
                 raise ValueError(f"{endpoint.listener} is advertised and not listened on: add it with listen")
-            told[endpoint.listener] = endpoint
+            advertised[endpoint.listener] = endpoint
         return ControllerListeners(
-            endpoints=tuple(told.values()), control_plane=self.control_plane_listener, clients=self.client_listener
+            endpoints=tuple(advertised.values()),
+            control_plane=self.control_plane_listener,
+            clients=self.client_listener,
         )
 
 

@@ -263,7 +263,7 @@ class ZkSession(Protocol):
         ...
 
     def add_listener(self, listener: SessionListener) -> Callable[[], None]:
-        """Tells the listener every change of the session's state; returns a function that removes it."""
+        """Calls the listener with every change of the session's state; returns a function that removes it."""
         ...
 
     async def close(self) -> None:

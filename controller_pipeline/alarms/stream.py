@@ -84,7 +84,7 @@ def _watched(events: DataFrame, shards: int) -> DataFrame:
     own, other = f.pmod(f.xxhash64("topic"), f.lit(shards)), f.pmod("seq", f.lit(shards))
     everywhere = f.sequence(f.lit(0), f.lit(shards - 1)).cast("array<bigint>")
     is_time = ~of_topic & ~of_cluster
-    # Time that nothing else may soon tell is told to all.
+    # Time that nothing else may soon show is passed to all.
     to = f.when(of_topic, f.array_distinct(f.array(own, other))).when(
         of_cluster | (kind == "controller_alive"), everywhere
     )

@@ -1,1 +1,1 @@
-"""What the history tells, one question a module; docs/pipeline.md defines each before it is computed."""
+"""What the history answers, one question a module; docs/pipeline.md defines each before it is computed."""

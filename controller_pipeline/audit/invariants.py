@@ -30,7 +30,7 @@ class Invariant:
     detail: str
     """For people; what stands in braces is SQL."""
     evidence: tuple[str, ...] = ()
-    """SQL: the records that prove it together with the row's own; nulls are left out. They are told in their order."""
+    """SQL: the records that prove it together with the row's own; nulls are left out. They are listed in their order."""
     broker: str = "CAST(NULL AS INT)"
 
 
@@ -54,12 +54,12 @@ def _violation(invariant: Invariant) -> str:
     records = f"array({', '.join((*invariant.evidence, 'record'))})"
     return (
         f"IF({invariant.broken}, named_struct('invariant', '{invariant.id}', 'broker', {invariant.broker}, "
-        f"'detail', {told(invariant.detail)}, 'evidence', array_compact(array_sort(array_distinct({records})))), NULL)"
+        f"'detail', {rendered(invariant.detail)}, 'evidence', array_compact(array_sort(array_distinct({records})))), NULL)"
     )
 
 
-def told(template: str) -> str:
-    """SQL: a text in which what stands in braces is SQL; nulls are told as "none"."""
+def rendered(template: str) -> str:
+    """SQL: a text in which what stands in braces is SQL; nulls are shown as "none"."""
     parts = []
     for text, sql, _, _ in Formatter().parse(template):
         parts.append("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")

@@ -1,6 +1,6 @@
 """What every record says of a partition, with all that was known of the partition then and just before.
 
-A partition's life ends with its topic: one of the same name that is created again begins anew, told apart by its czxid.
+A partition's life ends with its topic: one of the same name that is created again begins anew, known by its czxid.
 Records of a time whose state is unknown, after a gap and before the next snapshot, are left out, as they cannot be judged;
 what is before such a time is still compared with what is after it, since epochs never fall, known or not.
 """

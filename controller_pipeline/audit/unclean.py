@@ -1,4 +1,4 @@
-"""Unclean elections, and whether anybody allowed them: each may lose messages that a producer was told are kept.
+"""Unclean elections, and whether anybody allowed them: each may lose messages that were acknowledged to a producer.
 
 A topic allows them, or else the configuration of the controller's broker id, or else the default of all brokers, or else
 the controller's own setting, which the first record of its term says. A person may ask for one at any time

@@ -100,6 +100,6 @@ def watch_topic(
 
 
 def events_of(lines: DataFrame) -> DataFrame:
-    """The events among lines, also of a stream: as often as they come, and without what only whole journals tell."""
+    """The events among lines, also of a stream: as often as they come, and without what only whole journals show."""
     checked = journal_lines.checked(lines)
     return checked.where("problem IS NULL").select(*EVENTS.schema.fieldNames())

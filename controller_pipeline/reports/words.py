@@ -31,7 +31,7 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """Rounded down, with as many digits as it takes to tell it from 100 %: 99.72 %, 99.998 %."""
+    """Rounded down, with as many digits as it takes to distinguish it from 100 %: 99.72 %, 99.998 %."""
     if ratio is None:
         return NOT_KNOWN
     if ratio >= 1:

@@ -1,7 +1,7 @@
-"""What the lines of Kafka's `state-change.log` and `controller.log` say: a pattern for each, and the records it tells.
+"""What the lines of Kafka's `state-change.log` and `controller.log` say: a pattern for each, and the records it gives.
 
 `Changed partition T-0 from OfflinePartition to OnlinePartition with state LeaderAndIsr(...)` is a record `leadership`, and
-so on. A pattern may match and tell nothing, as of a list of no brokers. The words are those of Kafka 3.9; those of 3.x
+so on. A pattern may match and give nothing, as of a list of no brokers. The words are those of Kafka 3.9; those of 3.x
 before it, which name fewer fields, are read as well.
 """
 
@@ -28,7 +28,7 @@ _TYPES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
-    """A kind of line, by the words that it begins with: what it tells where all of it is as expected."""
+    """A kind of line, by the words that it begins with: what it says where all of it is as expected."""
 
     begin: str
     """A regular expression that is enough to know that the line is about the state."""
@@ -91,7 +91,7 @@ def _assignment(topic: str, partition: str, first: int) -> str:
 
 FIELDS: Final = tuple(_TYPES)
 WHY: Final = "why"
-"""The kind of what a line says that tells why what follows happens."""
+"""The kind of what a line says that is why what follows happens."""
 CAUSE_RECORD: Final = _one(WHY)
 
 _TOPIC_IDS: Final = r"regexp_extract_all(message, r'TopicIdReplicaAssignment\(([^,]+,(?:Some\([^)]+\)|None))', 1)"
@@ -137,7 +137,7 @@ LINES: Final = (
           pattern=rf"^Successfully updated assignment of partition (.+)-(\d+) to {_ASSIGNMENT}$",
           records=(_assignment("$1", "$2", 3),)),
 )  # fmt: skip
-"""All lines that tell of the state."""
+"""All lines that are about the state."""
 
 CAUSES: Final[Mapping[str, str]] = {
     r"^\d+ successfully elected as the controller": "controller_failover",

@@ -2,7 +2,7 @@
 
 A folder of logs is what one broker wrote, rotated and compressed as Kafka and others do. From what its controller says, as
 long as it was the controller, come events as a journal has them. The logs were made for people: what each kind of line says
-is in `log_lines`, and docs/text-logs.md tells what they leave out. Why something happened is a guess from the lines before
+is in `log_lines`, and docs/text-logs.md says what they leave out. Why something happened is a guess from the lines before
 it, so all events are `inferred`.
 
 Logs are taken in again while they grow and old files are deleted, so what is kept is what each line says, known by its
@@ -52,16 +52,16 @@ def read(lines: DataFrame, *, cluster_id: str, time_zone: str = "UTC") -> tuple[
 
     `time_zone`: of the brokers, as in "Europe/Berlin"; Kafka writes local times. `seq` is the place of a record among
     those of the same millisecond."""
-    told = log_lines.parsed(lines, time_zone)
-    return _events(told, cluster_id), _findings(told, cluster_id)
+    parsed = log_lines.parsed(lines, time_zone)
+    return _events(parsed, cluster_id), _findings(parsed, cluster_id)
 
 
-def numbered(told: DataFrame) -> DataFrame:
+def numbered(parsed: DataFrame) -> DataFrame:
     """The events of all logs, of what `read` gives: each once, with its cause, and numbered in each epoch; without what
-    repeats what was said before of the same thing, as logs tell some changes twice. In what order it came is all one."""
+    repeats what was said before of the same thing, as logs say some changes twice. In what order it came is all one."""
     same = ("cluster_id", "controller_epoch", "event_time", "seq", "kind")
     first = Window.partitionBy(*same).orderBy("journal", "source")
-    once = told.withColumn("copy", f.row_number().over(first)).where("copy = 1")
+    once = parsed.withColumn("copy", f.row_number().over(first)).where("copy = 1")
     of_the_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("event_time", "seq")
     so_far = of_the_epoch.rowsBetween(Window.unboundedPreceding, 0)
     is_why = f.col("kind") == log_lines.WHY
@@ -99,12 +99,12 @@ def counted(findings: DataFrame) -> DataFrame:
     return findings.where(f.col("problem") != UNREADABLE).unionByName(_as(FINDINGS, rows))
 
 
-def _events(told: DataFrame, cluster_id: str) -> DataFrame:
+def _events(parsed: DataFrame, cluster_id: str) -> DataFrame:
     name = f.regexp_extract("source", "([^/]*)$", 1)
-    told = told.withColumns({"is_of_states": name.startswith("state"), "is_current": name.endswith(".log")})
+    parsed = parsed.withColumns({"is_of_states": name.startswith("state"), "is_current": name.endswith(".log")})
     of_the_host = Window.partitionBy("journal").orderBy(*_PLACE)
     so_far = of_the_host.rowsBetween(Window.unboundedPreceding, 0)
-    placed = told.where("records IS NOT NULL OR cause IS NOT NULL").withColumn(
+    placed = parsed.where("records IS NOT NULL OR cause IS NOT NULL").withColumn(
         "controller_epoch", f.last("controller_epoch", ignorenulls=True).over(so_far)
     )
     said = f"concat(filter({log_lines.CAUSE_RECORD}, r -> cause IS NOT NULL), coalesce(records, array()))"
@@ -123,11 +123,11 @@ def _events(told: DataFrame, cluster_id: str) -> DataFrame:
 
 
 _TOLD_DIFFERENTLY: Final = ("unclean", "state_controller_epoch")
-"""What may differ where a state is told again: a new controller tells what it found under its own epoch."""
+"""What may differ where a state is said again: a new controller logs what it found under its own epoch."""
 
 
-def _findings(told: DataFrame, cluster_id: str) -> DataFrame:
-    rows = told.where("is_unreadable").withColumn("detail", f.expr("left(value, 200)"))
+def _findings(parsed: DataFrame, cluster_id: str) -> DataFrame:
+    rows = parsed.where("is_unreadable").withColumn("detail", f.expr("left(value, 200)"))
     rows = rows.groupBy("journal", "event_time", "detail").agg(f.count("*").alias("count"))
     known = {"cluster_id": f.lit(cluster_id), "problem": f.lit(UNREADABLE), "source": f.col("journal")}
     return _as(FINDINGS, rows.withColumns(known))

@@ -17,7 +17,7 @@ def placed(events: DataFrame, spans: DataFrame) -> DataFrame:
     the span, whatever the clock said.
 
     `chain`: the first of the spans that say something together, more than one where they are of logs. Of its end:
-    `chain_ended`, `known_again`, `last_epoch`, `last_seq`; `is_final`: after it only a mention tells of anything."""
+    `chain_ended`, `known_again`, `last_epoch`, `last_seq`; `is_final`: after it only a mention says anything."""
     rows = events.join(f.broadcast(chained(spans)), ["cluster_id", "controller_epoch"])
     rows = rows.where("seq between first_seq and span_last_seq and (not snapshot or seq <= snapshot_seq)")
     return rows.withColumn("at", f.expr("greatest(span_began, least(event_time, span_ended))"))

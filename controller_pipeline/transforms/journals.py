@@ -27,7 +27,7 @@ _JUMP: Final = "INTERVAL 1 DAY"
 
 
 def of_their_clusters(events: DataFrame) -> DataFrame:
-    """Records from before the cluster had an id, as those of the one cluster of their journal, which may have been told
+    """Records from before the cluster had an id, as those of the one cluster of their journal, which may have been recorded
     when they had been taken in already."""
     known = events.where("cluster_id <> ''").groupBy("journal")
     only = known.agg(f.min("cluster_id").alias("only"), f.max("cluster_id").alias("last")).where("only = last")
@@ -37,11 +37,11 @@ def of_their_clusters(events: DataFrame) -> DataFrame:
 
 
 def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Each record once, from one journal where several tell the same epoch differently; findings `two_journals`,
+    """Each record once, from one journal where several record the same epoch differently; findings `two_journals`,
     `two_records`. Only buckets in which a number comes twice are put side by side with all that their records say."""
-    told = events.withColumn("content", _content())
-    left_out = _left_out(told)
-    kept = told.join(f.broadcast(left_out.select(*EPOCH, "journal")), [*EPOCH, "journal"], "left_anti")
+    recorded = events.withColumn("content", _content())
+    left_out = _left_out(recorded)
+    kept = recorded.join(f.broadcast(left_out.select(*EPOCH, "journal")), [*EPOCH, "journal"], "left_anti")
     repeated = kept.groupBy(*EPOCH, bucket().alias("bucket"), "seq").count().where("count > 1")
     repeated = f.broadcast(repeated.groupBy(*EPOCH, "bucket").agg(f.count("*").alias("numbers")))
     kept = kept.withColumn("bucket", bucket())
@@ -144,14 +144,14 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
     ).selectExpr("* except (edge)")
 
 
-def _left_out(told: DataFrame) -> DataFrame:
+def _left_out(recorded: DataFrame) -> DataFrame:
     """The journals whose account of an epoch is not taken, with the one that is (`chosen`)."""
-    by_journal = told.groupBy(*EPOCH, "journal", "origin").agg(f.count("*").alias("lines"))
+    by_journal = recorded.groupBy(*EPOCH, "journal", "origin").agg(f.count("*").alias("lines"))
     several = by_journal.groupBy(*EPOCH).agg(
         f.count("*").alias("journals"), f.count_distinct("origin").alias("origins")
     )
     several = several.where("journals > 1")
-    contested = told.select(*_PLACE, "journal", "origin", "content").join(f.broadcast(several), [*EPOCH])
+    contested = recorded.select(*_PLACE, "journal", "origin", "content").join(f.broadcast(several), [*EPOCH])
     by_record = contested.groupBy(*_PLACE, "journal", "origin", "origins").agg(
         f.min("content").alias("low"), f.max("content").alias("high")
     )
@@ -201,7 +201,7 @@ def bucket() -> Column:
 
 def _content() -> Column:
     """A hash of what a record says, wherever it was written."""
-    told = (name for name in EVENTS.schema.fieldNames() if name not in _FROM)
-    values = (f.to_json(name) if name in _MAPS else f.col(name) for name in told)
+    recorded = (name for name in EVENTS.schema.fieldNames() if name not in _FROM)
+    values = (f.to_json(name) if name in _MAPS else f.col(name) for name in recorded)
     # A null does not change the hash: the numbers between say which column was null.
     return f.xxhash64(*(part for place, value in enumerate(values) for part in (value, f.lit(place))))

@@ -62,7 +62,7 @@ IN_FULL: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.BROKER_CONFIG: ("config",),
     Kind.OFFLINE_REPLICAS: ("partitions",),
 }
-"""What a delta of a kind that is always told in full must name."""
+"""What a delta of a kind that is always recorded in full must name."""
 IN_FULL_IN_SNAPSHOTS: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
     Kind.LEADERSHIP: (

@@ -57,7 +57,8 @@ def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame)
 
 
 def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """The records of partitions, by numbers. One that is gone, or is found assigned, has no leader until it is told."""
+    """The records of partitions, by numbers. One that is gone, or is found assigned, has no leader until one is
+    recorded."""
     rows = placed(events.where(f"kind in ({_quoted(_KINDS)})"), spans)
     begins_anew = f"kind = '{Kind.LEADERSHIP_REMOVED}' or (snapshot and kind = '{Kind.ASSIGNMENT}')"
     values = {name: f"if({begins_anew}, -1, {name})" for name in ("leader", *_EPOCHS)}

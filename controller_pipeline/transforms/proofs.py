@@ -25,7 +25,7 @@ _DELTAS: Final = {
     ),
     Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
 }  # fmt: skip
-"""Entries that are told by what changes; all others are told in full."""
+"""Entries that are recorded by what changes; all others are recorded in full."""
 
 
 def _joined(values: str) -> str:
@@ -110,15 +110,17 @@ def _changes(entries: DataFrame, rows: DataFrame) -> DataFrame:
     deltas = {name for names in _DELTAS.values() for name in names}
     others = f"* except ({', '.join(sorted(deltas))})"
     whole = [f"last({name}, true) {over} as {name}" for name in sorted(deltas)]
-    told = entries.selectExpr(others, *whole, f"lead(seq) {over} as next_seq").where("not endswith(kind, '_removed')")
+    recorded = entries.selectExpr(others, *whole, f"lead(seq) {over} as next_seq").where(
+        "not endswith(kind, '_removed')"
+    )
     deleted = rows.where(f"kind = '{Kind.TOPIC_REMOVED}'").selectExpr(
         *_SPAN, "topic", "seq as deleted_seq", f"'{Kind.ASSIGNMENT}' as entry"
     )
     ends = deleted.groupBy(*_SPAN, "topic", "entry").agg(f.sort_array(f.collect_list("deleted_seq")).alias("ends"))
-    told = told.join(f.broadcast(ends), [*_SPAN, "topic", "entry"], "left")
+    recorded = recorded.join(f.broadcast(ends), [*_SPAN, "topic", "entry"], "left")
     end = "coalesce(get(filter(ends, e -> e > seq and (next_seq is null or e < next_seq)), 0), next_seq) as end_seq"
-    told = told.selectExpr(*_SPAN, "seq", end, f"{_crc()} as crc")
-    return told.selectExpr(
+    recorded = recorded.selectExpr(*_SPAN, "seq", end, f"{_crc()} as crc")
+    return recorded.selectExpr(
         *_SPAN, "inline(array(struct(seq as at, crc as value), struct(end_seq as at, -crc as value)))"
     )
 

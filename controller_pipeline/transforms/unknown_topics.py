@@ -1,4 +1,4 @@
-"""Records of partitions whose topic nobody told of: neither the first snapshot of a known span, nor a record since."""
+"""Records of partitions whose topic nobody recorded: neither the first snapshot of a known span, nor a record since."""
 
 from typing import Final
 

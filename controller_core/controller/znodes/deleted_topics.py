@@ -69,7 +69,7 @@ def _is_of_later_version(node: ZkNode) -> bool:
 
 
 def make_forgotten(term: Term, brokers: Collection[BrokerId]) -> None:
-    """Tells brokers to forget what was deleted: all of a topic that is gone, or the partitions that its successor lacks.
+    """Makes brokers forget what was deleted: all of a topic that is gone, or the partitions that its successor lacks.
 
     Where the successor's znode makes no sense, or not all of it, what is not known of it is served all the same."""
     for topic, count in term.state.deleted_topics.items():

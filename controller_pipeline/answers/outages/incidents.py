@@ -20,7 +20,7 @@ DELETED: Final = "topic_deleted"
 
 
 def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """INCIDENTS of `partition_intervals`; `known_spans` tells what was found by a snapshot from what began there."""
+    """INCIDENTS of `partition_intervals`; `known_spans` separates what was found by a snapshot from what began there."""
     order = in_order()
     problem = f.when(is_leaderless(), "leaderless").when(is_under_min_isr(), "under_min_isr")
     rows = _found_by_snapshots(in_stretches(partition_intervals), known_spans).withColumn("problem", problem)

@@ -1,1 +1,1 @@
-"""What a page tells, chosen on Spark: from tables of any length to a bounded number of facts."""
+"""What a page shows, chosen on Spark: from tables of any length to a bounded number of facts."""

@@ -91,7 +91,7 @@ class ClusterObserver:
             await self._session.close()
 
     def add_listener(self, listener: Callable[[Observation], None]) -> None:
-        """Tells the listener every new observation, on the event loop; it must not block."""
+        """Calls the listener with every new observation, on the event loop; it must not block."""
         self._listeners.append(listener)
 
     async def wait_for(self, predicate: Callable[[Observation], bool]) -> Observation:

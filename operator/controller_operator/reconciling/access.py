@@ -45,7 +45,7 @@ class ClusterAccess:
         self._grace_s = unreachable_grace_s
         self._trouble_since: dict[str, float] = {}
         self.on_change: Callable[[str, Observation], None] = _ignore
-        """Told whatever is new about the cluster at a connect string."""
+        """Called with whatever is new about the cluster at a connect string."""
         self._pool = ObserverPool(connect, self._observed)
 
     @property
