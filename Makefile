@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history soak test lint unit nightly mutants spark real e2e node crds bench bench-requests bench-pipeline build images \
+.PHONY: help demo demo-history soak test full lint unit nightly mutants spark real e2e node crds bench bench-requests bench-pipeline build images \
 	lock sbom audit clean
 
 help: ## Show the commands
@@ -33,7 +33,10 @@ SEED ?=
 soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and check it all (MINUTES=30 SEED=n; none: random)
 	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-test: lint unit spark real ## Check the code and run every test, those against real servers too
+test: lint unit spark real ## Check the code and run the tests, those against real servers too (large matrices: a sample)
+
+full: ## As `make test`, with the large matrices whole: those of which `make real` runs what the commit's hash chooses
+	$(MAKE) test SAMPLED=
 
 lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -41,8 +44,9 @@ lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# On all cores; those of the pipeline file by file, as the tests of a file share tables, and each worker with a Spark of its own.
 unit: $(READY) ## Run the tests that need no servers
-	$(BIN)/pytest -m "not real and not spark"
+	$(BIN)/pytest -m "not real and not spark" --numprocesses logical --dist worksteal
 
 nightly: $(READY) ## Look for new examples that break a property, round by round (MINUTES=30; SEED=n: that round again)
 	scripts/nightly $(BIN)/pytest $(MINUTES) $(SEED)
@@ -54,12 +58,14 @@ mutants: $(READY) ## Try small changes of the code that tests should notice (MOD
 	$(BIN)/python -m scripts.mutants $(MODULES:%=--module %) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED))
 
 spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own
-	$(BIN)/pytest -m "spark and not real"
+	$(BIN)/pytest -m "spark and not real" --numprocesses logical --maxprocesses 4 --dist loadfile tests/spark
+
+SAMPLED ?= --sample
 
 # In two parts: the clusters of the one have ended before those of the other start.
-real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes
-	$(BIN)/pytest -v -m real tests/real/conformance tests/real/clients
-	$(BIN)/pytest -v -m real --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
+real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes (SAMPLED=: large matrices whole, as `make full`)
+	$(BIN)/pytest -v -m real $(SAMPLED) tests/real/conformance tests/real/clients
+	$(BIN)/pytest -v -m real $(SAMPLED) --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
 e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
 	$(BIN)/pytest -v tests/e2e

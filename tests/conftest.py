@@ -1,6 +1,7 @@
 """Real servers for the tests that ask for them: started at the first use, one of each for the whole run.
 
-Whatever asks for a real server is marked `real` by that alone, so `-m "not real"` never starts one.
+Whatever asks for a real server is marked `real` by that alone, so `-m "not real"` never starts one. Of large matrices
+`--sample` runs a part (`tests/sampling.py`).
 """
 
 import itertools
@@ -17,6 +18,7 @@ from devcluster.parts import API_SERVER, Part
 from devcluster.pods import prepare as prepare_pods
 from devcluster.run_folder import RunFolder, run_folder
 from devcluster.zookeeper import ZooKeeper
+from tests.sampling import Sample, commit_of
 
 # A change is judged by the same examples every time; on a developer's machine each run looks for new ones, and those of
 # `make nightly` follow from the seed that it names. No test asserts how long something takes: a busy machine would fail it.
@@ -75,6 +77,17 @@ def kubernetes_api(servers_folder: RunFolder) -> Iterator[KubernetesCluster]:
     """An API server that all tests share, or the cluster of `$KUBECONFIG`."""
     with own_or_given_cluster(servers_folder) as cluster:
         yield cluster
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--sample", action="store_true", help="of tests marked `matrix` run the part that the commit chooses"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--sample"):
+        config.pluginmanager.register(Sample(commit_of(config.rootpath)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,7 +27,10 @@ from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-CONTROLLERS = ("Kafka", "Kontroller")
+CONTROLLERS = (
+    pytest.param("Kafka", marks=pytest.mark.matrix("the operator beside Kafka's own controller")),
+    "Kontroller",
+)
 RECORD_BYTES, RECORDS = 100_000, 200
 
 _numbers = count(1)
@@ -339,6 +342,7 @@ def test_deleting_a_running_reassignment_takes_it_back(
     assert "ReassignmentCancelled" in objects.events(topic)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("die_after", [1, 2, 3])
 def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_back(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str, die_after: int
@@ -446,6 +450,7 @@ def test_a_settled_object_is_not_written_again(operator: Operator, objects: Obje
 
 
 @pytest.mark.parametrize("kafka", CONTROLLERS[1:], indirect=True)  # what dies is the operator, whoever controls
+@pytest.mark.matrix
 @pytest.mark.parametrize("die_after", range(1, 8))
 def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_once(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int
@@ -460,6 +465,7 @@ def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_o
 
 
 @pytest.mark.parametrize("kafka", CONTROLLERS[1:], indirect=True)  # what dies is the operator, whoever controls
+@pytest.mark.matrix
 @pytest.mark.parametrize("die_after", range(1, 7))
 def test_an_operator_that_dies_after_any_write_of_a_reassignment_asks_for_it_once(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str, die_after: int

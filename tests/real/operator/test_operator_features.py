@@ -298,6 +298,7 @@ def test_levels_go_with_their_set_where_its_policy_says_so(
     assert features.finalized() == left
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("die_after", [1, 2, 3, 4])
 def test_an_operator_that_dies_after_any_write_finalizes_a_level_once(
     operator: Operator, objects: Objects, features: Features, die_after: int

@@ -16,6 +16,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from controller_pipeline import schemas
 from controller_pipeline.answers.all import answer_all
+from controller_pipeline.session import SMALL_SETTINGS
 from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.config_intervals import config_intervals
@@ -26,7 +27,14 @@ from tests.spark.histories import history
 PROJECT = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
 COMPARED = (schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
 """The layers that all answers are made of."""
-SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
+_DRIVER = "spark.driver."
+SETTINGS = {
+    **{name: value for name, value in SMALL_SETTINGS.items() if not name.startswith(_DRIVER)},
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+JAVA_OPTIONS = SMALL_SETTINGS["spark.driver.extraJavaOptions"]
+"""It is started when the tool has not read the settings yet."""
 IN_DELTA = (schemas.EVENTS, schemas.KNOWN_SPANS)
 LASTING_CATALOG = """
 spark.sql.catalogImplementation hive
@@ -66,6 +74,7 @@ def spark_pipelines(command: str, project: Path, *options: str, **variables: str
         **variables,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYSPARK_PYTHON": sys.executable,
+        "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
     }
     spec = ["--spec", str(project / "spark-pipeline.yml")]

@@ -1,0 +1,73 @@
+"""Large matrices as a sample: of what takes minutes on real servers each commit runs a part, and some commits together all.
+
+A test with many cases is marked `matrix`; `matrix("name")` makes one matrix of the cases of all tests with that name. A
+matrix's cases are dealt out as they stand into `PARTS` parts. With `--sample` one part runs, which the commit's hash
+chooses: the same part whenever that commit is checked, and over a week of commits every part. Without `--sample`, as in
+`make full`, all cases run; so they do where there is no commit, as in an unpacked archive.
+"""
+
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pytest
+
+PARTS: Final = 3
+Case = TypeVar("Case")
+
+
+def commit_of(folder: Path) -> str | None:
+    """The hash of the commit that `folder` is at; None where it is not the top of a checkout, or git is missing."""
+    command = ["git", "-C", str(folder), "rev-parse", "--show-toplevel", "HEAD"]
+    try:
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    top, commit = printed
+    return commit if Path(top) == folder.resolve() else None
+
+
+def part_of(commit: str) -> int:
+    """Which of the `PARTS` parts, counted from 0, a commit runs."""
+    return int(commit, 16) % PARTS
+
+
+def dealt(cases: Sequence[Case], part: int) -> list[Case]:
+    """A part of a matrix's cases: never empty, and all parts together are all cases."""
+    parts = min(PARTS, len(cases))
+    return [case for number, case in enumerate(cases) if number % parts == part % parts]
+
+
+class Sample:
+    """Leaves out what another commit runs, and says so. A plugin of pytest."""
+
+    def __init__(self, commit: str | None) -> None:
+        self.commit = commit
+        self.left_out: list[pytest.Item] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        if self.commit is None:
+            return
+        part = part_of(self.commit)
+        others = {case for cases in _matrices(items).values() for case in set(cases).difference(dealt(cases, part))}
+        self.left_out = [item for item in items if item in others]
+        items[:] = [item for item in items if item not in others]
+        config.hook.pytest_deselected(items=self.left_out)
+
+    def pytest_report_collectionfinish(self) -> str:
+        if self.commit is None:
+            return "sample: no commit is checked out here that could choose one, so large matrices run whole"
+        chosen = f"part {part_of(self.commit) + 1} of {PARTS}, as commit {self.commit[:12]} chooses"
+        return f"sample: of large matrices {chosen}; {len(self.left_out)} cases are left out, which `make full` runs"
+
+
+def _matrices(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    """The cases of each matrix, in the order in which they would run."""
+    matrices: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if marker := item.get_closest_marker("matrix"):
+            matrices[marker.args[0] if marker.args else item.nodeid.partition("[")[0]].append(item)
+    return matrices
