@@ -22,10 +22,11 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 _PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 100}
 _LONG_S = 120
+CONTROLLERS = (pytest.param("kafka", marks=pytest.mark.matrix("a drain under Kafka's own controller")), "kontroller")
 TWO = {"min.insync.replicas": "2"}
 
 
-@pytest.fixture(scope="module", params=["kafka", "kontroller"])
+@pytest.fixture(scope="module", params=CONTROLLERS)
 def started(
     request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
 ) -> Iterator[ConformanceCluster]:
@@ -183,7 +184,7 @@ def test_a_broker_that_nobody_knows_has_nothing_to_hand_over(cluster: Conformanc
     assert "broker 77 is not registered" in ready(cluster, 1, broker_id=77).stdout
 
 
-@pytest.mark.parametrize("controller", ["kafka", "kontroller"])
+@pytest.mark.parametrize("controller", CONTROLLERS)
 def test_without_zookeeper_and_controller_it_gives_up_in_time(servers_folder: RunFolder, controller: str) -> None:
     name = f"abandoned-{controller}"
     with (
