@@ -45,8 +45,10 @@ lint: $(READY) ## Check style, types and the direction of imports
 	$(BIN)/lint-imports
 
 # On all cores; those of the pipeline file by file, as the tests of a file share tables, and each worker with a Spark of its own.
-unit: $(READY) ## Run the tests that need no servers
-	$(BIN)/pytest -m "not real and not spark" --numprocesses logical --dist worksteal
+WORKERS ?= logical
+
+unit: $(READY) ## Run the tests that need no servers (WORKERS=0: one after the other, in one process)
+	$(BIN)/pytest -m "not real and not spark" --numprocesses $(WORKERS) --dist worksteal
 
 nightly: $(READY) ## Look for new examples that break a property, round by round (MINUTES=30; SEED=n: that round again)
 	scripts/nightly $(BIN)/pytest $(MINUTES) $(SEED)
@@ -58,7 +60,7 @@ mutants: $(READY) ## Try small changes of the code that tests should notice (MOD
 	$(BIN)/python -m scripts.mutants $(MODULES:%=--module %) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED))
 
 spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own
-	$(BIN)/pytest -m "spark and not real" --numprocesses logical --maxprocesses 4 --dist loadfile tests/spark
+	$(BIN)/pytest -m "spark and not real" --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile tests/spark
 
 SAMPLED ?= --sample
 
