@@ -25,8 +25,8 @@ from bench.setup.jvm import KAFKA_HEAP_MB
 from bench.setup.machine import machine
 from bench.stage import OutcomeError, Settings, Stage, on_stage
 from bench.zookeeper_writes import measure as measure_writes
-from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
-from devcluster.run_folder import run_folder
+from devcluster.clusters.run_folder import run_folder
+from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
 RESULTS: Final = Path(__file__).parent / "results"
 _SCALES: Final = (10_000, 30_000, 100_000, 300_000)

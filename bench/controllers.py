@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.evaluation import Distribution
 from bench.setup.jvm import BenchBroker
-from devcluster.kontroller import ControllerProcess
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Server
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.servers import Server
 
 _MB: Final = 1024
 

@@ -32,9 +32,9 @@ from bench.setup import dataset
 from bench.setup.machine import machine
 from bench.stage import on_stage, wait_for_controller, wait_until_idle
 from controller_core.wire.codecs.entries import unsigned_varint
-from devcluster.kontroller import ControllerProcess
-from devcluster.processes import ending_on_sigterm
-from devcluster.run_folder import run_folder
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import run_folder
+from devcluster.running.processes import ending_on_sigterm
 
 RESULTS: Final = Path(__file__).parent / "results" / "requests.json"
 MOST_STALL_MS: Final = 100.0

@@ -14,7 +14,7 @@ from bench.evaluation import (
 from bench.fleet import Comparison
 from bench.setup import dataset
 from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
-from devcluster.processes import wait_until
+from devcluster.running.processes import wait_until
 
 KILLED: Final = 1
 """The broker that dies: it leads a third of all partitions."""

@@ -15,8 +15,8 @@ from bench.controllers import CONTROLLERS, MeasuredController
 from bench.fleet import Comparison, Fleet, Look, Request
 from bench.setup import dataset
 from bench.setup.jvm import BenchZooKeeper
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.processes import wait_until
 
 Record = dict[str, Any]
 

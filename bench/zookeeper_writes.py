@@ -36,7 +36,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.fenced import FencedWriter
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import Check, Create, SetData, ZkSession, ZkVersion
-from devcluster.run_folder import RunFolder, run_folder
+from devcluster.clusters.run_folder import RunFolder, run_folder
 
 IN_TOPIC: Final = 50
 SESSIONS: Final = (1, 2, 5, 10)

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from devcluster.cache import cache_folder
-from devcluster.fill import fill_cache
-from devcluster.kafka import KafkaCluster
-from devcluster.kubernetes import kubernetes_api
-from devcluster.parts import Part
-from devcluster.pods import NoCluster, cluster_with_pods, prepare
-from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
-from devcluster.run_folder import run_folder
-from devcluster.toolchain import BuildError, MissingToolError
-from devcluster.zookeeper import ZooKeeper
+from devcluster.building.cache import cache_folder
+from devcluster.building.toolchain import BuildError, MissingToolError
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kubernetes import kubernetes_api
+from devcluster.clusters.run_folder import run_folder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.filling.fill import fill_cache
+from devcluster.filling.parts import Part
+from devcluster.node.pods import NoCluster, cluster_with_pods, prepare
+from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
 application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 

@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from devcluster.building.toolchain import BuildError, MissingToolError
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.run_folder import RunFolder, run_folder
+from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.demo.stage import Stage
-from devcluster.fill import fill_cache
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess, run_command
-from devcluster.parts import Part
-from devcluster.processes import StartError, ending_on_sigterm
-from devcluster.run_folder import RunFolder, run_folder
-from devcluster.toolchain import BuildError, MissingToolError
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper
+from devcluster.filling.fill import fill_cache
+from devcluster.filling.parts import Part
+from devcluster.running.processes import StartError, ending_on_sigterm
 
 RACKS = ("a", "b", "c", "a", "b", "c")
 GUARDED = {"min.insync.replicas": "2"}

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from devcluster.cache import cache_folder, digest
+from devcluster.building.cache import cache_folder, digest
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _MUTMUT = (sys.executable, "-m", "mutmut")

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from devcluster.fill import fill_cache
-from devcluster.kubernetes import KubernetesCluster
-from devcluster.kubernetes import kubernetes_api as own_or_given_cluster
-from devcluster.parts import API_SERVER, Part
-from devcluster.pods import prepare as prepare_pods
-from devcluster.run_folder import RunFolder, run_folder
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.kubernetes import kubernetes_api as own_or_given_cluster
+from devcluster.clusters.run_folder import RunFolder, run_folder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.filling.fill import fill_cache
+from devcluster.filling.parts import API_SERVER, Part
+from devcluster.node.pods import prepare as prepare_pods
 from tests.sampling import Sample, commit_of
 
 # A change is judged by the same examples every time; on a developer's machine each run looks for new ones, and those of

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict
 
 from bench.setup import dataset
 from bench.setup.jvm import fleet_classes, java_command
-from devcluster.ports import release_port, reserve_port
-from devcluster.processes import spawn
-from devcluster.run_folder import RunFolder
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.processes import spawn
 
 ANSWER_DEADLINE_S: Final = 600.0
 _ZNODES_OF_A_MULTI: Final = 500

@@ -7,13 +7,13 @@ scripts give it, and ZooKeeper a compiler and a collector that are worthy of it.
 from pathlib import Path
 from typing import Final
 
-from devcluster.cache import cached
-from devcluster.java import kafka_home
-from devcluster.kafka import Broker
-from devcluster.processes import ManagedProcess
-from devcluster.run_folder import RunFolder
-from devcluster.toolchain import require, run
-from devcluster.zookeeper import ZooKeeper
+from devcluster.building.cache import cached
+from devcluster.building.java import kafka_home
+from devcluster.building.toolchain import require, run
+from devcluster.clusters.kafka import Broker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.processes import ManagedProcess
 
 _QUIET: Final = "tool.properties"
 _AS_KAFKA_LOGS: Final = "server.properties"

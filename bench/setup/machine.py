@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from devcluster.java import KAFKA_VERSION
-from devcluster.toolchain import require, run
+from devcluster.building.java import KAFKA_VERSION
+from devcluster.building.toolchain import require, run
 
 
 def machine() -> dict[str, Any]:

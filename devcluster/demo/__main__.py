@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 
+from devcluster.building.go import compilers
+from devcluster.building.toolchain import BuildError, MissingToolError, require
+from devcluster.clients.load import lost, read_back
+from devcluster.clients.tools import TOPICS, run_tool
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import keeping, run_folder
 from devcluster.demo.cluster import Cluster, running_cluster
 from devcluster.demo.operated import Operated, kubernetes_beside, needed_parts, running_operator
 from devcluster.demo.stage import Stage
 from devcluster.demo.with_resources import second_part
 from devcluster.demo.with_tools import first_part
-from devcluster.go import compilers
-from devcluster.kubernetes import KubernetesCluster
-from devcluster.load import lost, read_back
-from devcluster.parts import Part, fill, missing
-from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm
-from devcluster.run_folder import keeping, run_folder
-from devcluster.toolchain import BuildError, MissingToolError, require
-from devcluster.tools import TOPICS, run_tool
+from devcluster.filling.parts import Part, fill, missing
+from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
 _BUILD_CORE_MINUTES = 10
 """What the API server, kubectl and etcd take to build from nothing, on one core."""

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from devcluster.building.java import KAFKA_VERSION
+from devcluster.clients.load import AckedProducer
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.demo.stage import Stage
-from devcluster.java import KAFKA_VERSION
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.load import AckedProducer
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper
+from devcluster.running.processes import wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

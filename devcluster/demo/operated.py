@@ -12,14 +12,14 @@ from typing import Any, Final
 import yaml
 from rich.markup import escape
 
-from devcluster.binaries import kubernetes_binaries
+from devcluster.building.binaries import kubernetes_binaries
+from devcluster.clusters.kontroller import OperatorProcess
+from devcluster.clusters.kubernetes import KubernetesCluster, kubernetes_api
+from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.cluster import Cluster
 from devcluster.demo.stage import Stage
-from devcluster.fill import filling
-from devcluster.kontroller import OperatorProcess
-from devcluster.kubernetes import KubernetesCluster, kubernetes_api
-from devcluster.parts import API_SERVER, Part
-from devcluster.run_folder import RunFolder
+from devcluster.filling.fill import filling
+from devcluster.filling.parts import API_SERVER, Part
 
 NAMESPACE: Final = "kafka"
 OPERATOR: Final = "kontroller-operator"

@@ -16,8 +16,8 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 
-from devcluster.processes import ConditionTimeoutError, wait_until
-from devcluster.znodes import ClusterZnodes
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.running.processes import ConditionTimeoutError, wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from devcluster.clients.tools import REASSIGN_PARTITIONS, TOPICS, run_tool
 from devcluster.demo.cluster import Cluster, assignment, stop_broker
 from devcluster.demo.move import NEW, OLD, show_move
-from devcluster.tools import REASSIGN_PARTITIONS, TOPICS, run_tool
 
 TOPIC = "deliveries"
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devcluster import progress
-from devcluster.cache import Entry
-from devcluster.go import build_programs
+from devcluster.building import progress
+from devcluster.building.cache import Entry
+from devcluster.building.go import build_programs
 
 _FOLDER = Path(__file__).parent
 _SOURCES = ("go.mod", "main.go")

@@ -1,7 +1,7 @@
 """`make images`: builds the archives and says how to load them."""
 
+from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.images import history_image_archive, image_archives
-from devcluster.toolchain import BuildError, MissingToolError
 
 _LOADERS = (
     "docker load -i {path}",

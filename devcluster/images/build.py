@@ -9,8 +9,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from devcluster import progress
-from devcluster.cache import cache_folder, cached
+from devcluster.building import progress
+from devcluster.building.cache import cache_folder, cached
+from devcluster.building.java import KAFKA_FOLDER, kafka_home
+from devcluster.building.spark_jars import kafka_jar_files
 from devcluster.images import containerfile
 from devcluster.images.archive import ImageArchive, image_config, write_archive
 from devcluster.images.chroot import RECIPE, debian, require_root, run_step
@@ -25,8 +27,6 @@ from devcluster.images.wheels import (
     project_version,
     project_wheel,
 )
-from devcluster.java import KAFKA_FOLDER, kafka_home
-from devcluster.spark_jars import kafka_jar_files
 
 _IMAGES = PROJECT / "images"
 _STEPS = _IMAGES / "steps"

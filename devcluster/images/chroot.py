@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster.toolchain import BuildError, require, run
+from devcluster.building.toolchain import BuildError, require, run
 
 _DEBIAN_SUITE = "bookworm"
 _DOCUMENTATION = ("/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/doc/*")

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.toolchain import run
+from devcluster.building.toolchain import run
 
 _TIME_STAMP_S = 315_532_800  # 1980-01-01, the oldest that zip archives can hold
 _NOT_IN_IMAGES = {"dev", "proc", "sys", "mnt", "tmp", "run"}  # their content; the folders are

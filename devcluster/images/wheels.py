@@ -13,9 +13,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, cast
 
-from devcluster import progress
-from devcluster.cache import cached
-from devcluster.toolchain import run
+from devcluster.building import progress
+from devcluster.building.cache import cached
+from devcluster.building.toolchain import run
 
 PROJECT = Path(__file__).resolve().parents[2]
 LOCKS = PROJECT / "locks"

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from devcluster.binaries import coredns_binary, node_binaries
-from devcluster.kubernetes import (
+from devcluster.building.binaries import coredns_binary, node_binaries
+from devcluster.clusters.kubernetes import (
     CERTIFICATE,
     KEY,
     api_server_command,

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from devcluster.clusters.run_folder import RunFolder
 from devcluster.node import cgroups, first_process
 from devcluster.node.cgroups import NodeCgroup
-from devcluster.processes import ConditionTimeoutError, ManagedProcess, wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Startable
+from devcluster.running.processes import ConditionTimeoutError, ManagedProcess, wait_until
+from devcluster.running.servers import Startable
 
 
 class Isolation(Startable):

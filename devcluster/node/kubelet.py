@@ -5,9 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from devcluster.binaries import node_binaries
+from devcluster.building.binaries import node_binaries
+from devcluster.building.toolchain import require
 from devcluster.node.first_process import ADDRESS, BRIDGE
-from devcluster.toolchain import require
 
 NODE_NAME = "node"
 PAUSE_IMAGE = "docker.io/library/pause:1"

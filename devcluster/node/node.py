@@ -4,14 +4,14 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from devcluster.kubernetes import CommandError, KubernetesCluster
+from devcluster.building.toolchain import run
+from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
 from devcluster.node import control_plane, kubelet, storage
 from devcluster.node.isolation import Isolation
 from devcluster.node.pause_image import pause_image
-from devcluster.processes import ManagedProcess, wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Startable
-from devcluster.toolchain import run
+from devcluster.running.processes import ManagedProcess, wait_until
+from devcluster.running.servers import Startable
 
 _START_DEADLINE_S = 120.0
 

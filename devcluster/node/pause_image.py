@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from devcluster.binaries import pause_binary
-from devcluster.cache import cached
+from devcluster.building.binaries import pause_binary
+from devcluster.building.cache import cached
 from devcluster.images.archive import image_config, write_archive
 from devcluster.images.containerfile import ImageSettings
 from devcluster.images.layers import read_layer, write_layer

@@ -4,8 +4,8 @@ import os
 import shutil
 import sys
 
+from devcluster.building.toolchain import require
 from devcluster.node import cgroups
-from devcluster.toolchain import require
 
 _PROGRAMS = ("containerd", "ctr", "runc", "iptables", "conntrack", "ip", "unshare", "nsenter", "/usr/lib/cni/bridge")
 

@@ -14,17 +14,17 @@ import typer
 from kazoo.exceptions import KazooException
 from rich.markup import escape
 
+from devcluster.building.toolchain import BuildError, MissingToolError
+from devcluster.clients.load import LoadReport, ReadBackError, lost, read_back
 from devcluster.demo.stage import Stage
-from devcluster.fill import fill_cache
-from devcluster.load import LoadReport, ReadBackError, lost, read_back
-from devcluster.parts import Part
-from devcluster.processes import ConditionTimeoutError, StartError, ending_on_sigterm, wait_until
+from devcluster.filling.fill import fill_cache
+from devcluster.filling.parts import Part
+from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm, wait_until
 from devcluster.soak.checks import problems
 from devcluster.soak.cluster import Soak, running_soak
 from devcluster.soak.journal import journal_problems
 from devcluster.soak.schedule import Step, schedule
 from devcluster.soak.tally import read_controller_logs
-from devcluster.toolchain import BuildError, MissingToolError
 
 _REST_DEADLINE_S: Final = 150.0
 _READ_DEADLINE_S: Final = 300.0

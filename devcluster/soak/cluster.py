@@ -11,12 +11,14 @@ from typing import Final, assert_never
 
 from rich.markup import escape
 
+from devcluster.clients.load import AckedProducer
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.run_folder import RunFolder, run_folder
+from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.demo.stage import Stage
-from devcluster.kafka import KafkaCluster
-from devcluster.load import AckedProducer
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder, run_folder
-from devcluster.servers import Server
+from devcluster.running.processes import wait_until
+from devcluster.running.servers import Server
 from devcluster.soak.checks import Expected
 from devcluster.soak.kafka_faults import undeleted_replicas
 from devcluster.soak.operations import (
@@ -35,8 +37,6 @@ from devcluster.soak.schedule import BROKER_SESSION_S, BROKERS, CONTROLLERS, LOA
 from devcluster.soak.servers import Impossible, SoakServer, StandbyController
 from devcluster.soak.snapshot import Snapshot, take_snapshot
 from devcluster.soak.tally import Tally
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper
 
 _CONTROLLER_IDS: Final = {f"controller-{number}": 999 + number for number in CONTROLLERS}
 _RATE_PER_S: Final = 60.0

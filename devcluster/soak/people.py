@@ -9,7 +9,8 @@ from typing import Final, assert_never
 
 from kazoo.exceptions import KazooException
 
-from devcluster.processes import ConditionTimeoutError, wait_until
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.running.processes import ConditionTimeoutError, wait_until
 from devcluster.soak.operations import (
     AddPartitions,
     CancelReassignment,
@@ -27,7 +28,6 @@ from devcluster.soak.operations import (
 )
 from devcluster.soak.requests import ControllerClient, Refused
 from devcluster.soak.servers import Impossible
-from devcluster.znodes import ClusterZnodes
 
 _DELETION_DEADLINE_S: Final = 20.0
 

@@ -23,7 +23,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from kio.static.protocol import RequestPayload
 
-from devcluster.requests import ConnectionClosed, send_request
+from devcluster.clients.requests import ConnectionClosed, send_request
 from devcluster.soak.operations import Partition, Replicas
 from devcluster.soak.servers import Impossible
 

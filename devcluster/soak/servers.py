@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from devcluster.kontroller import ControllerProcess
-from devcluster.ports import accepts
-from devcluster.processes import StartError, wait_until
-from devcluster.servers import Server
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.running.ports import accepts
+from devcluster.running.processes import StartError, wait_until
+from devcluster.running.servers import Server
 
 _START_DEADLINE_S: Final = 150.0
 _SESSION_LOST: Final = "ZooKeeperClientExpiredException"

@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kio.schema.metadata.v12.request import MetadataRequest
 
-from devcluster.requests import ConnectionClosed, send_request
+from devcluster.clients.requests import ConnectionClosed, send_request
 from devcluster.soak.operations import Partition, Replicas
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fetches the jars that the folder $1 names in pom.xml into $2, and ends with an error unless they are, one for one,
-# those of its jars.sha256. Only for Containerfiles: elsewhere devcluster/jars.py does the same.
+# those of its jars.sha256. Only for Containerfiles: elsewhere devcluster/building/jars.py does the same.
 set -eu
 
 mvn -q -B --strict-checksums -f "$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$2"

@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from devcluster.run_folder import RunFolder
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
 from tests.contract.ensembles import Ensemble, RealEnsemble, SimulatedEnsemble
 
 _KINDS = ["simulated", pytest.param("real", marks=pytest.mark.real)]

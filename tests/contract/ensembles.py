@@ -11,7 +11,7 @@ from kazoo.exceptions import ConnectionDropped
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.zookeeper import ZooKeeper
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
 

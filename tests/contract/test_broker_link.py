@@ -49,10 +49,10 @@ from controller_core.wire.messages import (
     UpdateMetadataTopicState,
 )
 from controller_core.wire.tcp_link import tcp_link_factory
-from devcluster.kafka import KafkaCluster
-from devcluster.ports import release_port, reserve_port
-from devcluster.run_folder import RunFolder
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.ports import release_port, reserve_port
 from simulation.brokers import SimulatedBroker, simulated_link_factory
 
 ID = BrokerId(1)

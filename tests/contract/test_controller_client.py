@@ -30,7 +30,7 @@ from controller_core.wire.client.request_client import (
 )
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from controller_core.wire.messages import NO_THROTTLE
-from devcluster.ports import release_port, reserve_port
+from devcluster.running.ports import release_port, reserve_port
 from simulation.controller_client import Answer, SimulatedControllerClient
 
 QUESTION = ListPartitionReassignmentsRequest(topics=None)

@@ -22,7 +22,7 @@ from controller_core.zk.session import (
     ZkSession,
     ZooKeeperUnreachable,
 )
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.zookeeper import ZooKeeper
 from tests.contract.ensembles import Events, States, until
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from devcluster.pods import NoCluster, PodCluster, cluster_with_pods
-from devcluster.run_folder import RunFolder
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.node.pods import NoCluster, PodCluster, cluster_with_pods
 from tests.e2e.release import Release
 from tests.e2e.toolbox import Toolbox
 

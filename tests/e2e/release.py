@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, Self
 
-from devcluster.kubernetes import CommandError
-from devcluster.pods import PodCluster
-from devcluster.processes import wait_until
+from devcluster.clusters.kubernetes import CommandError
+from devcluster.node.pods import PodCluster
+from devcluster.running.processes import wait_until
 
 PROJECT = Path(__file__).parents[2]
 CHART = str(PROJECT / "charts" / "kontroller")

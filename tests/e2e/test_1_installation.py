@@ -2,7 +2,7 @@
 
 import pytest
 
-from devcluster.kubernetes import CommandError
+from devcluster.clusters.kubernetes import CommandError
 from tests.e2e.manifests import ready_condition, reassignment, topic
 from tests.e2e.release import BROKERS, NAME, NAMESPACE, PROJECT, Release
 from tests.e2e.toolbox import BOOTSTRAP, Toolbox

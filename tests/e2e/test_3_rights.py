@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from devcluster.kubernetes import CommandError
+from devcluster.clusters.kubernetes import CommandError
 from tests.e2e.manifests import topic
 from tests.e2e.release import NAME, NAMESPACE, Release
 

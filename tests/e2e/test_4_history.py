@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from devcluster.images import history_image_archive
-from devcluster.pods import PodCluster
+from devcluster.node.pods import PodCluster
 from tests.e2e.manifests import cluster, topic
 from tests.e2e.release import NAMESPACE, PROJECT, Release
 

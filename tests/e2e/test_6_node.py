@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.clusters.run_folder import run_folder
 from devcluster.node.cgroups import remove_left_over
 from devcluster.node.node import Node
 from devcluster.node.requirements import missing_for_a_node
-from devcluster.processes import spawn, wait_until
-from devcluster.run_folder import run_folder
+from devcluster.running.processes import spawn, wait_until
 
 MISSING = missing_for_a_node()
 
@@ -25,7 +25,7 @@ pytestmark = [
 HOLD_A_NODE = """
 import time
 from devcluster.node.node import Node
-from devcluster.run_folder import run_folder
+from devcluster.clusters.run_folder import run_folder
 with run_folder("node") as folder, Node(folder):
     print(folder.path, flush=True)
     time.sleep(600)

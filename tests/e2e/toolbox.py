@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from devcluster.pods import PodCluster
+from devcluster.node.pods import PodCluster
 from tests.e2e.release import NAME, NAMESPACE, Release
 
 BOOTSTRAP = f"{NAME}-kafka:9092"

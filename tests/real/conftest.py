@@ -6,9 +6,9 @@ from typing import Protocol
 
 import pytest
 
-from devcluster.kafka import KafkaCluster
-from devcluster.run_folder import RunFolder
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
 
 
 class StartKafka(Protocol):

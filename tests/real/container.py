@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from devcluster.images import ImageArchive
 from devcluster.images.layers import Layer, unpack
-from devcluster.processes import spawn
+from devcluster.running.processes import spawn
 
 _ENTER = """\
 set -e

@@ -1,7 +1,7 @@
 """Whether a journal comes to what ZooKeeper says, read anew and without the production code."""
 
 from controller_core.journal.fold import Folded
-from devcluster.znodes import ClusterZnodes
+from devcluster.clients.znodes import ClusterZnodes
 
 
 def assert_comes_to(folded: Folded, znodes: ClusterZnodes, topics: list[str]) -> None:

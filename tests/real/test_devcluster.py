@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.kafka import KafkaCluster
-from devcluster.kubernetes import CommandError, KubernetesCluster
-from devcluster.kubernetes import kubernetes_api as own_or_given_cluster
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.ports import accepts, release_port, reserve_port
-from devcluster.processes import StartError, wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.tools import TOPICS, run_tool
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.tools import TOPICS, run_tool
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
+from devcluster.clusters.kubernetes import kubernetes_api as own_or_given_cluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.ports import accepts, release_port, reserve_port
+from devcluster.running.processes import StartError, wait_until
 from tests.real.conftest import StartKafka
 
 pytestmark = pytest.mark.real
@@ -109,7 +109,7 @@ def test_two_clusters_run_side_by_side(servers_folder: RunFolder, start_kafka: S
 
 
 def test_another_process_gets_other_ports() -> None:
-    script = "from devcluster.ports import reserve_port; print(*(reserve_port() for _ in range(40))); input()"
+    script = "from devcluster.running.ports import reserve_port; print(*(reserve_port() for _ in range(40))); input()"
     command = [sys.executable, "-c", script]
     mine = [reserve_port() for _ in range(40)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:

@@ -11,13 +11,13 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess, run_command
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
 from tests.real.conformance.clusters import ConformanceCluster
 
 _PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 100}

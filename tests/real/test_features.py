@@ -18,14 +18,14 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey
 from kio.static.primitive import i8, i16
 
 from controller_core.model.features import UpgradeType
-from devcluster.kontroller import ControllerProcess
-from devcluster.processes import StartError, wait_until
-from devcluster.requests import ConnectionClosed, send_request
-from devcluster.run_folder import RunFolder
-from devcluster.stand_in_broker import register, stand_in_broker, unregister
-from devcluster.tools import FEATURES, run_tool
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import connected_client
+from devcluster.clients.requests import ConnectionClosed, send_request
+from devcluster.clients.tools import FEATURES, run_tool
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import connected_client
+from devcluster.running.processes import StartError, wait_until
+from devcluster.stand_ins.stand_in_broker import register, stand_in_broker, unregister
 from tests.real.conftest import StartKafka
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from packaging.utils import canonicalize_name
 
+from devcluster.building.java import KAFKA_FOLDER, KAFKA_VERSION, kafka_home
+from devcluster.clients.tools import TOPICS, run_tool
+from devcluster.clusters.zookeeper import ZooKeeper, is_serving
 from devcluster.images import ImageArchive, image_archives
-from devcluster.java import KAFKA_FOLDER, KAFKA_VERSION, kafka_home
-from devcluster.ports import accepts, reserve_port
-from devcluster.processes import wait_until
-from devcluster.tools import TOPICS, run_tool
-from devcluster.zookeeper import ZooKeeper, is_serving
+from devcluster.running.ports import accepts, reserve_port
+from devcluster.running.processes import wait_until
 from tests.real.container import Image
 
 pytestmark = [

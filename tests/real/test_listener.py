@@ -51,8 +51,8 @@ from controller_core.wire.messages import (
 )
 from controller_core.wire.messages.alter_partition import AnsweredIsr, AnsweredTopic
 from controller_core.wire.tcp_link import TcpBrokerLink
-from devcluster.kafka import Broker
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.kafka import Broker
+from devcluster.clusters.zookeeper import ZooKeeper
 from tests.real.conftest import StartKafka
 
 CONTROLLER = BrokerId(1000)

@@ -9,11 +9,11 @@ from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record, read
 from controller_core.journal.records import Line
 from controller_core.journal.segments import segments
-from devcluster.kontroller import RecorderProcess, run_command
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kontroller import RecorderProcess, run_command
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
 from tests.real.histories import assert_comes_to
 

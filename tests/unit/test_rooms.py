@@ -23,10 +23,6 @@ MOST_MODULES: Final = 12
 MOST_LINES: Final = 120
 """Two pages."""
 NO_ROOM_OF_ITS_OWN: Final = {"__init__.py", "__main__.py", "conftest.py"}
-LARGER: Final = {
-    "devcluster": "a module for each server and each program of it that a test or a demo starts by name",
-}
-"""Folders with more, and why they are not divided."""
 MODULES: Final = Counter(
     path.parent.relative_to(ROOT).as_posix()
     for folder in HOUSE
@@ -43,14 +39,9 @@ def test_the_folders_are_found() -> None:
     } <= MODULES.keys()
 
 
-@pytest.mark.parametrize("folder", sorted(MODULES.keys() - LARGER.keys()))
+@pytest.mark.parametrize("folder", sorted(MODULES))
 def test_no_folder_has_more_than_a_dozen_modules(folder: str) -> None:
     assert MODULES[folder] <= MOST_MODULES, "give what belongs together a folder of its own"
-
-
-@pytest.mark.parametrize("folder", LARGER)
-def test_a_folder_that_may_be_larger_is(folder: str) -> None:
-    assert MODULES[folder] > MOST_MODULES, "it needs no exception any more"
 
 
 ARCHITECTURE: Final = (ROOT / "ARCHITECTURE.md").read_text()

@@ -12,9 +12,9 @@ import yaml
 
 from controller_admin.command_line import main as kontroller
 from controller_operator.resources import KINDS
-from devcluster.binaries import KUBERNETES_VERSION
-from devcluster.kubernetes import CommandError, KubernetesApi
-from devcluster.processes import wait_until
+from devcluster.building.binaries import KUBERNETES_VERSION
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
+from devcluster.running.processes import wait_until
 
 PROJECT: Final = Path(__file__).parents[3]
 CHART: Final = str(PROJECT / "charts" / "kontroller")

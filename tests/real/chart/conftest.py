@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from devcluster.kubernetes import KubernetesApi
-from devcluster.run_folder import RunFolder
+from devcluster.clusters.kubernetes import KubernetesApi
+from devcluster.clusters.run_folder import RunFolder
 from tests.real.chart.charts import RELEASE_NAMESPACE, SELF_CONTAINED, installed
 
 

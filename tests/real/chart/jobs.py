@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from devcluster.kubernetes import CommandError, KubernetesApi
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import Object
 
 _POLL_S: Final = 0.2

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from devcluster.kubernetes import CommandError, KubernetesApi
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import (
     CONTROLLER_ON,
     PROJECT,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from devcluster.kubernetes import CommandError, KubernetesApi
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import (
     CHART,
     RELEASE_NAMESPACE,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from devcluster.kubernetes import KubernetesApi
+from devcluster.clusters.kubernetes import KubernetesApi
 from tests.real.chart.charts import RELEASE_NAMESPACE, SELF_CONTAINED, Object, dry_run, named, rendered
 
 ALL_ON = ("--set", "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true")

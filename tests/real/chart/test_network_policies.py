@@ -2,7 +2,7 @@
 
 import pytest
 
-from devcluster.kubernetes import KubernetesApi
+from devcluster.clusters.kubernetes import KubernetesApi
 from tests.real.chart.charts import COMPONENTS, SELF_CONTAINED, Object, dry_run, named, rendered, workload
 
 ON = ("--set", "networkPolicy.enabled=true")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller_core.process.settings import ControllerProcessSettings
-from devcluster.kubernetes import KubernetesApi
+from devcluster.clusters.kubernetes import KubernetesApi
 from tests.real.chart.charts import (
     COMPONENTS,
     CONTROLLER_ON,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controller_operator.resources import KINDS
-from devcluster.kubernetes import KubernetesApi
+from devcluster.clusters.kubernetes import KubernetesApi
 from tests.real.chart.charts import RELEASE_NAMESPACE, may, rendered
 
 OPERATOR = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-operator"

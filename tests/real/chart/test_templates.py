@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.kubernetes import CommandError, KubernetesApi
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import (
     CHART,
     COMPONENTS,

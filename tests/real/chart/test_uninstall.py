@@ -10,7 +10,7 @@ from controller_operator.kubernetes.object_api import KubernetesObjects
 from controller_operator.kubernetes.object_store import Raw
 from controller_operator.kubernetes.release import release_all
 from controller_operator.resources.common import FINALIZER
-from devcluster.kubernetes import KubernetesApi
+from devcluster.clusters.kubernetes import KubernetesApi
 from tests.real.chart.charts import CHART, CRDS, RELEASE_NAMESPACE, remove_definitions, wait_until_no_definitions
 from tests.real.chart.jobs import running_jobs
 

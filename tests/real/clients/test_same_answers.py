@@ -18,8 +18,8 @@ from controller_core.admin.cluster import as_broker
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import REFUSED_API_KEYS
 from controller_core.wire.codecs.frames import decode_response, with_length
-from devcluster.processes import ConditionTimeoutError, wait_until
-from devcluster.requests import ConnectionClosed, send_frame, send_request
+from devcluster.clients.requests import ConnectionClosed, send_frame, send_request
+from devcluster.running.processes import ConditionTimeoutError, wait_until
 from tests.real.clients.conftest import ServedCluster
 
 METADATA, API_VERSIONS, DESCRIBE_CLUSTER = 3, 18, 60

@@ -33,11 +33,11 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk.codecs.topics import decode_topic_id
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.processes import wait_until
-from devcluster.requests import send_request
-from devcluster.znodes import REASSIGN_PARTITIONS, ClusterZnodes
+from devcluster.clients.requests import send_request
+from devcluster.clients.znodes import REASSIGN_PARTITIONS, ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.running.processes import wait_until
 
 LOG_DIRECTORIES = ("log", "log-2")
 """The names of the log directories that every broker has."""

@@ -13,13 +13,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.listeners import CLIENTS_APART
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.listeners import CLIENTS_APART
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
 from tests.real.conformance.clusters import LOG_DIRECTORIES, ConformanceCluster
 
 __all__ = ["ConformanceCluster", "cluster", "started_cluster"]

@@ -36,7 +36,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from controller_core.wire.messages import ErrorCode
-from devcluster.kontroller import DEFAULT_CONTROLLER_ID
+from devcluster.clusters.kontroller import DEFAULT_CONTROLLER_ID
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.only_ours import ours_only
 

@@ -15,8 +15,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
-from devcluster import tools
-from devcluster.requests import send_request
+from devcluster.clients import tools
+from devcluster.clients.requests import send_request
 from tests.real.conformance.conftest import ConformanceCluster
 
 pytestmark = pytest.mark.real

@@ -14,7 +14,7 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeatur
 from kio.static.primitive import i8, i16
 
 from controller_core.model.features import UpgradeType
-from devcluster.tools import FEATURES, run_tool
+from devcluster.clients.tools import FEATURES, run_tool
 from tests.real.conformance.clusters import ConformanceCluster
 
 UNKNOWN, UPGRADE, SAFE, UNSAFE = UpgradeType

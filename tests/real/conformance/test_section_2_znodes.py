@@ -10,7 +10,7 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i64
 
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
-from devcluster.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from devcluster.clients.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import ConformanceCluster
 
 PRODUCER_IDS = "/latest_producer_id_block"

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.processes import wait_until
-from devcluster.znodes import ClusterZnodes
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.running.processes import wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

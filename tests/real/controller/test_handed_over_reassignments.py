@@ -11,8 +11,8 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
-from devcluster.processes import wait_until
-from devcluster.requests import send_request
+from devcluster.clients.requests import send_request
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 from tests.real.controller.test_throttles import (
     A_LITTLE,

@@ -26,8 +26,8 @@ from controller_core.zk.session import (
     ZkNode,
     ZkSession,
 )
-from devcluster.ensemble import ZooKeeperEnsemble
-from devcluster.run_folder import RunFolder
+from devcluster.clusters.ensemble import ZooKeeperEnsemble
+from devcluster.clusters.run_folder import RunFolder
 from simulation.brokers import SimulatedBroker
 from simulation.cluster.znodes import PARENTS
 from simulation.mortality import Life

@@ -15,14 +15,14 @@ from controller_core.journal.reader import read
 from controller_core.journal.records import Fields
 from controller_core.journal.segments import segments
 from controller_core.journal.topic import PARTITION
-from devcluster import tools
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.ports import release_port, reserve_port
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.clients import tools
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.processes import wait_until
 from tests.real.histories import assert_comes_to
 
 pytestmark = pytest.mark.real

@@ -1,7 +1,7 @@
 """Unmodified Kafka tools work against the brokers, and against the controller, which they take for a broker."""
 
-from devcluster import tools
-from devcluster.processes import wait_until
+from devcluster.clients import tools
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 LINES = [f"line {number}" for number in range(50)]

@@ -15,14 +15,14 @@ from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import TopicName
 
-from devcluster import tools
-from devcluster.kafka import Broker, KafkaCluster, lose_directory
-from devcluster.kontroller import ControllerProcess
-from devcluster.processes import wait_until
-from devcluster.requests import send_request
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.clients import tools
+from devcluster.clients.requests import send_request
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import Broker, KafkaCluster, lose_directory
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
 
 TOPICS = ("one", "two", "three", "four")
 DEADLINE_S = 90

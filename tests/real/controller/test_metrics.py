@@ -1,6 +1,6 @@
 """What an operator of Kafka watches is there to be scraped."""
 
-from devcluster.processes import wait_until
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.processes import wait_until
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 ACKED_BY_TWO = {"min.insync.replicas": "2"}

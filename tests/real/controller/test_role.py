@@ -6,11 +6,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from devcluster.kontroller import ControllerProcess, run_command
-from devcluster.listeners import ListenerNames
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.listeners import ListenerNames
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 

@@ -4,7 +4,7 @@ import base64
 import json
 import uuid
 
-from devcluster.processes import wait_until
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 NOBODY = 1_000_000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.processes import wait_until
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 REMOVED_REPLICAS = "/kontroller/removed_replicas"

@@ -11,7 +11,7 @@ from controller_core.model.throttles import Move
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_core.zk.throttle_writes import set_throttle
-from devcluster.processes import wait_until
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 pytestmark = pytest.mark.timeout(400)

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.health import Health, judge
-from devcluster.kubernetes import KubernetesCluster
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "gitops"
 CHECKS = EXAMPLES / "argocd" / "health"

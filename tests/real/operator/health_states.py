@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from devcluster.kafka import KafkaCluster
-from devcluster.processes import wait_until
-from devcluster.znodes import ClusterZnodes
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.running.processes import wait_until
 from tests.real.operator.operated import Objects, Operator
 
 PAUSE = "kontroller.dev/pause=true"

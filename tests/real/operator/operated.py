@@ -9,10 +9,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from devcluster.kubernetes import CommandError, KubernetesCluster
-from devcluster.ports import accepts, release_port, reserve_port
-from devcluster.processes import ConditionTimeoutError, ManagedProcess, wait_until
-from devcluster.run_folder import RunFolder
+from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.ports import accepts, release_port, reserve_port
+from devcluster.running.processes import ConditionTimeoutError, ManagedProcess, wait_until
 from tests.real.operator.operator_process import WRITE_MARK
 
 PROJECT = Path(__file__).parents[3]

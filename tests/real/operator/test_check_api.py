@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from controller_operator.resources import KINDS
-from devcluster.kontroller import run_command
-from devcluster.kubernetes import KubernetesCluster
+from devcluster.clusters.kontroller import run_command
+from devcluster.clusters.kubernetes import KubernetesCluster
 
 PROJECT = Path(__file__).parents[3]
 NAMESPACE = "test-check"

@@ -17,15 +17,15 @@ import pytest
 import yaml
 
 from controller_operator.resources.common import GROUP
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.filling.parts import Part
 from devcluster.health import Health, judge
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.kubernetes import KubernetesCluster
-from devcluster.parts import Part
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
 from tests.real.operator.gitops import CHECKS, EXAMPLES, MANAGER, apply, differences, health_of, kept
 from tests.real.operator.health_states import STATES, Stage, State
 from tests.real.operator.operated import NAMESPACE, operated_namespace, running_operator

@@ -15,14 +15,14 @@ from controller_core.model.throttles import Move
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_core.zk.throttle_writes import remove_throttle, set_throttle
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.kubernetes import KubernetesCluster
-from devcluster.processes import ConditionTimeoutError, wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.tools import CONFIGS, run_tool
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.clients.tools import CONFIGS, run_tool
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import ConditionTimeoutError, wait_until
 from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -27,11 +27,11 @@ from controller_core.model.metadata import Broker, Endpoint, FeatureRange
 from controller_core.wire.codecs.frames import encode_response, read_request_head
 from controller_core.wire.messages import ErrorCode, UpdateMetadataResponse
 from controller_core.zk import codecs, paths
-from devcluster.kontroller import ControllerProcess
-from devcluster.kubernetes import KubernetesCluster
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
 from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
 

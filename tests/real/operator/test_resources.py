@@ -12,7 +12,7 @@ import yaml
 
 from controller_operator.resources import KINDS
 from controller_operator.resources.schema import MAX_PARTITIONS
-from devcluster.kubernetes import CommandError, KubernetesCluster
+from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 
 PROJECT = Path(__file__).parents[3]
 NAMESPACE = "test-resources"

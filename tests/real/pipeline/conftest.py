@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from controller_pipeline.session import local_session
 from controller_pipeline.sources.kafka_topic import connector_settings
-from devcluster.spark_jars import kafka_jars
+from devcluster.building.spark_jars import kafka_jars
 
 
 @pytest.fixture(scope="package")

@@ -17,10 +17,10 @@ from controller_pipeline.kept_history import NEXT_RAW_EVENTS, RAW_EVENTS, KeptHi
 from controller_pipeline.pipelines.topic import checkpoint_of, ingest_topic
 from controller_pipeline.schemas import EVENTS, FINDINGS
 from controller_pipeline.transforms import layers
-from devcluster.processes import wait_until
-from devcluster.spark_jars import kafka_jars
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import connected_client
+from devcluster.building.spark_jars import kafka_jars
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.zookeeper import connected_client
+from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
 from tests.spark.histories import as_lines, history
 

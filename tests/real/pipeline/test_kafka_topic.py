@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from controller_core.journal.segments import Block
 from controller_core.journal.topic import TopicSink
 from controller_pipeline.sources import kafka_topic
-from devcluster.processes import wait_until
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import connected_client
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.zookeeper import connected_client
+from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
 
 TOPIC = "history"

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.pipelines.topic import TopicUnreadable, ingest_topic
-from devcluster.ports import release_port, reserve_port
+from devcluster.running.ports import release_port, reserve_port
 from tests.real.conftest import StartKafka
 
 SOON = {"kafka.default.api.timeout.ms": "5000", "kafka.request.timeout.ms": "4000"}

@@ -21,7 +21,7 @@ from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
-from devcluster.spark_jars import delta_jars
+from devcluster.building.spark_jars import delta_jars
 from tests.spark.histories import history
 
 PROJECT = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"

@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from controller_admin.command_line import main
-from devcluster.kontroller import run_command
+from devcluster.clusters.kontroller import run_command
 
 NOBODY = "127.0.0.1:1"
 EVERYTHING = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.cache import cache_folder, cached
+from devcluster.building.cache import cache_folder, cached
 
 
 @pytest.fixture(autouse=True)

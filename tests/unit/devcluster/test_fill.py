@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.cache import cache_folder
-from devcluster.fill import fill_cache, filling
-from devcluster.go import build_programs, compilers
-from devcluster.parts import Part, missing
-from devcluster.processes import wait_until
-from devcluster.progress import Step
-from devcluster.toolchain import BuildError
+from devcluster.building.cache import cache_folder
+from devcluster.building.go import build_programs, compilers
+from devcluster.building.progress import Step
+from devcluster.building.toolchain import BuildError
+from devcluster.filling.fill import fill_cache, filling
+from devcluster.filling.parts import Part, missing
+from devcluster.running.processes import wait_until
 from tests.unit.devcluster.test_toolchain import is_alive
 
 UseGo = Callable[[str], None]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.jars import check
-from devcluster.java import KAFKA_FOLDER, KAFKA_VERSION
-from devcluster.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
-from devcluster.toolchain import BuildError
+from devcluster.building.jars import check
+from devcluster.building.java import KAFKA_FOLDER, KAFKA_VERSION
+from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
+from devcluster.building.toolchain import BuildError
 
 
 def test_jars_that_are_as_the_checksums_say_are_taken(tmp_path: Path) -> None:

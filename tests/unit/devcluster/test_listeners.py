@@ -1,6 +1,6 @@
 """What brokers with several listeners have in their files."""
 
-from devcluster.listeners import EACH_APART, ONE_FOR_ALL
+from devcluster.clusters.listeners import EACH_APART, ONE_FOR_ALL
 
 
 def test_one_listener_is_for_everything() -> None:

@@ -1,6 +1,6 @@
 """A promise that was not kept is noticed."""
 
-from devcluster.load import Acknowledged, lost
+from devcluster.clients.load import Acknowledged, lost
 
 
 def _acknowledged(value: str) -> Acknowledged:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from devcluster import processes
-from devcluster.processes import spawn, wait_until
+from devcluster.running import processes
+from devcluster.running.processes import spawn, wait_until
 
 
 def command_lines() -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.run_folder import run_folder
+from devcluster.clusters.run_folder import run_folder
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from controller_pipeline.sources.kafka_topic import CONNECTOR
-from devcluster.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
+from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
 
 PIPELINE = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
 DELTA_SETTINGS = PIPELINE / "delta" / "spark-defaults.conf"

@@ -8,8 +8,8 @@ from kio.schema.describe_cluster.v0 import DescribeClusterRequest
 
 from controller_core.wire.codecs.frames import RequestHead
 from controller_core.wire.messages import ErrorCode
-from devcluster.requests import ConnectionClosed, send_request
-from devcluster.stand_in_broker import stand_in_broker
+from devcluster.clients.requests import ConnectionClosed, send_request
+from devcluster.stand_ins.stand_in_broker import stand_in_broker
 
 
 def test_it_says_that_it_is_there_and_nothing_else() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.processes import wait_until
-from devcluster.toolchain import BuildError, run
+from devcluster.building.toolchain import BuildError, run
+from devcluster.running.processes import wait_until
 
 
 def script(text: str) -> list[str]:
@@ -45,7 +45,7 @@ def test_a_failed_step_says_which_it_was_and_what_it_printed_without_its_progres
 def test_an_interruption_ends_a_step_and_all_that_it_started(
     interruptible: type[Exception], monkeypatch: pytest.MonkeyPatch, trap: str
 ) -> None:
-    monkeypatch.setattr("devcluster.toolchain._INTERRUPT_DEADLINE_S", 0.5)
+    monkeypatch.setattr("devcluster.building.toolchain._INTERRUPT_DEADLINE_S", 0.5)
     started: list[int] = []
 
     def is_progress(line: str) -> bool:

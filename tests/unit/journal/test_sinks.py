@@ -11,8 +11,8 @@ from controller_core.journal.batches import EachJournal, NoJournal
 from controller_core.journal.segments import Block, SegmentFiles, Sink, segments
 from controller_core.journal.topic import PARTITION, TopicSink
 from controller_core.journal.writer import JournalWriter
-from devcluster.ports import release_port, reserve_port
-from devcluster.processes import wait_until
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.processes import wait_until
 from tests.unit.journal.test_writer import LARGE, committed, snapshot
 
 TOPIC = "controller-journal"

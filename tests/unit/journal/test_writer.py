@@ -17,7 +17,7 @@ from controller_core.journal.segments import Block, SegmentFiles, segments
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch
-from devcluster.processes import wait_until
+from devcluster.running.processes import wait_until
 
 LARGE = 1 << 20
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.processes import ManagedProcess, StartError, wait_until
-from devcluster.servers import Server
+from devcluster.running.processes import ManagedProcess, StartError, wait_until
+from devcluster.running.servers import Server
 from devcluster.soak.servers import Impossible, SoakServer, Wanted
 
 

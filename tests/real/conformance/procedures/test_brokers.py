@@ -13,8 +13,8 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i64
 
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.znodes import PREFERRED_ELECTION
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster, Partition, Seen
 from tests.real.conformance.conftest import make_whole
 

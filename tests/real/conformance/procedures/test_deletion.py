@@ -1,7 +1,7 @@
 """TopicDeletion: a topic is marked, its replicas are deleted by their brokers, and then its znodes go."""
 
 from controller_core.wire.messages import ErrorCode
-from devcluster.znodes import REASSIGN_PARTITIONS
+from devcluster.clients.znodes import REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import PREFERRED, ConformanceCluster
 from tests.real.conformance.only_ours import ours_only
 

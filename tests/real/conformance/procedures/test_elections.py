@@ -6,7 +6,7 @@ What a broker's death brings into elections is in `test_brokers.py`.
 import pytest
 
 from controller_core.wire.messages import ErrorCode
-from devcluster.znodes import PREFERRED_ELECTION
+from devcluster.clients.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster
 from tests.real.conformance.only_ours import ours_only
 

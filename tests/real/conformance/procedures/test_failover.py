@@ -12,8 +12,8 @@ from contextlib import suppress
 from kazoo.client import TransactionRequest
 
 from controller_core.wire.messages import ErrorCode
-from devcluster.requests import ConnectionClosed
-from devcluster.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
+from devcluster.clients.requests import ConnectionClosed
+from devcluster.clients.znodes import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.only_ours import ours_only
 

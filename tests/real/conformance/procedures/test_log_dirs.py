@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from devcluster.kafka import lose_directory
-from devcluster.processes import wait_until
+from devcluster.clusters.kafka import lose_directory
+from devcluster.running.processes import wait_until
 from tests.real.conformance.clusters import ConformanceCluster, Seen
 from tests.real.conformance.conftest import make_whole
 

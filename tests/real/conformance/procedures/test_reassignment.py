@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from controller_core.wire.messages import ErrorCode
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.znodes import REASSIGN_PARTITIONS
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import REASSIGN_PARTITIONS
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.only_ours import ours_only
 

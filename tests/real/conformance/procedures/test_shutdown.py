@@ -11,8 +11,8 @@ import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, ErrorCode
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.znodes import PREFERRED_ELECTION
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import PREFERRED_ELECTION
 from tests.real.conformance.clusters import PREFERRED, ConformanceCluster, Seen
 from tests.real.conformance.conftest import make_whole
 

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, Producer
 from kio.schema.errors import ErrorCode
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 
-from devcluster import tools
-from devcluster.requests import send_request
+from devcluster.clients import tools
+from devcluster.clients.requests import send_request
 from tests.real.conformance.at_clients_listener import run_at_brokers
 from tests.real.conformance.clusters import ConformanceCluster
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from devcluster import tools
+from devcluster.clients import tools
 from tests.real.conformance.clusters import ConformanceCluster
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from controller_core.wire.codecs.frames import RequestHead, with_length
-from devcluster.stand_in_broker import API_VERSIONS, Answer, register, stand_in_broker, unregister
+from devcluster.stand_ins.stand_in_broker import API_VERSIONS, Answer, register, stand_in_broker, unregister
 from tests.real.controller.clusters import OurCluster
 
 BAD_BROKER = 50

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from devcluster import tools
-from devcluster.processes import wait_until
+from devcluster.clients import tools
+from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
 

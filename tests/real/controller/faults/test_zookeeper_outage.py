@@ -1,12 +1,12 @@
 """ZooKeeper stops and starts under everything."""
 
-from devcluster.kafka import KafkaCluster
-from devcluster.kontroller import ControllerProcess
-from devcluster.load import AckedProducer, lost, read_back
-from devcluster.processes import wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.znodes import ClusterZnodes
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.processes import wait_until
 
 
 def test_zookeeper_restarts_under_brokers_controller_and_load(servers_folder: RunFolder) -> None:

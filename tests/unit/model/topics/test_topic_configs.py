@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, complaints, effective
-from devcluster.java import tool_command
+from devcluster.building.java import tool_command
 
 SEPARATOR = "\x01"
 

@@ -32,7 +32,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from devcluster.java import kafka_home, tool_command
+from devcluster.building.java import kafka_home, tool_command
 
 pytestmark = pytest.mark.real
 

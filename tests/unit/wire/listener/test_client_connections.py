@@ -51,7 +51,7 @@ from controller_core.wire.messages import (
     ErrorCode,
     UpdateMetadataRequest,
 )
-from devcluster.ports import release_port, reserve_port
+from devcluster.running.ports import release_port, reserve_port
 
 DEADLINE_S = 10
 

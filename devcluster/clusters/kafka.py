@@ -7,13 +7,13 @@ from pathlib import Path
 
 from kazoo.exceptions import KazooException
 
-from devcluster.java import server_command
-from devcluster.listeners import ONE_FOR_ALL, ListenerNames
-from devcluster.ports import accepts
-from devcluster.processes import ManagedProcess, wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Server, Startable
-from devcluster.zookeeper import ZooKeeper, connected_client
+from devcluster.building.java import server_command
+from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.ports import accepts
+from devcluster.running.processes import ManagedProcess, wait_until
+from devcluster.running.servers import Server, Startable
 
 _SESSION_TIMEOUT_MS = 6_000
 

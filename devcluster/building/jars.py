@@ -8,7 +8,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from devcluster.toolchain import BuildError, require, run
+from devcluster.building.toolchain import BuildError, require, run
 
 INPUTS = ("pom.xml", "jars.sha256")
 

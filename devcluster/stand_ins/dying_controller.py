@@ -1,6 +1,6 @@
 """A controller that kills itself at a chosen write to ZooKeeper, to show that another one goes on from there.
 
-`python -m devcluster.dying_controller before|after N SETTINGS_FILE` is an ordinary controller process whose N-th
+`python -m devcluster.stand_ins.dying_controller before|after N SETTINGS_FILE` is an ordinary controller process whose N-th
 transaction is its last act: the process gets SIGKILL before it is sent, or after ZooKeeper answered. Nothing is cleaned
 up, as in a real crash; the session lives on until it expires. What controller processes tell each other of themselves
 changes nothing in the cluster, and is not counted.

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from pytest_kind import KindCluster
 
-from devcluster.binaries import coredns_binary, kind_binary, kubernetes_binaries, node_binaries
-from devcluster.fill import fill_cache
+from devcluster.building.binaries import coredns_binary, kind_binary, kubernetes_binaries, node_binaries
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.fill import fill_cache
+from devcluster.filling.parts import API_SERVER, Part
 from devcluster.images import ImageArchive, image_archives
-from devcluster.kubernetes import KubernetesCluster
 from devcluster.node.node import Node
 from devcluster.node.requirements import install_for_a_node, missing_for_a_node
-from devcluster.parts import API_SERVER, Part
-from devcluster.run_folder import RunFolder
 
 _ENGINES = ("docker", "podman")
 

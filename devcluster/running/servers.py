@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-from devcluster.ports import release_port, reserve_port
-from devcluster.processes import ManagedProcess
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.processes import ManagedProcess
 
 
 class Startable(ABC):

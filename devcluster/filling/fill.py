@@ -1,7 +1,7 @@
 """Fills the cache with what a run needs, before it or beside it.
 
 Each part is fetched or built by a process of its own, two at a time: they use the network and the cores in turns. Their
-builds end with the block that began them, however it ends, and leave nothing half done behind (`devcluster.cache`).
+builds end with the block that began them, however it ends, and leave nothing half done behind (`building.cache`).
 """
 
 import os
@@ -16,10 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from devcluster import progress
-from devcluster.parts import Part, missing
-from devcluster.processes import spawn
-from devcluster.toolchain import BuildError
+from devcluster.building import progress
+from devcluster.building.toolchain import BuildError
+from devcluster.filling.parts import Part, missing
+from devcluster.running.processes import spawn
 
 _AT_A_TIME: Final = 2
 _SHOWN_LINES: Final = 25
@@ -78,7 +78,7 @@ class Filling:
             raise BuildError(f"{part} could not be had:\n" + "\n".join(printed))
 
     def _start(self, part: Part) -> "subprocess.Popen[str]":
-        command = [*self._prefix, sys.executable, "-m", "devcluster.parts", part]
+        command = [*self._prefix, sys.executable, "-m", "devcluster.filling.parts", part]
         with self._lock:
             if self._ended:
                 raise BuildError(f"{part} was not begun: the run has ended")

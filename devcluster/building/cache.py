@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import progress
+from devcluster.building import progress
 
 
 def cache_folder() -> Path:

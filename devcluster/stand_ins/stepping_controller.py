@@ -1,6 +1,6 @@
 """A controller that stands still before each of its writes below a path, to show what is there at that moment.
 
-`python -m devcluster.stepping_controller PATH SETTINGS_FILE` is an ordinary controller process that stops itself (SIGSTOP)
+`python -m devcluster.stand_ins.stepping_controller PATH SETTINGS_FILE` is a controller that stops itself (SIGSTOP)
 with a transaction decided and not yet sent, and goes on where it was with SIGCONT: a tester sees every state that it makes
 of ZooKeeper, and may do meanwhile what the controller then does not know of. Its session outlives that.
 """

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from devcluster.java import server_command
-from devcluster.processes import ManagedProcess
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Server
+from devcluster.building.java import server_command
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.processes import ManagedProcess
+from devcluster.running.servers import Server
 
 _TICK_TIME_MS = 500
 

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devcluster.progress import Step
-from devcluster.toolchain import require_go, run
+from devcluster.building.progress import Step
+from devcluster.building.toolchain import require_go, run
 
 _COMPILER_BYTES = 2**30
 """What a compiler may take of memory. A link of the API server takes over a gigabyte."""

@@ -5,11 +5,11 @@ They are fetched before anything runs, never by Spark's `--packages` at run time
 
 from pathlib import Path
 
-from devcluster import jars, progress
-from devcluster.cache import cached
+from devcluster.building import jars, progress
+from devcluster.building.cache import cached
 
-HISTORY_FOLDER = Path(__file__).resolve().parents[1] / "images" / "kontroller-history"
-DELTA_FOLDER = Path(__file__).with_name("delta")
+HISTORY_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-history"
+DELTA_FOLDER = Path(__file__).resolve().parents[1] / "delta"
 
 
 def kafka_jars() -> str:

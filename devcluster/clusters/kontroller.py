@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from devcluster.listeners import ONE_FOR_ALL, ListenerNames
-from devcluster.ports import accepts
-from devcluster.processes import ManagedProcess
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Server
+from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.ports import accepts
+from devcluster.running.processes import ManagedProcess
+from devcluster.running.servers import Server
 
 DEFAULT_CONTROLLER_ID = 1000
 
@@ -71,13 +71,15 @@ class ControllerProcess(Server):
 
         `applied`: after ZooKeeper answered it; otherwise before it is sent."""
         when = "after" if applied else "before"
-        self.process = self._process("-m", "devcluster.dying_controller", when, str(at_write), str(self._settings_path))
+        self.process = self._process(
+            "-m", "devcluster.stand_ins.dying_controller", when, str(at_write), str(self._settings_path)
+        )
         self.process.spawn()
 
     def start_stepping(self, path: str) -> None:
         """Starts a controller that stands still before each write below the path, until `resume`, and waits until it is
         the controller."""
-        self.process = self._process("-m", "devcluster.stepping_controller", path, str(self._settings_path))
+        self.process = self._process("-m", "devcluster.stand_ins.stepping_controller", path, str(self._settings_path))
         self.start()
 
     def restart_whole(self) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from devcluster import progress
-from devcluster.cache import locked
-from devcluster.processes import spawn
+from devcluster.building import progress
+from devcluster.building.cache import locked
+from devcluster.running.processes import spawn
 
 _PACKAGES = {
     "java": "default-jdk-headless",

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from devcluster.ports import release_port, reserve_port
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Startable
-from devcluster.zookeeper import ZooKeeper
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.servers import Startable
 
 _HEAP_MB = 128
 _TICKS = 40

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from devcluster.cache import cache_folder
+from devcluster.building.cache import cache_folder
 
 _KEEP_LOGS_S = 24 * 3600.0
 

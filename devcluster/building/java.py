@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 
-from devcluster import jars, progress
-from devcluster.cache import Entry
-from devcluster.toolchain import require
+from devcluster.building import jars, progress
+from devcluster.building.cache import Entry
+from devcluster.building.toolchain import require
 
 # The image of Kafka is built from the same definitions.
-KAFKA_FOLDER = Path(__file__).resolve().parents[1] / "images" / "kontroller-kafka"
+KAFKA_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-kafka"
 
 _POM, _CHECKSUMS = jars.inputs(KAFKA_FOLDER)
 KAFKA_VERSION = _POM.partition("<artifactId>kafka_2.13</artifactId><version>")[2].partition("<")[0]

@@ -18,12 +18,12 @@ from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any, Final
 
-from devcluster.binaries import etcd_binary, helm_binary, kubernetes_binaries
-from devcluster.ports import release_port, reserve_port
-from devcluster.processes import ManagedProcess, wait_until
-from devcluster.run_folder import RunFolder
-from devcluster.servers import Startable
-from devcluster.toolchain import require, run
+from devcluster.building.binaries import etcd_binary, helm_binary, kubernetes_binaries
+from devcluster.building.toolchain import require, run
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.running.ports import release_port, reserve_port
+from devcluster.running.processes import ManagedProcess, wait_until
+from devcluster.running.servers import Startable
 
 KEY: Final = "service-accounts.key"
 """Where `make_credentials` puts the key that signs service accounts' tokens, below the data folder."""

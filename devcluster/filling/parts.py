@@ -1,6 +1,6 @@
 """What the cache may hold for real servers, part by part, so that a run waits for no more than it needs.
 
-`python -m devcluster.parts etcd` fills one part: that is how `devcluster.fill` runs several side by side, and how it can
+`python -m devcluster.filling.parts etcd` fills one part: that is how `fill` runs several side by side, and how it can
 end them.
 """
 
@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from devcluster import binaries, health, java
-from devcluster.cache import Entry
-from devcluster.processes import ending_on_sigterm
-from devcluster.toolchain import BuildError, MissingToolError
+from devcluster import health
+from devcluster.building import binaries, java
+from devcluster.building.cache import Entry
+from devcluster.building.toolchain import BuildError, MissingToolError
+from devcluster.running.processes import ending_on_sigterm
 
 
 class Part(StrEnum):

@@ -2,8 +2,8 @@
 
 import subprocess
 
-from devcluster.java import tool_command
-from devcluster.processes import spawn
+from devcluster.building.java import tool_command
+from devcluster.running.processes import spawn
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 REASSIGN_PARTITIONS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"

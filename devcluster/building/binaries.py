@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from devcluster import progress
-from devcluster.cache import Entry, cached
-from devcluster.go import build_programs, run_go
+from devcluster.building import progress
+from devcluster.building.cache import Entry, cached
+from devcluster.building.go import build_programs, run_go
 
 KUBERNETES_VERSION = "1.34.4"
 ETCD_VERSION = "3.6.7"

@@ -1,0 +1,1 @@
+"""What asks and loads real servers: znodes, Kafka's tools, requests, producers."""

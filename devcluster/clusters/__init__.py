@@ -1,0 +1,1 @@
+"""Real servers on loopback: ZooKeeper, Kafka, our controller, Kubernetes."""

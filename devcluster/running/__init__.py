@@ -1,0 +1,1 @@
+"""Processes, the ports and folders that are theirs, and how they end."""
