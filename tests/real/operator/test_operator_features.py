@@ -5,102 +5,58 @@ registrations in ZooKeeper and a server behind them, which takes the controller'
 """
 
 import json
-import socketserver
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from enum import IntEnum
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
-from kio.schema.api_versions.v0 import ApiVersionsResponse
 from kio.schema.metadata.v12 import MetadataResponse
 from kio.schema.metadata.v12.response import MetadataResponseBroker
 from kio.schema.types import BrokerId as WireBrokerId
-from kio.static.primitive import i32, i32Timedelta
+from kio.static.primitive import i32
 from kio.static.protocol import ResponsePayload
 
-from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.model.metadata import Broker, Endpoint, FeatureRange
-from controller_core.wire.codecs.frames import encode_response, read_request_head
-from controller_core.wire.messages import ErrorCode, UpdateMetadataResponse
+from controller_core.model.ids import BrokerId
+from controller_core.wire.codecs.frames import RequestHead, encode_response
+from controller_core.wire.messages import NO_THROTTLE, ErrorCode, UpdateMetadataResponse
 from controller_core.zk import codecs, paths
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker
 from tests.real.conftest import StartKafka
 from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-PREFIX_BYTES = 4
+METADATA, UPDATE_METADATA = 3, 6
 
 
-class Api(IntEnum):
-    """The requests that a stand-in answers."""
+def answered_for(controller: ControllerProcess) -> Answer:
+    """What a broker answers that says who its controller is, and takes what that one tells it."""
+    sender = MetadataResponseBroker(
+        node_id=WireBrokerId(controller.controller_id), host="127.0.0.1", port=i32(controller.port), rack=None
+    )
+    metadata = MetadataResponse(
+        throttle_time=NO_THROTTLE,
+        brokers=(sender,),
+        cluster_id="stand-ins",
+        controller_id=sender.node_id,
+        topics=(),
+    )
+    responses: dict[int, ResponsePayload] = {
+        METADATA: metadata,
+        UPDATE_METADATA: UpdateMetadataResponse(error_code=ErrorCode.none),
+    }
 
-    METADATA = 3
-    UPDATE_METADATA = 6
-    API_VERSIONS = 18
+    def answer(head: RequestHead) -> bytes | None:
+        response = responses.get(head.api_key)
+        return is_there(head) if response is None else encode_response(response, head.correlation_id)
 
-
-class StandIns(socketserver.ThreadingTCPServer):
-    """The server of all stand-in brokers."""
-
-    daemon_threads = True
-    allow_reuse_address = True
-
-    def __init__(self, controller: ControllerProcess) -> None:
-        super().__init__(("127.0.0.1", 0), Connection)
-        self.controller = controller
-
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
-
-    def respond(self, content: bytes) -> ResponsePayload | None:
-        """The answer to a request; None for one that no test sends to a broker."""
-        match read_request_head(content).api_key:
-            case Api.UPDATE_METADATA:
-                return UpdateMetadataResponse(error_code=ErrorCode.none)
-            case Api.API_VERSIONS:  # by which the controller sees that it reaches a broker
-                return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=())
-            case Api.METADATA:
-                return self._metadata()
-            case _:
-                return None
-
-    def _metadata(self) -> MetadataResponse:
-        controller = MetadataResponseBroker(
-            node_id=WireBrokerId(self.controller.controller_id),
-            host="127.0.0.1",
-            port=i32(self.controller.port),
-            rack=None,
-        )
-        return MetadataResponse(
-            throttle_time=i32Timedelta.parse(timedelta()),
-            brokers=(controller,),
-            cluster_id="stand-ins",
-            controller_id=controller.node_id,
-            topics=(),
-        )
-
-
-class Connection(socketserver.StreamRequestHandler):
-    """One connection to a stand-in."""
-
-    def handle(self) -> None:
-        server = cast(StandIns, self.server)
-        while prefix := self.rfile.read(PREFIX_BYTES):
-            content = self.rfile.read(int.from_bytes(prefix, "big"))
-            response = server.respond(content)
-            if response is None:
-                return
-            self.wfile.write(encode_response(response, read_request_head(content).correlation_id))
+    return answer
 
 
 class Features:
@@ -112,14 +68,7 @@ class Features:
 
     def register(self, number: int, **features: tuple[int, int]) -> None:
         """A broker registers, or rewrites its registration."""
-        endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="127.0.0.1", port=self._port)
-        ranges = {name: FeatureRange(min_version=low, max_version=high) for name, (low, high) in features.items()}
-        broker = Broker(id=BrokerId(number), epoch=BrokerEpoch(0), endpoints=(endpoint,), features=ranges)
-        path, data = paths.broker(broker.id), codecs.encode_broker(broker)
-        if self._client.exists(path):
-            self._client.set(path, data)
-        else:
-            self._client.create(path, data, ephemeral=True, makepath=True)
+        register(self._client, number, self._port, features)
 
     def finalize(self, **levels: int) -> None:
         """Somebody else writes the finalized levels."""
@@ -132,18 +81,6 @@ class Features:
         return int(self._client.get(paths.FEATURE)[1].version)
 
 
-@contextmanager
-def stand_ins(controller: ControllerProcess) -> Iterator[StandIns]:
-    with StandIns(controller) as server:
-        thread = threading.Thread(target=server.serve_forever, name="stand-in brokers")
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def cluster(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[tuple[str, Features]]:
     """The connect string of a cluster under our controller, and its features."""
@@ -152,10 +89,10 @@ def cluster(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[tuple[s
         client.ensure_path("/operated-features")
     with (
         ControllerProcess(servers_folder, connect, name="controller-of-featuresets") as controller,
-        stand_ins(controller) as server,
+        stand_in_broker(answered_for(controller)) as port,
         connected_client(connect) as client,
     ):
-        yield connect, Features(client, server.port)
+        yield connect, Features(client, port)
 
 
 @pytest.fixture
@@ -298,7 +235,6 @@ def test_levels_go_with_their_set_where_its_policy_says_so(
     assert features.finalized() == left
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("die_after", [1, 2, 3, 4])
 def test_an_operator_that_dies_after_any_write_finalizes_a_level_once(
     operator: Operator, objects: Objects, features: Features, die_after: int
