@@ -196,7 +196,7 @@ def prepared(cluster: ConformanceCluster) -> ConformanceCluster:
         (topic("col_lide", 1, 1), ErrorCode.invalid_topic_exception),
         (topic("col_lide", assignment=[(0, [1, 1])]), ErrorCode.invalid_topic_exception),
         (topic("__cluster_metadata", 1, 1), ErrorCode.invalid_request),
-        (topic("__consumer_offsets", 1, 1), ErrorCode.none),
+        (topic("__share_group_state", 1, 1), ErrorCode.none),  # internal, made by nobody
         (topic("a", assignment=[(0, [1, 2]), (1, [1])]), ErrorCode.invalid_replica_assignment),
         (topic("a", assignment=[(0, [1, 1])]), ErrorCode.invalid_replica_assignment),
         (topic("a", assignment=[(1, [1])]), ErrorCode.invalid_replica_assignment),
