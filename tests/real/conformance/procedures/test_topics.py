@@ -37,6 +37,7 @@ def test_added_partitions_are_served_and_the_others_left_alone(cluster: Conforma
 def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: ConformanceCluster) -> None:
     """Partitions that are new in the znode are taken from it, and nothing else."""
     cluster.serve_topic("edited", [[1, 2]])
+    cluster.wait_until_only_replicas_have_logs("edited")
     before = cluster.seen("edited")
     path = "/brokers/topics/edited"
     content = cluster.znodes.read(path)
@@ -50,6 +51,7 @@ def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: Con
 def test_a_topic_that_vanishes_from_zookeeper_is_given_up_and_its_logs_are_left(cluster: ConformanceCluster) -> None:
     """Nobody asked for its deletion: no broker is sent a request to stop."""
     cluster.serve_topic("vanished", [[1, 2, 3]])
+    cluster.wait_until_only_replicas_have_logs("vanished")
     cluster.znodes.client.delete("/brokers/topics/vanished", recursive=True)
     cluster.znodes.client.delete("/config/topics/vanished")
     cluster.serve_topic("after-vanished", [[1, 2, 3]])
