@@ -1,7 +1,7 @@
 """What must hold of a cluster at rest after all that happened to it: each check says what is wrong, and nothing else."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,8 +20,9 @@ class Expected:
     deleted: Collection[str]
     controllers: Collection[int]
     brokers: Collection[int]
-    left_by_kafka: Collection[str] = ()
-    """Log directories that Kafka's own controller says it did not have deleted, see `kafka_faults`."""
+    left_by_kafka: Callable[[], Set[str]] = frozenset
+    """The log directories that Kafka's own controllers say they did not have deleted (`kafka_faults`): all logs of the
+    brokers are read for it, so it is asked only where a directory is in question."""
 
 
 Check = Callable[[Snapshot, Expected], Iterator[str]]
@@ -114,7 +115,8 @@ def brokers_know_what_is_in_zookeeper(snapshot: Snapshot, expected: Expected) ->
 def logs_are_where_they_belong(snapshot: Snapshot, expected: Expected) -> Iterator[str]:
     for broker, view in snapshot.brokers.items():
         here = {_named(partition) for partition, assigned in snapshot.assigned.items() if broker in assigned}
-        for log in sorted(view.logs - here - set(expected.left_by_kafka) if view else ()):
+        stray = view.logs - here if view else frozenset()
+        for log in sorted(stray - expected.left_by_kafka() if stray else ()):
             yield f"broker {broker} has the stray log directory {log}"
         for log in sorted(here - view.logs if view else ()):
             yield f"broker {broker} has no log directory {log}"

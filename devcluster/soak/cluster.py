@@ -103,7 +103,7 @@ class Soak:
             deleted=set(self.people.unexpected),
             controllers=set(_CONTROLLER_IDS.values()),
             brokers=set(BROKERS),
-            left_by_kafka=self.left_by_kafka(),
+            left_by_kafka=self.left_by_kafka,
         )
 
     def left_by_kafka(self) -> set[str]:
