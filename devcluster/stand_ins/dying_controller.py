@@ -6,22 +6,18 @@ up, as in a real crash; the session lives on until it expires. What controller p
 changes nothing in the cluster, and is not counted.
 """
 
-import asyncio
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from controller_core.process.logging import configure_logging
-from controller_core.process.run import run_controller
-from controller_core.process.settings import load_settings
 from controller_core.zk import paths
-from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import WriteOp, ZkError, ZkSession
+from devcluster.stand_ins.write_by_write import WriteByWriteSession, run_with
 
 
-class DyingSession(DelegatingSession):
+class DyingSession(WriteByWriteSession):
     """A `ZkSession` that counts transactions and kills the process at one of them."""
 
     def __init__(self, session: ZkSession, fatal: int, *, applied: bool) -> None:
@@ -30,23 +26,14 @@ class DyingSession(DelegatingSession):
         self._applied = applied
         self._count = 0
 
-    async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        results = await self.transact_many([ops])
-        result = results[0]
-        if isinstance(result, ZkError):
-            raise result
+    async def write(self, ops: Sequence[WriteOp]) -> tuple[str, ...] | ZkError:
+        is_fatal = _is_about_the_cluster(ops) and self._is_next_fatal()
+        if is_fatal and not self._applied:
+            _die()
+        result = await super().write(ops)
+        if is_fatal:
+            _die()
         return result
-
-    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
-        results: list[tuple[str, ...] | ZkError] = []
-        for ops in transactions:
-            is_fatal = _is_about_the_cluster(ops) and self._is_next_fatal()
-            if is_fatal and not self._applied:
-                _die()
-            results += await self._session.transact_many([ops])
-            if is_fatal:
-                _die()
-        return results
 
     def _is_next_fatal(self) -> bool:
         self._count += 1
@@ -64,9 +51,7 @@ def _die() -> None:
 def main() -> None:
     """`before|after N SETTINGS_FILE`"""
     when, count, settings_file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-    settings = load_settings({}, settings_file)
-    configure_logging(settings.log_format)
-    asyncio.run(run_controller(settings, lambda session: DyingSession(session, count, applied=when == "after")))
+    run_with(lambda session: DyingSession(session, count, applied=when == "after"), settings_file)
 
 
 if __name__ == "__main__":
