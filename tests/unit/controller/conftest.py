@@ -13,3 +13,13 @@ async def cluster() -> AsyncIterator[Cluster]:
     """A cluster with an empty ZooKeeper but for Kafka's parents."""
     async with simulated_cluster() as cluster:
         yield cluster
+
+
+@pytest.fixture
+async def served(cluster: Cluster) -> Cluster:
+    """Three brokers; `orders` on all of them."""
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2, 3])
+    await cluster.settle()
+    return cluster

@@ -39,15 +39,6 @@ ORDERS = tp("orders")
 OP = FailedOp(index=0, op=Create(path="/a"))
 
 
-@pytest.fixture
-async def served(cluster: Cluster) -> Cluster:
-    cluster.start_brokers(1, 2, 3)
-    await cluster.serve()
-    cluster.create_topic("orders", [1, 2, 3])
-    await cluster.settle()
-    return cluster
-
-
 def a_request(cluster: Cluster) -> AllocateProducerIdsRequest:
     broker = cluster.broker(1)
     return AllocateProducerIdsRequest(broker_id=WireBrokerId(broker.id), broker_epoch=i64(broker.epoch))

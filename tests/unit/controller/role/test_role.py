@@ -32,15 +32,6 @@ ORDERS = tp("orders")
 STANDBY = BrokerId(2000)
 
 
-@pytest.fixture
-async def served(cluster: Cluster) -> Cluster:
-    cluster.start_brokers(1, 2, 3)
-    await cluster.serve()
-    cluster.create_topic("orders", [1, 2, 3])
-    await cluster.settle()
-    return cluster
-
-
 def alter_request(cluster: Cluster) -> AlterPartitionRequest:
     """The leader of `orders` takes the last replica out of the ISR."""
     leader, topic_id = cluster.broker(1), cluster.topic("orders").topic_id

@@ -99,6 +99,12 @@ def reassign(partitions: int, replicas: tuple[int, ...] = (1, 2, 3)) -> bytes:
     return frame(ALTER_REASSIGNMENTS, 0, struct.pack(">i", 1000) + b"\x02" + topic + b"\0")
 
 
+async def reassigned(peer: Peer, partitions: int) -> ErrorCode:
+    """The error of the answer to `reassign`."""
+    peer.send(reassign(partitions))
+    return decode_response(AlterPartitionReassignmentsResponse, await peer.answer()).error_code
+
+
 @asynccontextmanager
 async def peak_memory() -> AsyncIterator[Callable[[], int]]:
     """The most bytes that Python has allocated since the beginning of the block."""
@@ -126,11 +132,8 @@ async def test_millions_of_items_are_refused_before_any_of_them_is_made(request_
 async def test_an_api_with_an_error_for_the_whole_request_refuses_too_many_items_in_its_own_words() -> None:
     answered = Answered()
     async with answered.listening() as listener, connected(listener) as peer:
-        peer.send(reassign(200_000))
-        response = decode_response(AlterPartitionReassignmentsResponse, await peer.answer())
-        assert response.error_code is ErrorCode.invalid_request
-        peer.send(reassign(1))
-        await peer.answer()
+        assert await reassigned(peer, 200_000) is ErrorCode.invalid_request
+        await reassigned(peer, 1)
         assert len(answered.requests) == 1, "the connection goes on"
 
 
@@ -166,9 +169,7 @@ async def test_more_entries_than_an_api_takes_are_refused_one_by_one() -> None:
 async def test_what_tools_send_at_the_most_is_served() -> None:
     answered = Answered()
     async with answered.listening() as listener, connected(listener) as peer:
-        peer.send(reassign(100_000))
-        response = decode_response(AlterPartitionReassignmentsResponse, await peer.answer())
-        assert response.error_code is ErrorCode.none
+        assert await reassigned(peer, 100_000) is ErrorCode.none
         names = b"".join(b"\x08" + b"t%06d" % number for number in range(20_000))
         peer.send(frame(DELETE_TOPICS, 5, unsigned_varint(20_001) + names + struct.pack(">i", 1000) + b"\0"))
         await peer.answer()
