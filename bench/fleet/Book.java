@@ -2,29 +2,29 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Partitions by topic and number, and what was told of each. */
+/** Partitions by topic and number, and what was sent of each. */
 final class Book {
-    final Map<String, Told[]> topics = new HashMap<>();
+    final Map<String, Sent[]> topics = new HashMap<>();
 
-    Told get(String topic, int partition) {
-        Told[] partitions = topics.get(topic);
+    Sent get(String topic, int partition) {
+        Sent[] partitions = topics.get(topic);
         return partitions == null || partition >= partitions.length ? null : partitions[partition];
     }
 
-    void put(String topic, int partition, Told told) {
-        Told[] partitions = topics.computeIfAbsent(topic, name -> new Told[partition + 1]);
+    void put(String topic, int partition, Sent sent) {
+        Sent[] partitions = topics.computeIfAbsent(topic, name -> new Sent[partition + 1]);
         if (partition >= partitions.length) {
             partitions = Arrays.copyOf(partitions, Math.max(partition + 1, partitions.length * 2));
             topics.put(topic, partitions);
         }
-        partitions[partition] = told;
+        partitions[partition] = sent;
     }
 
-    /** True where this is news: nothing was told since the last `forget`, or something else. */
-    boolean note(String topic, int partition, Told told) {
-        Told before = get(topic, partition);
-        put(topic, partition, told);
-        return before == null || before.generation() != told.generation() || !before.says(told);
+    /** True where this is news: nothing was sent since the last `forget`, or something else. */
+    boolean note(String topic, int partition, Sent sent) {
+        Sent before = get(topic, partition);
+        put(topic, partition, sent);
+        return before == null || before.generation() != sent.generation() || !before.says(sent);
     }
 
     boolean remove(String topic, int partition) {

@@ -30,7 +30,7 @@ final class CatchUp {
 
     private record Partition(String topic, int number) {}
 
-    /** What one broker, as a leader, has to tell, and the thread that tells it. */
+    /** What one broker, as a leader, has to ask for, and the thread that asks. */
     private static final class Leader {
         final StubBroker broker;
         final Set<Partition> pending = new LinkedHashSet<>();
@@ -53,14 +53,14 @@ final class CatchUp {
         this.clerk = clerk;
     }
 
-    /** A broker was told of a partition: it may fetch from the leader, or be the leader that others fetch from. */
-    void told(StubBroker broker, String topic, int number, Told told) {
+    /** A broker was sent a partition's state: it may fetch from the leader, or be the leader that others fetch from. */
+    void sent(StubBroker broker, String topic, int number, Sent sent) {
         Partition partition = new Partition(topic, number);
-        if (!told.isInSync(broker.id)) {
-            fetching.computeIfAbsent(partition, any -> new HashMap<>()).put(broker.id, told.leaderEpoch());
+        if (!sent.isInSync(broker.id)) {
+            fetching.computeIfAbsent(partition, any -> new HashMap<>()).put(broker.id, sent.leaderEpoch());
         }
         if (fetching.containsKey(partition)) {
-            consider(partition, told.leader());
+            consider(partition, sent.leader());
         }
     }
 
@@ -85,18 +85,18 @@ final class CatchUp {
     /** The ISR with the followers that fetch with the leader's own epoch; null where that is nothing to report. */
     private Set<Integer> newIsr(Leader leader, Partition partition) {
         Book book = clerk.hosted.get(leader.broker.id);
-        Told told = book == null ? null : book.get(partition.topic(), partition.number());
+        Sent sent = book == null ? null : book.get(partition.topic(), partition.number());
         Map<Integer, Integer> followers = fetching.get(partition);
-        if (told == null || told.leader() != leader.broker.id || followers == null) {
+        if (sent == null || sent.leader() != leader.broker.id || followers == null) {
             return null;
         }
         Set<Integer> isr = new TreeSet<>();
-        for (int member : told.isr()) {
+        for (int member : sent.isr()) {
             isr.add(member);
         }
         int before = isr.size();
         followers.forEach((follower, epoch) -> {
-            if (epoch == told.leaderEpoch()) {
+            if (epoch == sent.leaderEpoch()) {
                 isr.add(follower);
             }
         });
@@ -126,7 +126,7 @@ final class CatchUp {
             if (isr == null) {
                 continue;
             }
-            Told told = clerk.hosted.get(leader.broker.id).get(partition.topic(), partition.number());
+            Sent sent = clerk.hosted.get(leader.broker.id).get(partition.topic(), partition.number());
             List<BrokerState> members = new ArrayList<>();
             isr.forEach(member -> members.add(new BrokerState().setBrokerId(member)));
             topics.computeIfAbsent(
@@ -135,8 +135,8 @@ final class CatchUp {
                     .partitions()
                     .add(new AlterPartitionRequestData.PartitionData()
                             .setPartitionIndex(partition.number())
-                            .setLeaderEpoch(told.leaderEpoch())
-                            .setPartitionEpoch(told.version())
+                            .setLeaderEpoch(sent.leaderEpoch())
+                            .setPartitionEpoch(sent.version())
                             .setNewIsrWithEpochs(members));
         }
         leader.pending.clear();
@@ -201,12 +201,12 @@ final class CatchUp {
         }
         accepted++;
         Book book = clerk.hosted.get(leader.broker.id);
-        Told told = book.get(topic, partition.partitionIndex());
-        if (told == null || told.leaderEpoch() != partition.leaderEpoch() || told.version() > partition.partitionEpoch()) {
+        Sent sent = book.get(topic, partition.partitionIndex());
+        if (sent == null || sent.leaderEpoch() != partition.leaderEpoch() || sent.version() > partition.partitionEpoch()) {
             return;
         }
         int[] isr = partition.isr().stream().mapToInt(Integer::intValue).toArray();
-        book.put(topic, partition.partitionIndex(), told.altered(partition.partitionEpoch(), isr));
+        book.put(topic, partition.partitionIndex(), sent.altered(partition.partitionEpoch(), isr));
         Map<Integer, Integer> followers = fetching.get(new Partition(topic, partition.partitionIndex()));
         if (followers != null) {
             for (int member : isr) {

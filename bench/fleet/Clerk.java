@@ -19,7 +19,7 @@ import org.apache.kafka.common.message.UpdateMetadataRequestData;
 import org.apache.kafka.common.requests.RequestHeader;
 
 /**
- * Keeps the books: what each broker was told of each partition, and which request brought anything new.
+ * Keeps the books: what each broker was sent of each partition, and which request brought anything new.
  *
  * <p>To decode is work, and would be done on the processors that the controller under measurement needs. So requests are
  * only put aside while they arrive, and examined when somebody asks (`drain`). Only with catch-up on they are examined at
@@ -103,7 +103,7 @@ final class Clerk {
         requests = Fleet.JSON.createArrayNode();
     }
 
-    /** The requests since the last time, and for each broker what it was told since the last `forget`. */
+    /** The requests since the last time, and for each broker what it was sent since the last `forget`. */
     synchronized ObjectNode look() {
         drain();
         ObjectNode answer = Fleet.JSON.createObjectNode();
@@ -139,14 +139,14 @@ final class Clerk {
         request.put("api", header.apiKey().name());
         request.put("bytes", received.frame().length + 4);
         switch (header.apiKey()) {
-            case LEADER_AND_ISR -> told(received.broker(), new LeaderAndIsrRequestData(body, header.apiVersion()), request);
-            case UPDATE_METADATA -> told(received.broker(), new UpdateMetadataRequestData(body, header.apiVersion()), request);
-            default -> told(received.broker(), new StopReplicaRequestData(body, header.apiVersion()), request);
+            case LEADER_AND_ISR -> sent(received.broker(), new LeaderAndIsrRequestData(body, header.apiVersion()), request);
+            case UPDATE_METADATA -> sent(received.broker(), new UpdateMetadataRequestData(body, header.apiVersion()), request);
+            default -> sent(received.broker(), new StopReplicaRequestData(body, header.apiVersion()), request);
         }
         requests.add(request);
     }
 
-    private void told(StubBroker broker, LeaderAndIsrRequestData data, ObjectNode request) {
+    private void sent(StubBroker broker, LeaderAndIsrRequestData data, ObjectNode request) {
         Book book = hosted.computeIfAbsent(broker.id, id -> new Book());
         int partitions = 0;
         int news = 0;
@@ -154,29 +154,29 @@ final class Clerk {
             String name = topic.topicName();
             topicIds.put(name, topic.topicId());
             for (var state : topic.partitionStates()) {
-                Told told = new Told(
+                Sent sent = new Sent(
                         generation,
                         state.leader(),
                         state.leaderEpoch(),
                         state.partitionEpoch(),
                         ints(state.isr()),
                         ints(state.replicas()));
-                Told before = book.get(name, state.partitionIndex());
-                if (before != null && before.isLaterThan(told)) {
-                    told = before.in(generation);
+                Sent before = book.get(name, state.partitionIndex());
+                if (before != null && before.isLaterThan(sent)) {
+                    sent = before.in(generation);
                 }
-                boolean isNews = book.note(name, state.partitionIndex(), told);
+                boolean isNews = book.note(name, state.partitionIndex(), sent);
                 news += isNews && !name.equals(PROBED_TOPIC) ? 1 : 0;
                 partitions++;
                 if (isCatchingUp) {
-                    catchUp.told(broker, name, state.partitionIndex(), told);
+                    catchUp.sent(broker, name, state.partitionIndex(), sent);
                 }
             }
         }
         describe(request, data.controllerId(), data.controllerEpoch(), partitions, news);
     }
 
-    private void told(StubBroker broker, UpdateMetadataRequestData data, ObjectNode request) {
+    private void sent(StubBroker broker, UpdateMetadataRequestData data, ObjectNode request) {
         Book book = known.computeIfAbsent(broker.id, id -> new Book());
         hosted.computeIfAbsent(broker.id, id -> new Book());
         Set<Integer> live = new HashSet<>();
@@ -197,7 +197,7 @@ final class Clerk {
                         : book.note(
                                 name,
                                 state.partitionIndex(),
-                                new Told(
+                                new Sent(
                                         generation,
                                         state.leader(),
                                         state.leaderEpoch(),
@@ -212,22 +212,22 @@ final class Clerk {
         describe(request, data.controllerId(), data.controllerEpoch(), partitions, news);
     }
 
-    private void told(StubBroker broker, StopReplicaRequestData data, ObjectNode request) {
+    private void sent(StubBroker broker, StopReplicaRequestData data, ObjectNode request) {
         Book book = hosted.computeIfAbsent(broker.id, id -> new Book());
         int partitions = 0;
         int news = 0;
         for (var topic : data.topicStates()) {
             for (var state : topic.partitionStates()) {
                 partitions++;
-                // One that is only stopped stays; that it was told so is news once in a generation.
-                Told before = book.get(topic.topicName(), state.partitionIndex());
+                // One that is only stopped stays; being sent that is news once in a generation.
+                Sent before = book.get(topic.topicName(), state.partitionIndex());
                 boolean isNews = state.deletePartition()
                         ? book.remove(topic.topicName(), state.partitionIndex())
                         : before != null
                                 && book.note(
                                         topic.topicName(),
                                         state.partitionIndex(),
-                                        new Told(
+                                        new Sent(
                                                 generation,
                                                 NO_LEADER,
                                                 before.leaderEpoch(),
@@ -248,7 +248,7 @@ final class Clerk {
         request.put("news", news);
     }
 
-    /** How many partitions were told since the last `forget`, with which leaders, and whom their ISRs name. */
+    /** How many partitions were sent since the last `forget`, with which leaders, and whom their ISRs name. */
     private ObjectNode summary(Book book) {
         int partitions = 0;
         Map<Integer, Integer> leaders = new LinkedHashMap<>();
@@ -257,11 +257,11 @@ final class Clerk {
             if (topic.getKey().equals(PROBED_TOPIC)) {
                 continue;
             }
-            for (Told told : topic.getValue()) {
-                if (told != null && told.generation() == generation) {
+            for (Sent sent : topic.getValue()) {
+                if (sent != null && sent.generation() == generation) {
                     partitions++;
-                    leaders.merge(told.leader(), 1, Integer::sum);
-                    for (int member : told.isr()) {
+                    leaders.merge(sent.leader(), 1, Integer::sum);
+                    for (int member : sent.isr()) {
                         inSync.merge(member, 1, Integer::sum);
                     }
                 }

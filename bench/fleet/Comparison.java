@@ -11,10 +11,10 @@ import org.apache.zookeeper.OpResult;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Reads what ZooKeeper has, and holds what each broker was told against it.
+ * Reads what ZooKeeper has, and holds what each broker was sent against it.
  *
  * <p>Every broker must know every partition's leader, epoch, ISR and version; every live replica the leader and its epoch
- * (an ISR change is told to all in UpdateMetadata, and to no replica by LeaderAndIsr). Nobody may know or host more.
+ * (an ISR change is sent to all in UpdateMetadata, and to no replica by LeaderAndIsr). Nobody may know or host more.
  */
 final class Comparison {
     private static final int PATHS_OF_A_READ = 500;
@@ -118,7 +118,7 @@ final class Comparison {
                 stateless++;
                 continue;
             }
-            Told actual = new Told(
+            Sent actual = new Sent(
                     0, state.get("leader").asInt(), state.get("leader_epoch").asInt(), versions.get(state), ints(state.get("isr")), partition.replicas());
             leaders.merge(actual.leader(), 1, Integer::sum);
             for (int member : actual.isr()) {
@@ -129,26 +129,26 @@ final class Comparison {
         }
     }
 
-    private void compare(Partition partition, Told actual) {
+    private void compare(Partition partition, Sent actual) {
         for (int replica : partition.replicas()) {
             replicas.merge(replica, 1, Integer::sum);
             if (live.contains(replica)) {
                 hosted.merge(replica, 1, Integer::sum);
-                Told told = told(clerk.hosted, replica, partition);
-                if (told == null || told.leader() != actual.leader() || told.leaderEpoch() != actual.leaderEpoch()) {
-                    differs("replica", replica, partition, told, actual);
+                Sent sent = sent(clerk.hosted, replica, partition);
+                if (sent == null || sent.leader() != actual.leader() || sent.leaderEpoch() != actual.leaderEpoch()) {
+                    differs("replica", replica, partition, sent, actual);
                 }
             }
         }
         for (int broker : live) {
-            Told told = told(clerk.known, broker, partition);
-            if (told == null || !told.says(actual)) {
-                differs("metadata", broker, partition, told, actual);
+            Sent sent = sent(clerk.known, broker, partition);
+            if (sent == null || !sent.says(actual)) {
+                differs("metadata", broker, partition, sent, actual);
             }
         }
     }
 
-    private static Told told(Map<Integer, Book> books, int broker, Partition partition) {
+    private static Sent sent(Map<Integer, Book> books, int broker, Partition partition) {
         Book book = books.get(broker);
         return book == null ? null : book.get(partition.topic(), partition.number());
     }
@@ -161,27 +161,27 @@ final class Comparison {
     }
 
     private void tooMuch(String kind, int broker, Book book, int expected) {
-        int told = 0;
+        int sent = 0;
         if (book != null) {
             for (var topic : book.topics.entrySet()) {
                 if (!topic.getKey().equals(Clerk.PROBED_TOPIC)) {
-                    for (Told one : topic.getValue()) {
-                        told += one == null ? 0 : 1;
+                    for (Sent one : topic.getValue()) {
+                        sent += one == null ? 0 : 1;
                     }
                 }
             }
         }
-        if (told > expected) {
-            differences += told - expected;
-            examples.add(String.format("%s %d was told of %d partitions and should know %d", kind, broker, told, expected));
+        if (sent > expected) {
+            differences += sent - expected;
+            examples.add(String.format("%s %d was sent %d partitions and should know %d", kind, broker, sent, expected));
         }
     }
 
-    private void differs(String kind, int broker, Partition partition, Told told, Told actual) {
+    private void differs(String kind, int broker, Partition partition, Sent sent, Sent actual) {
         differences++;
         if (examples.size() < MOST_EXAMPLES) {
             examples.add(String.format(
-                    "%s %d, %s-%d: told %s, is %s", kind, broker, partition.topic(), partition.number(), told, actual));
+                    "%s %d, %s-%d: sent %s, is %s", kind, broker, partition.topic(), partition.number(), sent, actual));
         }
     }
 

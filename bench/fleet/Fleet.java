@@ -108,7 +108,7 @@ public final class Fleet {
         return brokers.get(command.get("broker").asInt());
     }
 
-    /** The registered brokers but for one that is shut down: its replicas are stopped, not told. */
+    /** The registered brokers but for one that is shut down: its replicas are stopped, it is sent no state of theirs. */
     private List<Integer> live(JsonNode leaving) {
         return brokers.values().stream()
                 .filter(broker -> broker.epoch() != -1 && (leaving.isNull() || broker.id != leaving.asInt()))
@@ -121,7 +121,7 @@ public final class Fleet {
         return clerk.controller();
     }
 
-    /** As a broker that is told to stop: asks until it leads nothing that others could lead. */
+    /** As a broker that is asked to stop: asks until it leads nothing that others could lead. */
     private void shutDown(StubBroker broker, ObjectNode answer) throws Exception {
         short version = 3;
         var request = new ControlledShutdownRequestData().setBrokerId(broker.id).setBrokerEpoch(broker.epoch());

@@ -31,7 +31,7 @@ import org.apache.zookeeper.data.Stat;
 /**
  * A broker as the controller sees one: a session, a registration as Kafka 3.9's, and a port that acknowledges at once.
  *
- * <p>What it is told goes to the clerk as bytes. Only what must be known for a true answer is decoded here: the answer
+ * <p>What it is sent goes to the clerk as bytes. Only what must be known for a true answer is decoded here: the answer
  * to LeaderAndIsr and StopReplica names every partition.
  */
 final class StubBroker {

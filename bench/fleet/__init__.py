@@ -48,7 +48,7 @@ class Request(_Answer):
     """Whether the live brokers that it lists are not those that the broker knew."""
 
 
-class Told(_Answer):
+class Sent(_Answer):
     """What one broker was sent since the last `forget`, counted: partitions, their leaders, members of their ISRs."""
 
     partitions: int
@@ -59,8 +59,8 @@ class Told(_Answer):
 class BrokerView(_Answer):
     """`known`: from UpdateMetadata. `hosted`: from LeaderAndIsr, without what StopReplica deleted."""
 
-    known: Told
-    hosted: Told
+    known: Sent
+    hosted: Sent
 
 
 class AlterPartitions(_Answer):

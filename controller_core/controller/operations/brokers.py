@@ -95,7 +95,7 @@ async def on_broker_behind(term: Term, broker_id: BrokerId, epoch: BrokerEpoch) 
     """A broker could not be reached for so long that it missed requests: it learns what holds now."""
     known = term.state.brokers.get(broker_id)
     if known is not None and known.epoch == epoch and term.channels.catch_up(broker_id):
-        log.info("broker can be reached again, it is told everything", broker=broker_id)
+        log.info("broker can be reached again, it is sent everything", broker=broker_id)
         await _send_everything(term, {broker_id: known})
 
 

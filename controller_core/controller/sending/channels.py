@@ -155,7 +155,7 @@ class _Channel:
         self._queue = deque([first, *filter(_makes_forget, others)])
         self._waiting_bytes = sum(map(_size_bytes, self._queue))
         self.is_behind = True
-        log.warning("broker is told everything anew when it can be reached again", broker=self._broker.id)
+        log.warning("broker is sent everything anew when it can be reached again", broker=self._broker.id)
 
     async def _run(self) -> None:
         while True:

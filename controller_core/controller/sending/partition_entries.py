@@ -98,7 +98,7 @@ class PartitionEntries:
         try:
             return entries.partition_start(partition[1], state, assignment.replicas)
         except struct.error as error:
-            consequence = "brokers are not told of a partition: a value in ZooKeeper is too large"
+            consequence = "a partition is sent to no broker: a value in ZooKeeper is too large"
             self._state.unusable.report(paths.partition_state(partition), consequence, error, state=state)
             return _NOTHING
 

@@ -1,8 +1,8 @@
 import java.util.Arrays;
 
-/** What a broker was last told of one partition. `generation`: which `forget` it came after. */
-record Told(int generation, int leader, int leaderEpoch, int version, int[] isr, int[] replicas) {
-    boolean says(Told other) {
+/** The state of one partition that a broker was last sent. `generation`: which `forget` it came after. */
+record Sent(int generation, int leader, int leaderEpoch, int version, int[] isr, int[] replicas) {
+    boolean says(Sent other) {
         return leader == other.leader
                 && leaderEpoch == other.leaderEpoch
                 && version == other.version
@@ -20,15 +20,15 @@ record Told(int generation, int leader, int leaderEpoch, int version, int[] isr,
     }
 
     /** As a broker sees it: with the leader epoch that it has already a LeaderAndIsr tells it nothing. */
-    boolean isLaterThan(Told other) {
+    boolean isLaterThan(Sent other) {
         return leader == other.leader && leaderEpoch == other.leaderEpoch && version > other.version;
     }
 
-    Told in(int otherGeneration) {
-        return new Told(otherGeneration, leader, leaderEpoch, version, isr, replicas);
+    Sent in(int otherGeneration) {
+        return new Sent(otherGeneration, leader, leaderEpoch, version, isr, replicas);
     }
 
-    Told altered(int newVersion, int[] newIsr) {
-        return new Told(generation, leader, leaderEpoch, newVersion, newIsr, replicas);
+    Sent altered(int newVersion, int[] newIsr) {
+        return new Sent(generation, leader, leaderEpoch, newVersion, newIsr, replicas);
     }
 }
