@@ -1,4 +1,6 @@
-"""`kontroller history`: takes journals in, audits them, and reports what they say. Needs Spark: the extra `pipeline`."""
+"""`kontroller history`: takes journals in, audits them, and reports what they say. Needs Spark: the extra `pipeline`.
+
+The watch alone (`controller_admin.commands.watch`) does without."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,6 +13,7 @@ from zoneinfo import available_timezones
 import typer
 
 from controller_admin.commands.endings import EXIT_FAILED, failure, usage_error
+from controller_admin.commands.watch import watch
 from controller_core.model.wording import counted
 
 if TYPE_CHECKING:
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
     from controller_pipeline.reports.report import ReportSummary
 
 commands = typer.Typer(
-    help="What journals of the controller show: availability, failovers, violations. Runs Apache Spark on this machine.",
+    help="What journals of the controller show: availability, failovers, violations, alarms. All but `watch` run Apache "
+    "Spark on this machine.",
     no_args_is_help=True,
 )
 
@@ -46,6 +50,9 @@ MemoryOption = Annotated[
 
 class WrongOption(Exception):
     """The command has to be changed; the message says how."""
+
+
+commands.command("watch")(watch)
 
 
 @commands.command("ingest")

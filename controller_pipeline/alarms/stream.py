@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controller_pipeline.alarms.processor import OUTPUT, WatchProcessor
-from controller_pipeline.alarms.watch import Rules, Seen
+from controller_pipeline.alarms.records import Rules, Seen
 from controller_pipeline.schemas import ALARMS
 
 STATE_STORE: Final = {
@@ -22,7 +22,15 @@ STATE_STORE: Final = {
 }
 """What a session needs to be set to before a query with alarms starts: Spark's own state store cannot keep this state."""
 
-_OF_TOPICS: Final = ("leadership", "leadership_removed", "topic_removed", "topic_config", "topic_config_removed")
+_OF_TOPICS: Final = (
+    "leadership",
+    "leadership_removed",
+    "assignment",
+    "assignment_removed",
+    "topic_removed",
+    "topic_config",
+    "topic_config_removed",
+)
 _OF_CLUSTERS: Final = ("snapshot_started", "snapshot_ended", "gap", "controller_elected", "recorder_started")
 _DEFAULTS: Final = ("broker_config", "broker_config_removed")
 _TIME_ALONE: Final = "time"
@@ -35,26 +43,34 @@ def raise_alarms(
     leaderless_after_seconds: float = 30,
     under_min_isr_after_seconds: float = 30,
     min_insync_replicas: int = 1,
+    alive_interval_seconds: float = 10,
+    silent_after_seconds: float = 30,
+    is_live: bool = False,
     shards: int = 1,
 ) -> DataFrame:
     """Rows of `alarms` for a stream of `events`: when a partition has been without a leader, or led with fewer replicas in
     sync than `min.insync.replicas`, for longer than given, and when that is over.
 
     `min_insync_replicas` is for topics for which neither their own configuration nor the cluster's default says it: what is
-    in the brokers' own files is in no record. Into `shards` a cluster's topics are divided; it cannot be changed for a
-    checkpoint. Raises ValueError for a time below zero or less than one shard.
+    in the brokers' own files is in no record. `alive_interval_seconds` is what the controllers' journals are set to.
+    `is_live`: trouble also becomes due while nothing is written, and a cluster of which nothing came for
+    `silent_after_seconds` is `silent`; without it the stream's records alone decide, so that the same ones give the same
+    alarms. Into `shards` a cluster's topics are divided. Neither of the two can be changed for a checkpoint. Raises
+    ValueError for a time below zero or less than one shard.
     """
-    if min(leaderless_after_seconds, under_min_isr_after_seconds) < 0:
-        raise ValueError("a partition cannot be in trouble for less than 0 seconds: give 0 to be told of every trouble")
     if shards < 1:
         raise ValueError(f"a cluster has at least one shard, not {shards}")
     rules = Rules(
         leaderless_after_us=round(leaderless_after_seconds * _MICROSECONDS),
         under_min_isr_after_us=round(under_min_isr_after_seconds * _MICROSECONDS),
         min_isr=min_insync_replicas,
+        alive_interval_us=round(alive_interval_seconds * _MICROSECONDS),
+        silent_after_us=round(silent_after_seconds * _MICROSECONDS),
     )
     watched = _watched(events, shards).groupBy("cluster_id", "shard")
-    alarms = watched.transformWithState(WatchProcessor(rules), OUTPUT, outputMode="Append", timeMode="None")
+    time = "ProcessingTime" if is_live else "None"
+    processor = WatchProcessor(rules, is_live=is_live)
+    alarms = watched.transformWithState(processor, OUTPUT, outputMode="Append", timeMode=time)
     times = {"began": f.timestamp_micros("began_us"), "at": f.timestamp_micros("at_us")}
     return alarms.withColumns(times).select(*ALARMS.schema.fieldNames())
 
@@ -99,5 +115,6 @@ def _fields(meant: Column) -> list[Column]:
         "kind": f.when(meant, f.col("kind")).otherwise(_TIME_ALONE),
         "in_sync": f.array_size("isr"),
         "min_isr": f.expr("try_cast(config['min.insync.replicas'] AS INT)"),
+        "assigned": f.array_size("replicas"),
     }
     return [values.get(name, f.col(name)).alias(name) for name in Seen._fields]

@@ -1,8 +1,8 @@
 """What an alarm is: one cluster's records, in their order, and what is said about them. Nothing here knows of Spark.
 
-Time is the history's own: it is as late as the newest record, and an idle controller writes one every few seconds. So the
-same history gives the same alarms however it is cut into batches, however far behind the reader is, and whatever other
-clusters do.
+Trouble is due by the watch's own time (`own_time`), which bad clocks cannot stop, and which goes on where nothing comes and
+the reader says so. Without that, the same history gives the same alarms however it is cut into batches, however far behind
+the reader is, and whatever other clusters do.
 
 A record may come again, or late: each partition keeps the position of the record that it is as of, and older ones change
 nothing. What was deleted stays known as deleted until the next whole snapshot, and nothing from before the newest snapshot
@@ -11,100 +11,41 @@ is taken.
 
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
-Position = tuple[int, int]
-"""Controller epoch and number of a record: the order of a history."""
+from controller_pipeline.alarms.own_time import OwnTime
+from controller_pipeline.alarms.records import (
+    CLEARED,
+    LEADERLESS,
+    NOWHERE,
+    RAISED,
+    SILENT,
+    UNDER_MIN_ISR,
+    Alarm,
+    Position,
+    Replicas,
+    Rules,
+    Seen,
+    Topic,
+    Trouble,
+)
 
-NOWHERE: Final = (-1, -1)
 _NEVER: Final = 1 << 63
-LEADERLESS: Final = "leaderless"
-UNDER_MIN_ISR: Final = "under_min_isr"
-
-
-class Seen(NamedTuple):
-    """What the watch looks at in a record; `in_sync` is the size of the ISR, None where it did not change."""
-
-    controller_epoch: int
-    seq: int
-    at_us: int
-    kind: str
-    cause: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    leader: int | None = None
-    in_sync: int | None = None
-    min_isr: int | None = None
-
-    @property
-    def position(self) -> Position:
-        return self.controller_epoch, self.seq
-
-
-class Replicas(NamedTuple):
-    """A partition, as of a record. Both are None when it was deleted, or where no record said them yet."""
-
-    position: Position
-    leader: int | None
-    in_sync: int | None
-
-
-@dataclass(slots=True, kw_only=True)
-class Topic:
-    """A topic's partitions, and its `min.insync.replicas`, None where it has none of its own."""
-
-    config_position: Position = NOWHERE
-    min_isr: int | None = None
-    partitions: dict[int, Replicas] = field(default_factory=dict)
-
-
-class Trouble(NamedTuple):
-    """What is wrong with a partition now, since when, and the record that it began with."""
-
-    problem: str
-    began_us: int
-    cause: str | None
-    position: Position
-    is_raised: bool
 
 
 @dataclass(slots=True, kw_only=True)
 class Course:
     """How far the history has been seen."""
 
-    now_us: int = 0
+    time: OwnTime = field(default_factory=OwnTime)
+    silent_since_us: int | None = None
+    """The event time of the record after which nothing came for too long; None where something comes."""
     newest_snapshot: Position = NOWHERE
     """Where it began: what is older is not taken any more."""
     in_snapshot: bool = False
     config_position: Position = NOWHERE
     min_isr: int | None = None
     """The default of all brokers."""
-
-
-class Alarm(NamedTuple):
-    """A row of the table `alarms`, without its cluster."""
-
-    topic: str
-    partition: int
-    problem: str
-    state: str
-    began_us: int
-    at_us: int
-    cause: str | None
-    position: Position
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """How long each problem may last before there is an alarm, and `min.insync.replicas` where no record says it."""
-
-    leaderless_after_us: int
-    under_min_isr_after_us: int
-    min_isr: int
-
-    def due_us(self, trouble: Trouble) -> int:
-        patience = self.leaderless_after_us if trouble.problem == LEADERLESS else self.under_min_isr_after_us
-        return trouble.began_us + patience
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,11 +62,11 @@ class Watch:
         """The alarms that are raised and cleared now that this has come."""
         if record.position < self.course.newest_snapshot:
             return
-        if record.at_us > self.course.now_us:
-            self.course.now_us = record.at_us
+        if self.course.time.see(record.position, record.at_us, self.rules):
+            yield from self._end_silence(record)
             yield from self._raise_what_is_due()
         match record.kind:
-            case "leadership" | "leadership_removed":
+            case "leadership" | "leadership_removed" | "assignment" | "assignment_removed":
                 yield from self._partition(record)
             case "topic_removed":
                 yield from self._topic_removed(record)
@@ -143,8 +84,23 @@ class Watch:
             case "gap" | "controller_elected" | "recorder_started":
                 self.course.in_snapshot = False  # what is left of it does not say everything
 
+    def wait(self, waited_us: int) -> Iterator[Alarm]:
+        """The alarms that are raised now that nothing of this cluster came for so long, though all was read."""
+        time = self.course.time
+        time.wait(waited_us)
+        yield from self._raise_what_is_due()
+        if time.waited_us > self.rules.silent_after_us and self.course.silent_since_us is None:
+            self.course.silent_since_us = time.stamp_us
+            at_us = time.stamp_us + self.rules.silent_after_us
+            yield Alarm(None, None, SILENT, RAISED, time.stamp_us, at_us, None, time.newest)
+
+    def _end_silence(self, record: Seen) -> Iterator[Alarm]:
+        began_us, self.course.silent_since_us = self.course.silent_since_us, None
+        if began_us is not None:
+            yield Alarm(None, None, SILENT, CLEARED, began_us, record.at_us, record.cause, record.position)
+
     def _raise_what_is_due(self) -> Iterator[Alarm]:
-        now_us = self.course.now_us
+        now_us = self.course.time.now_us
         if now_us <= self._next_due_us:
             return
         waiting = []
@@ -154,25 +110,25 @@ class Watch:
             due_us = self.rules.due_us(trouble)
             if due_us < now_us:
                 self.troubles[key] = trouble._replace(is_raised=True)
-                yield Alarm(*key, trouble.problem, "raised", trouble.began_us, due_us, trouble.cause, trouble.position)
+                yield self.raised(key)
             else:
                 waiting.append(due_us)
         self._next_due_us = min(waiting, default=_NEVER)
+
+    def raised(self, key: tuple[str, int]) -> Alarm:
+        """What was said when the trouble of a partition had lasted for too long."""
+        problem, began_us, _, cause, position, _ = self.troubles[key]
+        return Alarm(*key, problem, RAISED, began_us, began_us + self.rules.patience_us(problem), cause, position)
 
     def _partition(self, record: Seen) -> Iterator[Alarm]:
         name, number = record.topic, record.partition
         if name is None or number is None:
             return  # a finding of the layers; there is no partition to be alarmed about
         topic = self.topics.get(name) or Topic()
-        before = topic.partitions.get(number) or Replicas(NOWHERE, None, None)
-        if record.position <= before.position:
+        before = topic.partitions.get(number) or Replicas()
+        after = _after(before, record)
+        if after is None:
             return
-        if record.kind == "leadership_removed":
-            after = Replicas(record.position, None, None)
-        else:
-            leader = before.leader if record.leader is None else record.leader
-            in_sync = before.in_sync if record.in_sync is None else record.in_sync
-            after = Replicas(record.position, leader, in_sync)
         topic.partitions[number] = after
         self.topics[name] = topic
         yield from self._judge(name, number, topic, record)
@@ -182,9 +138,8 @@ class Watch:
         if topic is None or record.topic is None:
             return
         for number, replicas in topic.partitions.items():
-            if replicas.position < record.position:
-                topic.partitions[number] = Replicas(record.position, None, None)
-                yield from self._judge(record.topic, number, topic, record)
+            topic.partitions[number] = replicas.removed(record.position)
+            yield from self._judge(record.topic, number, topic, record)
         if topic.config_position < record.position:
             topic.config_position, topic.min_isr = record.position, None
         self.topics[record.topic] = topic
@@ -217,16 +172,17 @@ class Watch:
             has_lost_config = NOWHERE < topic.config_position < oldest
             if has_lost_config:
                 topic.config_position, topic.min_isr = NOWHERE, None
-            gone = [number for number, replicas in topic.partitions.items() if replicas.position < oldest]
-            for number in gone:
-                topic.partitions[number] = Replicas(record.position, None, None)
-            for number in topic.partitions:
+            gone = [number for number, replicas in topic.partitions.items() if replicas.newest < oldest]
+            has_lost_part = False
+            for number, replicas in topic.partitions.items():
+                topic.partitions[number] = replicas.removed(oldest)
+                has_lost_part = has_lost_part or topic.partitions[number] != replicas
                 yield from self._judge(name, number, topic, record)
             for number in gone:
                 del topic.partitions[number]
             if not topic.partitions and topic.min_isr is None:
                 del self.topics[name]
-            elif gone or has_lost_config:
+            elif has_lost_part or has_lost_config:
                 self.topics[name] = topic
 
     def _judge(self, name: str, number: int, topic: Topic, record: Seen) -> Iterator[Alarm]:
@@ -240,16 +196,11 @@ class Watch:
             del self.troubles[key]
             if trouble.is_raised:
                 yield Alarm(
-                    *key,
-                    trouble.problem,
-                    "cleared",
-                    trouble.began_us,
-                    self.course.now_us,
-                    record.cause,
-                    record.position,
+                    *key, trouble.problem, CLEARED, trouble.began_us, record.at_us, record.cause, record.position
                 )
         if problem is not None:
-            begun = Trouble(problem, record.at_us, record.cause, record.position, is_raised=False)
+            now_us = self.course.time.now_us
+            begun = Trouble(problem, record.at_us, now_us, record.cause, record.position, is_raised=False)
             self.troubles[key] = begun
             self._next_due_us = min(self._next_due_us, self.rules.due_us(begun))
 
@@ -258,5 +209,29 @@ class Watch:
             return None
         if replicas.leader < 0:
             return LEADERLESS
-        wanted = next((it for it in (topic.min_isr, self.course.min_isr) if it is not None), self.rules.min_isr)
-        return UNDER_MIN_ISR if replicas.in_sync is not None and replicas.in_sync < wanted else None
+        return (
+            UNDER_MIN_ISR if replicas.in_sync is not None and replicas.in_sync < self._wanted(topic, replicas) else None
+        )
+
+    def _wanted(self, topic: Topic, replicas: Replicas) -> int:
+        """`min.insync.replicas` as Kafka has it in effect: never more than the replicas that there are
+        (`Partition.effectiveMinIsr`)."""
+        told = (topic.min_isr, self.course.min_isr)
+        wanted = next((it for it in told if it is not None), self.rules.min_isr)
+        return wanted if replicas.assigned is None else min(wanted, replicas.assigned)
+
+
+def _after(before: Replicas, record: Seen) -> Replicas | None:
+    """A partition after a record about it; None where a later one was seen."""
+    if record.kind.startswith("assignment"):
+        if record.position <= before.assigned_position:
+            return None
+        assigned = None if record.kind == "assignment_removed" else record.assigned
+        return before._replace(assigned_position=record.position, assigned=assigned)
+    if record.position <= before.position:
+        return None
+    if record.kind == "leadership_removed":
+        return before._replace(position=record.position, leader=None, in_sync=None)
+    leader = before.leader if record.leader is None else record.leader
+    in_sync = before.in_sync if record.in_sync is None else record.in_sync
+    return before._replace(position=record.position, leader=leader, in_sync=in_sync)

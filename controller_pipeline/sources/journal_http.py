@@ -27,13 +27,13 @@ class JournalUnreachable(Exception):
     """A journal could not be fetched; what was fetched before is as it was. May work later."""
 
 
-class _Segment(BaseModel):
+class Segment(BaseModel):
     name: str = Field(pattern=_SEGMENT)
     bytes: int = Field(ge=0)
 
 
-class _Index(BaseModel):
-    segments: list[_Segment]
+class Index(BaseModel):
+    segments: list[Segment]
 
 
 def fetch(url: str, below: Path) -> Path:
@@ -48,10 +48,10 @@ def fetch(url: str, below: Path) -> Path:
     return folder
 
 
-def _index(url: str) -> _Index:
+def _index(url: str) -> Index:
     with _opened(url) as answer:
         try:
-            return _Index.model_validate_json(answer.read())
+            return Index.model_validate_json(answer.read())
         except ValidationError as error:
             raise JournalUnreachable(f"{url} is no journal: give the address that ends in /journal") from error
 

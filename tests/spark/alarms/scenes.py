@@ -168,6 +168,35 @@ SCENES = {
         ],
         {of("under_min_isr", "raised", 5, 25, 2), of("under_min_isr", "cleared", 5, 40, 5)},
     ),
+    "one_stamp_that_is_ten_hours_ahead_stops_no_alarm": Scene(
+        [
+            [led(0, 0, 1, [1]), alive(1, 36_000), alive(2, 2)],
+            [led(3, 5, -1, [1]), alive(4, 20)],
+            [alive(5, 36)],
+        ],
+        {of("leaderless", "raised", 5, 35, 3)},
+    ),
+    "a_controller_takes_over_whose_clock_is_hours_behind": Scene(
+        [
+            [led(0, 0, 1, [1]), alive(1, 19)],
+            [record(0, -7200, "controller_elected", epoch=2), led(1, -7195, -1, [1], epoch=2)],
+            [alive(2, -7180, epoch=2), alive(3, -7164, epoch=2)],
+        ],
+        {of("leaderless", "raised", -7195, -7165, 1, epoch=2)},
+    ),
+    "a_partition_of_one_replica_needs_no_second_one": Scene(
+        [
+            [
+                min_isr(0, 0, 2),
+                record(1, 0, "assignment", topic="t", partition=0, replicas=[1]),
+                led(2, 0, 1, [1]),
+                record(3, 0, "assignment", topic="t", partition=1, replicas=[1, 2]),
+                led(4, 5, 1, [1], partition=1),
+            ],
+            [alive(5, 40)],
+        ],
+        {of("under_min_isr", "raised", 5, 25, 4, partition=1)},
+    ),
     "a_cluster_that_is_a_day_behind_the_others": Scene(
         [
             [led(0, -86_400, 1, [1]), led(1, -86_395, -1, [1])],
@@ -177,4 +206,5 @@ SCENES = {
         {of("leaderless", "raised", -86_360, -86_330, 4)},
     ),
 }
-"""For alarms after 30 seconds without a leader, and after 20 with too few in sync."""
+"""For alarms after 30 seconds without a leader, and after 20 with too few in sync; a controller writes every 20 seconds,
+and is silent after 60."""

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from controller_pipeline.alarms.stream import raise_alarms, write_alarms
 from controller_pipeline.schemas import ALARMS, EVENTS
-from tests.spark.alarms.scenes import SCENES, START_US, Said
+from devcluster.running.processes import wait_until
+from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, led
 
 MOST_BATCHES = max(len(scene.batches) for scene in SCENES.values())
 
@@ -29,7 +30,14 @@ def write_batch(folder: Path, number: int) -> None:
 
 def watch_what_is_there(spark: SparkSession, folder: Path) -> None:
     events = spark.readStream.schema(EVENTS.schema).option("maxFilesPerTrigger", 1).json(str(folder / "events"))
-    alarms = raise_alarms(events, leaderless_after_seconds=30, under_min_isr_after_seconds=20, shards=2)
+    alarms = raise_alarms(
+        events,
+        leaderless_after_seconds=30,
+        under_min_isr_after_seconds=20,
+        alive_interval_seconds=20,
+        silent_after_seconds=60,
+        shards=2,
+    )
     query = write_alarms(alarms, str(folder / "alarms"), str(folder / "checkpoint"), every_seconds=None)
     query.awaitTermination()
 
@@ -66,6 +74,35 @@ def test_every_alarm_is_written_once_though_the_query_is_restarted_in_the_middle
     watch_what_is_there(spark, tmp_path)
     expected = [(name, alarm) for name, scene in SCENES.items() for alarm in scene.alarms]
     assert sorted(alarms_written(spark, tmp_path)) == sorted(expected)
+
+
+def test_a_live_stream_tells_of_what_stands_while_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    def write(number: int, *records: Fields) -> None:
+        lines = [json.dumps({"cluster_id": "live", "event_time": "2026-01-01T00:00:00Z", **it}) for it in records]
+        (tmp_path / f"{number}.new").write_text("\n".join(lines))
+        (tmp_path / f"{number}.new").rename(tmp_path / "events" / f"{number}.json")
+
+    def told() -> set[tuple[str, str]]:
+        rows = spark.read.schema(ALARMS.schema).json(str(tmp_path / "alarms")).collect()
+        return {(row.problem, row.state) for row in rows}
+
+    (tmp_path / "events").mkdir()
+    (tmp_path / "alarms").mkdir()
+    write(0, led(0, 0, -1, [1]))
+    events = spark.readStream.schema(EVENTS.schema).json(str(tmp_path / "events"))
+    alarms = raise_alarms(
+        events, leaderless_after_seconds=2, alive_interval_seconds=1, silent_after_seconds=3, is_live=True, shards=2
+    )
+    query = write_alarms(alarms, str(tmp_path / "alarms"), str(tmp_path / "checkpoint"), every_seconds=0.5)
+    try:
+        wait_until(lambda: {("leaderless", "raised"), ("silent", "raised")} <= told(), "all is raised", deadline_s=120)
+        write(1, led(1, 1, 1, [1]), alive(2, 2))
+        wait_until(lambda: {("leaderless", "cleared"), ("silent", "cleared")} <= told(), "all is over", deadline_s=120)
+    finally:
+        query.stop()
+    rows = spark.read.schema(ALARMS.schema).json(str(tmp_path / "alarms")).collect()
+    assert len([row for row in rows if (row.problem, row.state) == ("leaderless", "raised")]) == 1
+    assert {(row.topic, row.partition) for row in rows if row.problem == "silent"} == {(None, None)}
 
 
 def test_a_time_below_zero_or_no_shard_at_all_is_refused(spark: SparkSession) -> None:

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller_pipeline.alarms.watch import Alarm, Course, Rules, Seen, Topic, Trouble, Watch
+from controller_pipeline.alarms.records import Alarm, Rules, Seen, Topic, Trouble
+from controller_pipeline.alarms.watch import Course, Watch
 from tests.spark.alarms.scenes import SCENES, START_US, Fields, Said, alive, led, min_isr, record
 
-RULES = Rules(leaderless_after_us=30_000_000, under_min_isr_after_us=20_000_000, min_isr=1)
+RULES = Rules(
+    leaderless_after_us=30_000_000,
+    under_min_isr_after_us=20_000_000,
+    min_isr=1,
+    alive_interval_us=20_000_000,
+    silent_after_us=60_000_000,
+)
 
 
 def seen(fields: Fields) -> Seen:
@@ -21,12 +28,15 @@ def seen(fields: Fields) -> Seen:
         "at_us": fields["event_time_us"],
         "in_sync": None if isr is None else len(isr),
         "min_isr": None if wanted is None else int(wanted),
+        "assigned": len(fields["replicas"]) if "replicas" in fields else None,
     }
     return Seen(**values)
 
 
 def said(alarm: Alarm) -> Said:
     began, at = ((us - START_US) / 1e6 for us in (alarm.began_us, alarm.at_us))
+    assert alarm.topic is not None
+    assert alarm.partition is not None
     return Said(alarm.topic, alarm.partition, alarm.problem, alarm.state, began, at, *alarm.position)
 
 

@@ -1,0 +1,126 @@
+"""What the watch looks at, remembers and says: values alone, which can be kept as rows. Nothing here knows of Spark."""
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+Position = tuple[int, int]
+"""Controller epoch and number of a record: the order of a history."""
+
+NOWHERE: Final = (-1, -1)
+LEADERLESS: Final = "leaderless"
+UNDER_MIN_ISR: Final = "under_min_isr"
+SILENT: Final = "silent"
+PROBLEMS: Final = (LEADERLESS, UNDER_MIN_ISR, SILENT)
+RAISED: Final = "raised"
+CLEARED: Final = "cleared"
+
+
+class Seen(NamedTuple):
+    """What the watch looks at in a record; `in_sync` and `assigned` are the sizes of ISR and AR, None where unchanged."""
+
+    controller_epoch: int
+    seq: int
+    at_us: int
+    kind: str
+    cause: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    leader: int | None = None
+    in_sync: int | None = None
+    min_isr: int | None = None
+    assigned: int | None = None
+
+    @property
+    def position(self) -> Position:
+        return self.controller_epoch, self.seq
+
+
+class Replicas(NamedTuple):
+    """A partition: leader and size of its ISR as of one record, how many replicas it is assigned as of another.
+
+    None where it was deleted, or where no record said it yet."""
+
+    position: Position = NOWHERE
+    leader: int | None = None
+    in_sync: int | None = None
+    assigned_position: Position = NOWHERE
+    assigned: int | None = None
+
+    @property
+    def newest(self) -> Position:
+        return max(self.position, self.assigned_position)
+
+    def removed(self, position: Position) -> "Replicas":
+        """The partition as one that was deleted; what a later record said stays."""
+        leader, in_sync, at = self.leader, self.in_sync, self.position
+        if at < position:
+            leader, in_sync, at = None, None, position
+        if self.assigned_position < position:
+            return Replicas(at, leader, in_sync, position, None)
+        return Replicas(at, leader, in_sync, self.assigned_position, self.assigned)
+
+
+@dataclass(slots=True, kw_only=True)
+class Topic:
+    """A topic's partitions, and its `min.insync.replicas`, None where it has none of its own."""
+
+    config_position: Position = NOWHERE
+    min_isr: int | None = None
+    partitions: dict[int, Replicas] = field(default_factory=dict)
+
+
+class Trouble(NamedTuple):
+    """What is wrong with a partition now, and the record that it began with."""
+
+    problem: str
+    began_us: int
+    """The event time of that record."""
+    since_us: int
+    """The watch's own time then."""
+    cause: str | None
+    position: Position
+    is_raised: bool
+
+
+class Alarm(NamedTuple):
+    """A row of the table `alarms`, without its cluster. One about the whole cluster has no topic and no partition."""
+
+    topic: str | None
+    partition: int | None
+    problem: str
+    state: str
+    began_us: int
+    at_us: int
+    cause: str | None
+    position: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How long each problem may last before there is an alarm, and `min.insync.replicas` where no record says it.
+
+    `alive_interval_us` is how often the controllers write at least. Raises ValueError where it cannot be kept to."""
+
+    leaderless_after_us: int
+    under_min_isr_after_us: int
+    min_isr: int
+    alive_interval_us: int = 10_000_000
+    silent_after_us: int = 30_000_000
+
+    def __post_init__(self) -> None:
+        if min(self.leaderless_after_us, self.under_min_isr_after_us) < 0:
+            raise ValueError(
+                "a partition cannot be in trouble for less than 0 seconds: give 0 to be told of every trouble"
+            )
+        if not 0 < self.alive_interval_us <= self.silent_after_us:
+            raise ValueError(
+                "a cluster is silent when nothing comes for longer than its controller's alive interval: give an interval "
+                "above 0, and no less until it is silent"
+            )
+
+    def patience_us(self, problem: str) -> int:
+        return self.leaderless_after_us if problem == LEADERLESS else self.under_min_isr_after_us
+
+    def due_us(self, trouble: Trouble) -> int:
+        """When there is an alarm, in the watch's own time."""
+        return trouble.since_us + self.patience_us(trouble.problem)

@@ -1,0 +1,1 @@
+"""Where lines come from, as they are written: folders, what controllers serve, a topic."""

@@ -1,0 +1,176 @@
+"""A watch from start to end: reads journals, tells receivers, serves metrics, and keeps what a restart has to know.
+
+Each journal and each receiver is a task of its own, begun anew if it fails: what one does disturbs no other.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from controller_core.process.http import serve_metrics
+from controller_core.process.settings import InvalidSettings
+from controller_core.process.signals import until_signalled
+from controller_core.supervision import supervised
+from controller_pipeline.watching import checkpoint
+from controller_pipeline.watching.alertmanager import Alertmanager
+from controller_pipeline.watching.board import Board
+from controller_pipeline.watching.fleet import Fleet
+from controller_pipeline.watching.journals.folder import FolderJournal
+from controller_pipeline.watching.journals.journal import Journal, JournalUnreadable
+from controller_pipeline.watching.journals.served import ServedJournal
+from controller_pipeline.watching.json_lines import JsonLines
+from controller_pipeline.watching.metrics import WatchMetrics
+from controller_pipeline.watching.settings import STANDARD_OUTPUT, WatchSettings
+
+log = structlog.get_logger()
+
+_CHECKPOINT_S: Final = 2.0
+_CHECKPOINT_AT_LEAST_S: Final = 60.0
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+async def run_watch(settings: WatchSettings) -> None:
+    """Runs until SIGTERM or SIGINT. Raises `InvalidSettings`, `UnusableCheckpoint`, and `OSError` for a port or a file."""
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        journals = _journals(settings, session)
+        kept = checkpoint.read(settings.checkpoint) if settings.checkpoint is not None else checkpoint.Kept()
+        board = Board(kept.alarms())
+        names = [journal.name for journal in journals]
+        fleet = Fleet(settings.rules, board, names, wall=time.time, monotonic=time.monotonic)
+        for cluster_id, stamp_us in kept.clusters.items():
+            fleet.expect(cluster_id, stamp_us)
+        lines = _output(settings.output, stack)
+        alertmanagers = [_alertmanager(url, session, board, settings) for url in settings.alertmanager]
+        receivers: list[JsonLines | Alertmanager] = [lines, *alertmanagers]
+        for receiver in receivers:
+            board.tell(receiver.receive)
+        readable = dict.fromkeys(names, True)
+        if settings.metrics_port is not None:
+            registry = CollectorRegistry()
+            registry.register(WatchMetrics(fleet, board, receivers, readable, time.monotonic))
+            host, port = settings.metrics_host, settings.metrics_port
+            stack.push_async_callback(await serve_metrics(host, port, registry, [_readyz(fleet)]))
+        if settings.checkpoint is not None:
+            checkpoint.write(settings.checkpoint, checkpoint.taken(fleet, board))  # it can be written, or say so now
+        stack.callback(_end, settings.checkpoint, fleet, board, lines)
+        work: dict[str, Work] = {f"journal {it.name}": _followed(it, fleet, readable, settings) for it in journals}
+        work |= {f"receiver {it.name}": it.run for it in receivers}
+        work["time"] = lambda: _pass_time(fleet, settings.poll_interval_seconds)
+        if (path := settings.checkpoint) is not None:
+            work["checkpoint"] = lambda: _keep(path, fleet, board)
+        log.info("watching", journals=names, alertmanagers=[it.name for it in alertmanagers])
+        await until_signalled(_all(work))
+
+
+def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[Journal]:
+    places = settings.journal
+    journals: list[Journal] = [
+        ServedJournal(place, session) if "://" in place else FolderJournal(Path(place)) for place in places
+    ]
+    if settings.topic is not None and settings.bootstrap is not None:
+        try:
+            from controller_pipeline.watching.journals.topic import TopicJournal
+        except ImportError as error:
+            raise InvalidSettings("--topic needs confluent-kafka: install kontroller[journal-topic]") from error
+        journals.append(TopicJournal(settings.topic, settings.bootstrap))
+    return journals
+
+
+def _alertmanager(url: str, session: aiohttp.ClientSession, board: Board, settings: WatchSettings) -> Alertmanager:
+    resend_s = settings.alertmanager_resend_seconds
+    return Alertmanager(url, session, board.standing.items(), wall=time.time, resend_s=resend_s)
+
+
+def _output(output: str, stack: AsyncExitStack) -> JsonLines:
+    if output == STANDARD_OUTPUT:
+        return JsonLines(sys.stdout.fileno(), "standard output")
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    stack.callback(os.close, descriptor)
+    return JsonLines(descriptor, output)
+
+
+def _readyz(fleet: Fleet) -> web.RouteDef:
+    """Ready once all journals were read to their ends, or cannot be read: what stands is known then."""
+
+    async def readyz(_: web.Request) -> web.Response:
+        return web.json_response({"journals": fleet.idle}, status=200 if fleet.is_caught_up else 503)
+
+    return web.get("/readyz", readyz)
+
+
+def _followed(journal: Journal, fleet: Fleet, readable: dict[str, bool], settings: WatchSettings) -> Work:
+    async def follow() -> None:
+        try:
+            while True:
+                try:
+                    chunk = await journal.read()
+                except JournalUnreadable as error:
+                    fleet.cannot_read(journal.name)
+                    if readable[journal.name]:
+                        log.warning("a journal cannot be read", journal=journal.name, reason=str(error))
+                    readable[journal.name] = False
+                else:
+                    if not readable[journal.name]:
+                        log.info("a journal can be read again", journal=journal.name)
+                    readable[journal.name] = True
+                    fleet.take(journal.name, chunk)
+                is_waited_for = fleet.idle[journal.name]
+                await asyncio.sleep(settings.poll_interval_seconds if is_waited_for else 0)
+        finally:
+            await journal.close()
+
+    return follow
+
+
+async def _pass_time(fleet: Fleet, every_s: float) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        fleet.pass_time()
+
+
+async def _keep(path: Path, fleet: Fleet, board: Board) -> None:
+    """Once what stands has changed, and now and then for the clusters' times."""
+    written, written_s = (-1, -1), 0.0
+    while True:
+        await asyncio.sleep(_CHECKPOINT_S)
+        now, now_s = (board.changes, len(fleet.clusters)), time.monotonic()
+        is_due = now != written or now_s - written_s > _CHECKPOINT_AT_LEAST_S
+        if is_due and await asyncio.to_thread(_kept, path, checkpoint.taken(fleet, board)):
+            written, written_s = now, now_s
+
+
+def _kept(path: Path, kept: checkpoint.Kept) -> bool:
+    """Whether the disk took it; what is known is in memory meanwhile."""
+    try:
+        checkpoint.write(path, kept)
+    except OSError as error:
+        log.warning("the checkpoint cannot be written", path=str(path), reason=str(error))
+        return False
+    return True
+
+
+def _end(path: Path | None, fleet: Fleet, board: Board, lines: JsonLines) -> None:
+    lines.write()
+    if path is not None:
+        _kept(path, checkpoint.taken(fleet, board))
+
+
+async def _all(work: dict[str, Work]) -> None:
+    tasks = [supervised(each, name=name) for name, each in work.items()]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,55 @@
+"""`min.insync.replicas` as Kafka applies it: never more than a partition has replicas (`Partition.effectiveMinIsr`)."""
+
+import pytest
+
+from controller_pipeline.alarms.records import Rules
+from tests.unit.alarms.watching import alive, assigned, led, new_watch, record, told, waited, wanted
+
+
+@pytest.mark.parametrize(
+    ("replicas", "min_isr", "in_sync", "is_under"),
+    [(1, 2, 1, False), (2, 2, 1, True), (2, 3, 2, False), (3, 2, 2, False), (3, 2, 1, True), (3, 1, 1, False)],
+)
+def test_a_partition_is_under_it_with_fewer_in_sync_than_both_say(
+    replicas: int, min_isr: int, in_sync: int, is_under: bool
+) -> None:
+    watch = new_watch()
+    told(watch, wanted(0, 0, min_isr), assigned(1, 0, replicas), led(2, 0, 1, in_sync))
+    assert waited(watch, 21) == (["under_min_isr raised"] if is_under else [])
+
+
+def test_it_is_judged_anew_when_replicas_are_added_or_taken_away() -> None:
+    watch = new_watch()
+    told(watch, wanted(0, 0, 2), assigned(1, 0, 1), led(2, 0, 1), assigned(3, 5, 2))
+    assert waited(watch, 21) == ["under_min_isr raised"]
+    assert told(watch, assigned(4, 30, 1)) == ["under_min_isr cleared"]
+
+
+def test_an_assignment_that_comes_late_changes_nothing() -> None:
+    watch = new_watch()
+    told(watch, wanted(0, 0, 2), assigned(4, 4, 2), assigned(1, 0, 1), led(5, 5, 1))
+    assert waited(watch, 21) == ["under_min_isr raised"]
+    assert told(watch, assigned(1, 0, 1)) == []
+
+
+def test_a_topic_that_was_made_anew_has_nothing_of_the_one_before() -> None:
+    watch = new_watch()
+    told(watch, assigned(0, 0, 1), led(1, 0, 1), record(2, 1, "topic_removed", topic="t"))
+    told(watch, led(3, 2, 1), wanted(4, 2, 2))
+    assert waited(watch, 21) == ["under_min_isr raised"]
+
+
+def test_a_snapshot_without_the_assignment_forgets_it_and_one_with_it_keeps_it() -> None:
+    watch = new_watch()
+    told(watch, wanted(0, 0, 2), assigned(1, 0, 1), led(2, 0, 1))
+    told(watch, record(3, 5, "snapshot_started"), wanted(4, 5, 2), assigned(5, 5, 1), led(6, 5, 1))
+    assert told(watch, record(7, 5, "snapshot_ended"), alive(8, 15), alive(9, 25), alive(10, 35)) == []
+    told(watch, record(11, 36, "snapshot_started"), wanted(12, 36, 2), led(13, 36, 1), record(14, 36, "snapshot_ended"))
+    assert waited(watch, 21) == ["under_min_isr raised"]
+
+
+def test_what_no_record_says_is_taken_from_the_rules_and_bounded_as_well() -> None:
+    rules = Rules(leaderless_after_us=0, under_min_isr_after_us=0, min_isr=2)
+    watch = new_watch(rules)
+    told(watch, assigned(0, 0, 1), led(1, 0, 1), assigned(2, 0, 3, partition=1), led(3, 0, 1, partition=1))
+    assert [(alarm.partition, alarm.problem) for alarm in watch.wait(1)] == [(1, "under_min_isr")]

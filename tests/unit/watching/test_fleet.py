@@ -1,0 +1,180 @@
+"""Clusters that are watched together: what is told of each, when, and after a restart."""
+
+from collections.abc import Sequence
+
+from controller_pipeline.alarms.records import Rules
+from controller_pipeline.watching import checkpoint
+from controller_pipeline.watching.board import Board, Notice
+from controller_pipeline.watching.checkpoint import Kept
+from controller_pipeline.watching.fleet import MOST_CLUSTERS, Fleet
+from controller_pipeline.watching.journals.journal import Chunk
+from tests.unit.watching.lines import Clock, alive, led, line, snapshot
+
+RULES = Rules(leaderless_after_us=30_000_000, under_min_isr_after_us=30_000_000, min_isr=1)
+DOWN = {"topic": "t", "partition": 0, "delta": {"leader": -1, "isr": [1]}}
+
+
+class Watched:
+    """A fleet with two journals, and what it told."""
+
+    def __init__(self, kept: Kept | None = None) -> None:
+        self.clock, self.told = Clock(), list[str]()
+        self.board = Board([] if kept is None else kept.alarms())
+        self.board.tell(self._note)
+        self.fleet = Fleet(RULES, self.board, ["a", "b"], wall=self.clock, monotonic=self.clock)
+        for cluster_id, stamp_us in ({} if kept is None else kept.clusters).items():
+            self.fleet.expect(cluster_id, stamp_us)
+
+    def _note(self, notice: Notice) -> None:
+        self.told.append(f"{notice.key.cluster_id} {notice.alarm.problem} {notice.alarm.state}")
+
+    def read(self, *lines: bytes, journal: str = "a", is_at_end: bool = True) -> None:
+        self.fleet.take(journal, Chunk(list(lines), is_at_end))
+
+    def wait(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.clock.now_s += 1
+            self.fleet.pass_time()
+
+    def new(self) -> list[str]:
+        told, self.told = self.told, []
+        return told
+
+    def began(self) -> Sequence[int]:
+        return [standing.alarm.began_us for standing in self.board.standing.values()]
+
+
+def live() -> Watched:
+    watched = Watched()
+    watched.read(journal="b")
+    watched.read(alive(0, 0))
+    watched.wait(1)
+    return watched
+
+
+def test_trouble_is_told_of_though_nothing_comes_after_it() -> None:
+    watched = live()
+    watched.read(led(1, 1, -1))
+    watched.wait(30)
+    assert watched.new() == []
+    watched.wait(1)
+    assert watched.new() == ["c1 leaderless raised", "c1 silent raised"]
+    watched.read(led(2, 40, 1))
+    assert watched.new() == ["c1 silent cleared", "c1 leaderless cleared"]
+
+
+def test_time_is_not_counted_by_the_record_and_by_the_clock_as_well() -> None:
+    watched = live()
+    watched.read(led(1, 1, -1))
+    for second in range(2, 31):
+        watched.clock.now_s += 0.9
+        watched.read(alive(second, second))
+        watched.clock.now_s += 0.1
+        watched.fleet.pass_time()
+    assert watched.new() == []
+    watched.wait(5)
+    assert watched.new() == ["c1 leaderless raised"]
+
+
+def test_what_came_and_went_before_the_watch_began_is_not_told_and_what_stands_is() -> None:
+    watched = Watched()
+    watched.read(journal="b")
+    watched.read(alive(0, 0), led(1, 5, -1), *(alive(seq, 10.0 * seq) for seq in range(2, 8)), is_at_end=False)
+    watched.wait(300)
+    assert watched.new() == []
+    watched.read(led(8, 80, 1), led(9, 90, -1, topic="u"), *(alive(seq, 10.0 * seq) for seq in range(10, 16)))
+    assert watched.new() == []
+    watched.wait(1)
+    assert watched.new() == ["c1 leaderless raised"]
+    assert [key.topic for key in watched.board.standing] == ["u"]
+
+
+def test_a_cluster_waits_for_its_own_journals_alone() -> None:
+    watched = Watched()
+    watched.read(alive(0, 0, cluster="slow"), journal="b", is_at_end=False)
+    watched.read(alive(0, 0, cluster="c1"), led(1, 0, -1))
+    watched.wait(32)
+    assert watched.new() == ["c1 leaderless raised", "c1 silent raised"]
+
+
+def test_a_journal_that_cannot_be_read_is_silence() -> None:
+    watched = live()
+    watched.fleet.cannot_read("a")
+    watched.wait(31)
+    assert watched.new() == ["c1 silent raised"]
+
+
+def test_a_controller_that_takes_over_in_another_journal_ends_the_silence() -> None:
+    watched = live()
+    watched.wait(31)
+    watched.read(line(0, -900, "controller_elected", epoch=2), *snapshot(1, -900, DOWN, epoch=2), journal="b")
+    assert watched.new() == ["c1 silent raised", "c1 silent cleared"]
+    watched.wait(31)
+    assert watched.new() == ["c1 leaderless raised", "c1 silent raised"]
+
+
+def test_a_watch_that_stood_still_for_an_hour_has_waited_one_interval() -> None:
+    watched = live()
+    watched.read(led(1, 1, -1))
+    watched.clock.now_s += 3600
+    watched.fleet.pass_time()
+    assert watched.new() == []
+    assert watched.fleet.clusters["c1"].time.waited_us == 10_000_000
+
+
+def test_a_restart_repeats_nothing_forgets_nothing_and_keeps_when_it_began() -> None:
+    before = live()
+    before.read(led(1, 1, -1), led(2, 1, -1, topic="u"))
+    before.wait(31)
+    assert len(before.new()) == 3
+    kept = checkpoint.taken(before.fleet, before.board)
+    after = Watched(Kept.model_validate_json(kept.model_dump_json()))
+    after.read(journal="b")
+    # The journal is read from a snapshot that is younger than the trouble, and one of the two topics is well again.
+    after.read(*snapshot(90, 600, DOWN), alive(93, 601))
+    assert after.new() == []
+    began = after.began()
+    after.wait(1)
+    assert after.new() == ["c1 leaderless cleared", "c1 silent cleared"]
+    assert list(after.began()) == [began[0]] == [before.began()[0]]
+
+
+def test_a_cluster_that_is_known_from_before_and_does_not_come_is_silent_and_its_alarms_stand() -> None:
+    before = live()
+    before.read(led(1, 1, -1), *(alive(seq, 10.0 * seq) for seq in range(2, 6)))
+    before.wait(1)
+    assert before.new() == ["c1 leaderless raised"]
+    after = Watched(checkpoint.taken(before.fleet, before.board))
+    after.fleet.cannot_read("a")
+    after.fleet.cannot_read("b")
+    after.wait(31)
+    assert after.new() == ["c1 silent raised"]
+    assert len(after.board.standing) == 2
+
+
+def test_lines_that_say_nothing_are_counted_and_disturb_no_other() -> None:
+    watched = live()
+    watched.read(b"no json", b"", line(1, 1, "leadership"), b"\xff\x00", led(1, 1, -1))
+    assert watched.fleet.unreadable == {"a": 4, "b": 0}
+    watched.wait(31)
+    assert "c1 leaderless raised" in watched.new()
+
+
+def test_there_is_an_end_to_the_clusters_that_lines_can_make() -> None:
+    watched = live()
+    watched.read(*(alive(0, 0, cluster=f"made-up-{number}") for number in range(2 * MOST_CLUSTERS)))
+    assert len(watched.fleet.clusters) == MOST_CLUSTERS
+    watched.read(led(1, 1, -1))
+    watched.wait(31)
+    assert "c1 leaderless raised" in watched.new()
+
+
+def test_a_configuration_of_one_broker_is_not_that_of_all() -> None:
+    watched = live()
+    two = {"config": {"min.insync.replicas": "2"}}
+    watched.read(led(1, 1, 1), line(2, 2, "broker_config", broker=1, delta=two))
+    watched.wait(29)
+    assert watched.new() == []
+    watched.read(line(3, 32, "broker_config", delta=two))
+    watched.wait(31)
+    assert "c1 under_min_isr raised" in watched.new()

@@ -1,0 +1,155 @@
+"""The command as it is started: it follows a journal, tells everybody, and ends when it is asked to."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller_admin.command_line import main
+from devcluster.running.ports import reserve_port
+from tests.unit.watching.alertmanagers import StrictAlertmanager
+from tests.unit.watching.lines import alive, led
+
+SEGMENT = "0000000001-000000000000000.jsonl"
+QUICK = (
+    "--alive-interval-seconds=0.5",
+    "--silent-after-seconds=1",
+    "--leaderless-after-seconds=0.5",
+    "--poll-interval-seconds=0.05",
+)
+
+
+@contextmanager
+def watching(*options: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "controller_admin", "history", "watch", *QUICK, *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def end(process: subprocess.Popen[str]) -> tuple[str, str]:
+    process.send_signal(signal.SIGTERM)
+    out, log = process.communicate(timeout=30)
+    assert process.returncode == 0, log
+    return out, log
+
+
+def answer(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as got:
+            return str(got.read().decode())
+    except (urllib.error.URLError, ConnectionError):
+        return ""
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    (folder / SEGMENT).write_bytes(b"\n".join([alive(0, 0), led(1, 0.1, -1)]) + b"\n")
+    return folder
+
+
+async def test_it_tells_everybody_and_ends_in_order(journal: Path, tmp_path: Path) -> None:
+    """An Alertmanager, a file, and Prometheus; a second Alertmanager, and two journals, are not there at all."""
+    server, port = StrictAlertmanager(), reserve_port()
+    await server.start()
+    alarms, kept = tmp_path / "alarms.jsonl", tmp_path / "watch.json"
+    options = (
+        f"--journal={journal}",
+        f"--journal={tmp_path}/not-there",
+        "--journal=http://127.0.0.1:1/journal",
+        f"--alertmanager={server.url}",
+        "--alertmanager=http://127.0.0.1:1",
+        f"--output={alarms}",
+        f"--checkpoint={kept}",
+        f"--metrics-port={port}",
+    )
+
+    def told() -> list[tuple[str, str]]:
+        rows = [json.loads(text) for text in alarms.read_text().splitlines()] if alarms.exists() else []
+        return sorted((row["problem"], row["state"]) for row in rows)
+
+    with watching(*options) as process:
+        await asyncio.to_thread(until, lambda: len(told()) == 2 and len(server.alerts) == 2, process)
+        metrics = await asyncio.to_thread(answer, f"http://127.0.0.1:{port}/metrics")
+        ready = await asyncio.to_thread(answer, f"http://127.0.0.1:{port}/readyz")
+        with (journal / SEGMENT).open("ab") as file:
+            file.write(led(2, 0.2, 1) + b"\n")
+        await asyncio.to_thread(until, lambda: len(told()) == 4, process)
+        await asyncio.to_thread(until, lambda: server.firing(time.time()) == [], process)
+        await asyncio.to_thread(end, process)
+    await server.stop()
+    assert told() == [("leaderless", "cleared"), ("leaderless", "raised"), ("silent", "cleared"), ("silent", "raised")]
+    assert server.faults == []
+    assert 'kontroller_watch_alarms{cluster="c1",problem="leaderless"} 1.0' in metrics
+    assert 'kontroller_watch_alarms{cluster="c1",problem="under_min_isr"} 0.0' in metrics
+    assert 'kontroller_watch_alarms_raised_total{cluster="c1",problem="silent"} 1.0' in metrics
+    assert 'kontroller_watch_last_record_timestamp_seconds{cluster="c1"} 1.7000000001e+09' in metrics
+    assert 'kontroller_watch_journal_readable{journal="http://127.0.0.1:1/journal"} 0.0' in metrics
+    assert 'kontroller_watch_alarms_unsent{receiver="http://127.0.0.1:1"} 2.0' in metrics
+    assert json.loads(ready)["journals"][str(journal)] is True
+    assert json.loads(kept.read_text())["clusters"] == {"c1": 1_700_000_000_200_000}
+
+
+def test_a_restart_tells_of_nothing_twice_and_of_what_is_over(journal: Path, tmp_path: Path) -> None:
+    alarms = tmp_path / "alarms.jsonl"
+    options = (f"--journal={journal}", f"--output={alarms}", f"--checkpoint={tmp_path}/watch.json")
+    with watching(*options) as process:
+        until(lambda: alarms.exists() and alarms.read_text().count("\n") == 2, process)
+        end(process)
+    with (journal / SEGMENT).open("ab") as file:
+        file.write(led(2, 0.2, 1) + b"\n")
+    with watching(*options) as process:
+        until(lambda: alarms.read_text().count("\n") >= 4, process)
+        end(process)
+    rows = [json.loads(text) for text in alarms.read_text().splitlines()]
+    assert [(row["problem"], row["state"]) for row in rows[:2]] == [("leaderless", "raised"), ("silent", "raised")]
+    assert {(row["problem"], row["state"]) for row in rows[2:4]} == {("leaderless", "cleared"), ("silent", "cleared")}
+
+
+def test_alarms_are_on_standard_output_where_no_file_is_given(journal: Path) -> None:
+    with watching(f"--journal={journal}") as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        _, log = end(process)
+    assert (first["cluster_id"], first["topic"], first["partition"]) == ("c1", "t", 0)
+    assert '"event":"stopped"' in log
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "say what to watch"),
+        (("--journal=s3a://bucket/x",), "neither a folder of this machine nor http"),
+        (("--topic=t",), "--topic and --bootstrap go together"),
+        (("--journal=x", "--alertmanager=am:9093"), "am:9093 is no address"),
+        (("--journal=x", "--silent-after-seconds=0.1"), "alive interval"),
+        (("--journal=x", "--checkpoint=pyproject.toml"), "is no checkpoint of a watch"),
+    ],
+)
+def test_a_command_that_is_wrong_ends_with_2_and_says_what_to_change(options: tuple[str, ...], message: str) -> None:
+    ended = CliRunner().invoke(main, ["history", "watch", *QUICK, *options])
+    assert (ended.exit_code, message in ended.stderr) == (2, True), ended.stderr

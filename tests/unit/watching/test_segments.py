@@ -1,0 +1,161 @@
+"""Segments that grow, are cut, go and come: each whole line is read, and no half one."""
+
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from controller_core.process.journal_http import journal_routes
+from controller_pipeline.watching.journals import segments
+from controller_pipeline.watching.journals.folder import FolderJournal
+from controller_pipeline.watching.journals.journal import Journal, JournalUnreadable
+from controller_pipeline.watching.journals.served import ServedJournal
+from tests.unit.watching.lines import alive, snapshot
+
+
+@pytest.fixture(params=["folder", "served"])
+async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """The same directory, read from the disk and over HTTP."""
+    if request.param == "folder":
+        yield FolderJournal(tmp_path)
+        return
+    application = web.Application()
+    application.add_routes(journal_routes(tmp_path))
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    async with aiohttp.ClientSession() as session:
+        port = runner.addresses[0][1]
+        yield ServedJournal(f"http://127.0.0.1:{port}/journal", session)
+    await runner.cleanup()
+
+
+async def to_the_end(journal: Journal) -> list[bytes]:
+    lines: list[bytes] = []
+    while True:
+        chunk = await journal.read()
+        lines += chunk.lines
+        if chunk.is_at_end:
+            return lines
+
+
+def append(directory: Path, name: str, *lines: bytes, end: bytes = b"\n") -> None:
+    with (directory / name).open("ab") as file:
+        file.write(b"\n".join(lines) + end)
+
+
+FIRST, SECOND = "0000000001-000000000000000.jsonl", "0000000001-000000000000009.jsonl"
+
+
+async def test_lines_come_once_and_only_whole_ones(journal: Journal, tmp_path: Path) -> None:
+    assert await to_the_end(journal) == []
+    append(tmp_path, FIRST, b"1", b"2", b"thr", end=b"")
+    assert await to_the_end(journal) == [b"1", b"2"]
+    assert await to_the_end(journal) == []
+    append(tmp_path, FIRST, b"ee", b"4")
+    assert await to_the_end(journal) == [b"three", b"4"]
+
+
+async def test_a_segment_is_read_to_its_end_before_the_next(journal: Journal, tmp_path: Path) -> None:
+    append(tmp_path, FIRST, b"1")
+    assert await to_the_end(journal) == [b"1"]
+    append(tmp_path, FIRST, b"2", b"torn by a crash", end=b"")
+    append(tmp_path, SECOND, b"3")
+    assert await to_the_end(journal) == [b"2", b"3"]
+
+
+async def test_what_a_writer_cuts_off_and_writes_again_is_read(journal: Journal, tmp_path: Path) -> None:
+    append(tmp_path, FIRST, b"1", b"block that failed")
+    assert await to_the_end(journal) == [b"1", b"block that failed"]
+    (tmp_path / FIRST).write_bytes(b"1\n")
+    assert await to_the_end(journal) == []
+    append(tmp_path, FIRST, b"block again")
+    assert await to_the_end(journal) == [b"block again"]
+
+
+async def test_a_segment_that_retention_takes_away_is_passed_over(journal: Journal, tmp_path: Path) -> None:
+    append(tmp_path, FIRST, b"1")
+    assert await to_the_end(journal) == [b"1"]
+    (tmp_path / FIRST).unlink()
+    assert await to_the_end(journal) == []
+    append(tmp_path, SECOND, b"2")
+    assert await to_the_end(journal) == [b"2"]
+
+
+async def test_it_begins_with_the_newest_whole_snapshot(journal: Journal, tmp_path: Path) -> None:
+    begun = snapshot(20, 3)[0]
+    append(tmp_path, "0000000001-000000000000000.jsonl", b"old", *snapshot(1, 1))
+    append(tmp_path, "0000000001-000000000000005.jsonl", b"newer", *snapshot(6, 2))
+    append(tmp_path, "0000000001-000000000000010.jsonl", alive(10, 2.5))
+    append(tmp_path, "0000000001-000000000000020.jsonl", begun)
+    assert await to_the_end(journal) == [b"newer", *snapshot(6, 2), alive(10, 2.5), begun]
+
+
+async def test_a_snapshot_across_segments_is_a_whole_one(journal: Journal, tmp_path: Path) -> None:
+    started, ended = snapshot(6, 2)
+    append(tmp_path, "0000000001-000000000000000.jsonl", *snapshot(1, 1))
+    append(tmp_path, "0000000001-000000000000005.jsonl", b"5", started)
+    append(tmp_path, "0000000001-000000000000007.jsonl", ended)
+    assert await to_the_end(journal) == [b"5", started, ended]
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(segments, "LONGEST_LINE_BYTES", 256)
+
+
+async def test_lines_longer_than_a_part_are_read_and_absurd_ones_passed_over(
+    small_parts: None, journal: Journal, tmp_path: Path
+) -> None:
+    append(tmp_path, FIRST, b"1", b"x" * 200, b"2", b"y" * 1000, b"3")
+    append(tmp_path, SECOND, b"4")
+    lines = await to_the_end(journal)
+    assert [one for one in lines if len(one) == 1] == [b"1", b"2", b"3", b"4"]
+    assert b"x" * 200 in lines
+    assert max(map(len, lines)) <= 256
+
+
+async def test_folders_of_several_controllers_are_read_and_one_that_is_begun_later_too(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    append(tmp_path / "a", FIRST, b"a1")
+    journal = FolderJournal(tmp_path)
+    assert await to_the_end(journal) == [b"a1"]
+    append(tmp_path / "b", FIRST, b"b1")
+    append(tmp_path / "a", FIRST, b"a2")
+    assert sorted(await to_the_end(journal)) == [b"a2", b"b1"]
+
+
+async def test_a_folder_that_cannot_be_read_keeps_no_other_from_being_read(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / FIRST).symlink_to(tmp_path / "nowhere")
+    append(tmp_path / "a", FIRST, b"a1")
+    journal = FolderJournal(tmp_path)
+    assert (await journal.read()).lines == [b"a1"]
+    with pytest.raises(JournalUnreadable, match="cannot be read"):
+        await journal.read()
+    append(tmp_path / "a", FIRST, b"a2")
+    assert (await journal.read()).lines == [b"a2"]
+
+
+async def test_what_is_not_there_is_said_and_is_read_once_it_is(tmp_path: Path) -> None:
+    journal = FolderJournal(tmp_path / "later")
+    with pytest.raises(JournalUnreadable, match="is not a folder here"):
+        await journal.read()
+    (tmp_path / "later").mkdir()
+    append(tmp_path / "later", FIRST, b"1")
+    assert await to_the_end(journal) == [b"1"]
+
+
+async def test_a_server_that_is_away_or_serves_something_else_is_said_without_its_password() -> None:
+    async with aiohttp.ClientSession() as session:
+        journal = ServedJournal("http://me:secret@127.0.0.1:1/journal", session)
+        with pytest.raises(JournalUnreadable, match=r"http://127\.0\.0\.1:1/journal cannot be read") as error:
+            await journal.read()
+        assert "secret" not in str(error.value)
+        assert "secret" not in journal.name
