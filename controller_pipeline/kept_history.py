@@ -24,6 +24,7 @@ from controller_pipeline.answers.all import answer_all
 from controller_pipeline.answers.options import Options
 from controller_pipeline.audit.audit import audit
 from controller_pipeline.progress import Steps
+from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import Period, moment_of
 from controller_pipeline.reports.report import ReportSummary, write_report
 from controller_pipeline.schemas import (
@@ -111,12 +112,15 @@ class KeptHistory:
         kept = self.layers()
         return self._keep({VIOLATIONS: audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS])})[VIOLATIONS]
 
-    def report(self, output: Path, options: Options, period: Period) -> ReportSummary:
+    def report(
+        self, output: Path, options: Options, period: Period, objective: Objective | None = None
+    ) -> ReportSummary:
         """Computes and keeps answers and violations, and writes those of a period. Raises `NoHistory`, `OSError`."""
         tables = self.layers() | self._keep(answer_all(self.layers(), options))
         tables[VIOLATIONS] = self.audit()
         with self.steps.step("Writing the report"):
-            return write_report({table.name: rows for table, rows in tables.items()}, output, period=period)
+            named = {table.name: rows for table, rows in tables.items()}
+            return write_report(named, output, period=period, objective=objective)
 
     def period(self, began: datetime | None, ended: datetime | None, days: int | None) -> Period:
         """From the beginning of what is known to its end, but for what is given; `days`: so many before the end.

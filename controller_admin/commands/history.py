@@ -163,6 +163,13 @@ def report(
     stalled_after_seconds: Annotated[
         int, typer.Option(help="A reassignment without any progress for so long counts as stalled.", min=1)
     ] = 3600,
+    objective: Annotated[
+        float | None,
+        typer.Option(
+            help="Percent of their time that partitions shall have a leader, such as 99.9; the page shows the budget.",
+            show_default=False,
+        ),
+    ] = None,
     cores: CoresOption = 2,
     memory: MemoryOption = "2g",
 ) -> None:
@@ -173,13 +180,15 @@ def report(
         raise usage_error(WrongOption("--days and --from both say where the period begins: give one of them"))
     with _kept(history, cores, memory) as kept:
         from controller_pipeline.answers.options import Options
+        from controller_pipeline.reports.objective import Objective
 
         try:
+            promised = None if objective is None else Objective(percent=objective)
             options = Options(namespaces=_pairs(namespace or []), stalled_after_seconds=stalled_after_seconds)
             period = kept.period(began=_utc(from_), ended=_utc(to), days=days)
         except ValueError as error:
             raise WrongOption(str(error)) from error
-        typer.echo(_in_words(kept.report(output, options, period)))
+        typer.echo(_in_words(kept.report(output, options, period, promised)))
 
 
 def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import SECOND, Grid, Period
+from controller_pipeline.reports.stories import Story
 
-Kind = Literal["text", "id", "count", "seconds", "time", "ratio", "share", "brokers", "flag", "lines"]
+Kind = Literal["text", "id", "count", "seconds", "time", "ratio", "share", "spent", "brokers", "flag", "lines"]
 Value = str | int | float | bool | tuple[int, ...] | tuple[str, ...] | None
 
 
@@ -121,6 +123,10 @@ class Bar:
     state: str
     label: str
     tip: str
+    term: tuple[str, int] | None = None
+    """The cluster and controller epoch that it is of, where it is of one."""
+    row: str = ""
+    """The id of the row of the page that says more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +142,8 @@ class Mark:
     at_us: int
     cause: str
     partitions: int
+    places: str
+    """The topics and partitions, in words."""
     leaderless: int
     unclean: int
     inferred: bool
@@ -171,6 +179,21 @@ class Episode:
     under: tuple[Step, ...]
     marks: tuple[Mark, ...]
     marks_total: int
+    story: Story
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """The figures of the period before."""
+
+    period: Period
+    uptime: Uptime
+    exposed_us: int
+    """Partition time with one replica in sync."""
+    known_clock_us: int
+    """By the clock, summed over clusters."""
+    counts: Mapping[str, int]
+    """Of incidents, failovers, ...; without those whose table was not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +224,10 @@ class Report:
     listings: Mapping[str, Listed]
     missing: tuple[str, ...]
     """Tables that were not given."""
+    quiet_us: int
+    """So long without a new incident, and the next one belongs to another episode."""
+    before: Before | None = None
+    objective: Objective | None = None
 
     @property
     def is_known(self) -> bool:

@@ -10,6 +10,10 @@ class Limits:
     """Those that are drawn; the sums are of all."""
     episodes: int = 4
     marks: int = 12
+    told_losses: int = 6
+    """Brokers whose loss an episode's sentence names."""
+    told_outages: int = 5
+    """Kinds of incidents that it tells."""
     episode_brokers: int = 12
     bars: int = 60
     """In one row of an episode."""

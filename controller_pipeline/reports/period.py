@@ -58,6 +58,11 @@ class Period:
     def ended_us(self) -> int:
         return micros(self.ended)
 
+    def before(self) -> "Period | None":
+        """As long as this one, and ending where it begins; None where that is before all time that computers count."""
+        began_us = 2 * self.began_us - self.ended_us
+        return None if began_us < 0 else Period(began=moment_of(began_us), ended=self.began)
+
     @property
     def is_whole_days(self) -> bool:
         return self.began_us % DAY == 0 and self.ended_us % DAY == 0

@@ -49,6 +49,13 @@ def share(ratio: float | None) -> str:
     return f"{ratio * 100:.1f} %" if ratio == 0 or ratio >= 0.001 else "under 0.1 %"
 
 
+def spent(ratio: float | None) -> str:
+    """Of a budget, rounded up, so that what is left is never more than there is: 34 %, 1,240 %."""
+    if ratio is None:
+        return NOT_KNOWN
+    return f"{math.ceil(ratio * 100 - 1e-9):,} %" if ratio == 0 or ratio >= 0.01 else "under 1 %"
+
+
 def nines(ratio: float | None) -> str:
     if ratio is None:
         return NOT_KNOWN
@@ -76,6 +83,12 @@ def moment(at_us: int | None) -> str:
     when = moment_of(at_us)
     millis = when.microsecond // 1000
     return f"{when:%Y-%m-%d %H:%M:%S}" + (f".{millis:03}" if millis else "")
+
+
+def instant(at_us: int) -> str:
+    """2026-11-20T02:13:04.120Z: for programs."""
+    when = moment_of(at_us)
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{when.microsecond // 1000:03}Z"
 
 
 def clock(at_us: int, step_us: int) -> str:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from controller_pipeline.reports import words
 from controller_pipeline.reports.plots.axes import TimeAxis
-from controller_pipeline.reports.plots.svg import LEFT, RIGHT, WIDTH, box, dot, group, line, picture, text
+from controller_pipeline.reports.plots.svg import LEFT, RIGHT, WIDTH, box, dot, group, line, linked, picture, text
 
 TOP, HEIGHT, BESIDE = 10, 220, 150
 BINS_PER_DECADE = 4
@@ -22,6 +22,8 @@ class Dot:
     is_whole: bool
     """Each partition found a leader."""
     tip: str
+    row: str = ""
+    """The id of its row in the page's table."""
 
 
 def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended_us: int) -> Markup:
@@ -43,10 +45,11 @@ def failovers(dots: Sequence[Dot], bins: Mapping[int, int], began_us: int, ended
         marks.append(text(words.duration(seconds), LEFT - 8, y_of(seconds) + 4, "tick end"))
     marks.append(_histogram(bins, y))
     for one in dots:
-        x = axis.x(one.at_us)
+        x, drawn = axis.x(one.at_us), []
         if one.median_seconds is not None:
-            marks.append(line(x, y_of(one.median_seconds), x, y_of(one.max_seconds), "whisker"))
-        marks.append(dot(x, y_of(one.max_seconds), 4.5, "failover" if one.is_whole else "failover open", one.tip))
+            drawn.append(line(x, y_of(one.median_seconds), x, y_of(one.max_seconds), "whisker"))
+        drawn.append(dot(x, y_of(one.max_seconds), 4.5, "failover" if one.is_whole else "failover open", one.tip))
+        marks.append(linked(one.row, *drawn))
     return picture(TOP + HEIGHT + 24, *marks, label="How long failovers took, over time, and how many took how long")
 
 

@@ -16,14 +16,18 @@ from controller_pipeline.reports.plots.scales import (
     under_mark,
     uptime_tip,
 )
-from controller_pipeline.reports.plots.svg import LABEL, LEFT, box, group, picture, text
+from controller_pipeline.reports.plots.svg import LABEL, LEFT, box, group, linked, picture, text
 
 ROW, BAR, TOP = 20, 16, 4
 
 
-def strips(rows: Sequence[Strip], grid: Grid) -> Markup:
+def strips(rows: Sequence[Strip], grid: Grid, *, links: Sequence[str]) -> Markup:
+    """`links`: for each the id of the row of the page that says more, "" for none."""
     axis = _axis(grid)
-    marks = [_strip(row, grid, axis, TOP + index * ROW) for index, row in enumerate(rows)]
+    marks = [
+        linked(link, _strip(row, grid, axis, TOP + index * ROW))
+        for index, (row, link) in enumerate(zip(rows, links, strict=True))
+    ]
     bottom = TOP + len(rows) * ROW
     return picture(bottom + 22, axis.drawn(TOP, bottom), *marks, label="Availability over time, the worst topics")
 
@@ -57,10 +61,15 @@ def _run_key(index: int, uptime: Uptime) -> tuple[str, int]:
     return class_, -1 if is_quiet else index
 
 
-def heat(rows: Heat, grid: Grid, *, top: float, name: str, written: Callable[[float], str]) -> Markup:
-    """`top`: the amount of the loudest colour. `written`: how an amount is written in a tooltip."""
+def heat(
+    rows: Heat, grid: Grid, *, top: float, name: str, written: Callable[[float], str], links: Sequence[str]
+) -> Markup:
+    """`top`: the amount of the loudest colour. `written`: how an amount is written in a tooltip. `links`: as of strips."""
     axis = _axis(grid)
-    marks = [_heat_row(row, grid, axis, TOP + index * ROW, top, written) for index, row in enumerate(rows.rows)]
+    marks = [
+        linked(link, _heat_row(row, grid, axis, TOP + index * ROW, top, written))
+        for index, (row, link) in enumerate(zip(rows.rows, links, strict=True))
+    ]
     bottom = TOP + len(rows.rows) * ROW
     return picture(bottom + 22, axis.drawn(TOP, bottom), *marks, label=name)
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Bar, Lane
 from controller_pipeline.reports.plots.axes import TimeAxis
-from controller_pipeline.reports.plots.svg import LABEL, LEFT, box, group, line, picture, text
+from controller_pipeline.reports.plots.svg import LABEL, LEFT, box, group, line, linked, picture, text
 
 ROW, BAR, TOP = 22, 14, 4
 LETTER = 6.6
@@ -41,4 +41,4 @@ def bar(one: Bar, axis: TimeAxis, y: float, *, beside: bool = False) -> Markup:
         marks.append(text(one.label, x + width + 5, y + 12, "inside beside"))
     elif one.label and beside:
         marks.append(text(one.label, x - 5, y + 12, "inside beside end"))
-    return group(*marks)
+    return linked(one.row, *marks)

@@ -49,15 +49,22 @@ def dot(x: float, y: float, radius: float, class_: str, tip: str = "") -> Markup
     return tag("circle", *([tag("title", tip)] if tip else []), cx=x, cy=y, r=radius, class_=class_)
 
 
+def linked(row: str, *children: Markup) -> Markup:
+    """What leads to a row of the page, by pointer and by keyboard. `row`: its id, "" where there is none."""
+    return tag("a", *children, href=f"#{row}") if row else group(*children)
+
+
 def picture(height: float, *children: Markup, label: str, width: float = WIDTH) -> Markup:
-    """A whole picture in its own size; a narrow screen scrolls it. `label` says what it shows to who cannot see it."""
+    """A whole picture in its own size; a narrow screen scrolls it. `label` says what it shows to who cannot see it.
+
+    A picture with links is a group: within an image nobody who listens would be told of them."""
     drawn = tag(
         "svg",
         *children,
         viewBox=f"0 0 {width:g} {height:g}",
         width=width,
         height=height,
-        role="img",
+        role="group" if "<a " in Markup("").join(children) else "img",
         aria_label=label,
     )
     return tag("div", drawn, class_="scroll", tabindex="0")

@@ -8,13 +8,13 @@ from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Episode, Lane, Mark, Step
 from controller_pipeline.reports.plots import lanes
 from controller_pipeline.reports.plots.axes import TimeAxis
-from controller_pipeline.reports.plots.svg import LEFT, box, dot, group, line, picture, tag, text
+from controller_pipeline.reports.plots.svg import LEFT, box, dot, group, line, linked, picture, tag, text
 
 AREA, GAP, MARK, MARK_ROWS = 46, 12, 18, 3
 
 
-def timeline(episode: Episode, began_us: int, ended_us: int) -> Markup:
-    """The numbers are those of `episode.marks`, from 1."""
+def timeline(episode: Episode, began_us: int, ended_us: int, *, rows_of: str) -> Markup:
+    """The numbers are those of `episode.marks`, from 1; each leads to the row `ROWS_OF-NUMBER`."""
     axis = TimeAxis(began_us=began_us, ended_us=ended_us)
     heights = mark_rows([axis.x(mark.at_us) for mark in episode.marks])
     top = 4 + MARK * (max(heights, default=0) + 1)
@@ -44,11 +44,11 @@ def timeline(episode: Episode, began_us: int, ended_us: int) -> Markup:
         for gap in episode.unknowns
     ]
     numbers = [
-        number(index + 1, mark, axis, 4 + MARK * heights[index] + MARK / 2, bottom)
+        number(index + 1, mark, axis, 4 + MARK * heights[index] + MARK / 2, bottom, row=f"{rows_of}-{index + 1}")
         for index, mark in enumerate(episode.marks)
     ]
-    name = f"What happened to {episode.cluster}, {words.between(began_us, ended_us)}"
-    return picture(bottom + 22, axis.drawn(top, bottom), *hatched, *drawn, *numbers, label=name)
+    label = f"What happened to {episode.cluster}, {words.between(began_us, ended_us)}"
+    return picture(bottom + 22, axis.drawn(top, bottom), *hatched, *drawn, *numbers, label=label)
 
 
 def mark_rows(xs: Sequence[float]) -> tuple[int, ...]:
@@ -65,11 +65,13 @@ def mark_rows(xs: Sequence[float]) -> tuple[int, ...]:
     return tuple(lowest_last - row for row in rows)
 
 
-def number(index: int, mark: Mark, axis: TimeAxis, y: float, bottom: float) -> Markup:
+def number(index: int, mark: Mark, axis: TimeAxis, y: float, bottom: float, *, row: str) -> Markup:
     x = axis.x(mark.at_us)
     class_ = "unclean" if mark.unclean else "event"
     tip = f"{index}: {words.moment(mark.at_us)} {mark.cause}, {words.counted(mark.partitions, 'partition')}"
-    return group(
+    tip += f": {mark.places}" if mark.places else ""
+    return linked(
+        row,
         line(x, y, x, bottom, f"mark {class_}"),
         dot(x, y, 8, f"mark-dot {class_}", tip),
         text(str(index), x, y + 4, f"digit on-{class_}"),

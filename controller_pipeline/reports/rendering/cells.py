@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Column, Listed, Value
 
-RIGHT_ALIGNED = {"id", "count", "seconds", "ratio", "share"}
+RIGHT_ALIGNED = {"id", "count", "seconds", "ratio", "share", "spent"}
 TELLING = {
     "leaderless": "without a leader",
     "under_min_isr": "under min ISR",
@@ -18,6 +18,8 @@ class Cell:
     text: str
     sort: str
     class_: str
+    instant: str = ""
+    """Of a time, for programs."""
     lines: tuple[str, ...] = ()
 
 
@@ -31,7 +33,8 @@ def cell(value: Value, column: Column) -> Cell:
         return Cell(text=words.NO_VALUE, sort="", class_=class_)
     lines = tuple(str(item) for item in value) if isinstance(value, tuple) and column.kind == "lines" else ()
     sort = repr(value) if isinstance(value, int | float) else ""
-    return Cell(text=_written(value, column), sort=sort, class_=class_, lines=lines)
+    instant = words.instant(int(value)) if column.kind == "time" and isinstance(value, int | float) else ""
+    return Cell(text=_written(value, column), sort=sort, class_=class_, instant=instant, lines=lines)
 
 
 def _written(value: Value, column: Column) -> str:
@@ -52,4 +55,6 @@ def _written(value: Value, column: Column) -> str:
         return words.moment(int(value))
     if column.kind == "ratio":
         return words.percent(float(value))
+    if column.kind == "spent":
+        return words.spent(float(value))
     return words.share(float(value)) if column.kind == "share" else words.number(value)

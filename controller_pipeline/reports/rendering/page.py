@@ -5,21 +5,24 @@ Its policy (CSP) lets no script run but its own, and nothing be fetched.
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Column, Listed, Report, Value, seconds
 from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.period import micros
 from controller_pipeline.reports.rendering import headline
-from controller_pipeline.reports.rendering.cells import cells
+from controller_pipeline.reports.rendering.budgets import budgets, with_budgets
+from controller_pipeline.reports.rendering.cells import RIGHT_ALIGNED, cells
+from controller_pipeline.reports.rendering.figures import figures
 from controller_pipeline.reports.rendering.pictures import Pictures
+from controller_pipeline.reports.rendering.telling import At, Piece, clock, told
 
 TEMPLATES = "templates"
 
@@ -35,7 +38,10 @@ def page(report: Report, *, now: datetime | None = None, limits: Limits | None =
         pictures=Pictures(report=report, limits=limits),
         title=headline.title_of(report),
         lead=headline.lead_of(report),
-        tiles=headline.tiles(report),
+        panels=headline.panels(report),
+        budgets=budgets(report),
+        objective=None if report.objective is None else report.objective.said,
+        figures=figures(report),
         written=words.between(report.period.began_us, report.period.ended_us),
         length=words.duration(seconds(report.period.ended_us - report.period.began_us)),
         now=None if now is None else words.moment(micros(now)),
@@ -63,10 +69,43 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        moment=words.moment, seconds=seconds, duration=words.duration, number=words.number, percent=words.percent
+        moment=lambda at_us: _time(words.moment(at_us), at_us),
+        span=_span,
+        seconds=seconds,
+        duration=words.duration,
+        number=words.number,
+        percent=words.percent,
+        sentences=_sentences,
     )
-    made.globals.update(cells=cells, columns_of=columns_of, counted=words.counted, between=words.between)
+    made.globals.update(
+        cells=cells,
+        columns_of=columns_of,
+        counted=words.counted,
+        told=told,
+        with_budgets=with_budgets,
+        right_aligned=RIGHT_ALIGNED,
+    )
     return made
+
+
+def _time(text: str, at_us: int) -> Markup:
+    """Written in UTC; the page's script adds the time of the reader's place."""
+    return Markup('<time datetime="{}">{}</time>').format(words.instant(at_us), text)
+
+
+def _span(ends: tuple[int, int]) -> Markup:
+    """From when to when."""
+    began, ended = ends
+    return Markup('<span class="span" data-from="{}" data-to="{}">{}</span>').format(
+        words.instant(began), words.instant(ended), words.between(began, ended)
+    )
+
+
+def _sentences(pieces: Sequence[Piece]) -> Markup:
+    """With every name in them escaped."""
+    return Markup("").join(
+        _time(clock(piece), piece.at_us) if isinstance(piece, At) else escape(words.visible(piece)) for piece in pieces
+    )
 
 
 def _shown(value: object) -> object:
@@ -84,4 +123,4 @@ def columns_of(listed: Listed, many_clusters: bool) -> tuple[Column, ...]:
 
 
 def _says_something(column: Column, rows: tuple[Mapping[str, Value], ...]) -> bool:
-    return column.kind not in {"flag", "text", "lines"} or any(row[column.field] for row in rows)
+    return column.kind not in {"flag", "text", "lines", "spent"} or any(row[column.field] for row in rows)

@@ -1,6 +1,6 @@
 """The pictures of a page: from its facts to the arguments of the plots, and the words for what cannot be drawn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -34,10 +34,16 @@ class Pictures:
         return self.report.day_grid.count <= SHORT_DAYS and self.report.day_grid.width_us == DAY
 
     def cluster_strips(self) -> Markup:
-        return grids.strips([cluster.strip for cluster in self.report.clusters], self.report.grid)
+        clusters = self.report.clusters
+        rows = enumerate(self.report.listings["clusters"].rows)
+        found = {row["cluster_id"]: index for index, row in rows} if len(clusters) > 1 else {}
+        links = [row_id("clusters", found[one.name]) if one.name in found else "topics" for one in clusters]
+        return grids.strips([cluster.strip for cluster in clusters], self.report.grid, links=links)
 
     def strips(self) -> Markup:
-        return grids.strips(self.report.strips, self.report.grid)
+        """The topics that the table of topics begins with."""
+        shown = self.report.strips
+        return grids.strips(shown, self.report.grid, links=[row_id("topics", index) for index, _ in enumerate(shown)])
 
     def piece(self) -> str:
         return words.step_name(self.report.grid.width_us)
@@ -45,8 +51,10 @@ class Pictures:
     def day_piece(self) -> str:
         return words.step_name(self.report.day_grid.width_us)
 
-    def timeline(self, episode: Episode) -> Markup:
-        return timeline.timeline(episode, *shown_window(episode.began_us, episode.shown_until_us))
+    def timeline(self, episode: Episode, name: str) -> Markup:
+        """`name`: what the ids of the rows of its marks begin with."""
+        shown = replace(episode, controllers=tuple(self._with_row(bar) for bar in episode.controllers))
+        return timeline.timeline(shown, *shown_window(episode.began_us, episode.shown_until_us), rows_of=name)
 
     def failovers(self) -> Markup:
         dots = [
@@ -60,8 +68,9 @@ class Pictures:
                     f"slowest of {row['partitions']} partitions {words.duration(_figure(row['max_seconds']))}"
                     + (f", {row['missing']} without a new leader" if row["missing"] else "")
                 ),
+                row=row_id("failovers", index),
             )
-            for row in self.report.listings["failovers"].rows
+            for index, row in enumerate(self.report.listings["failovers"].rows)
             if row["max_seconds"] is not None and row["lost_at"] is not None
         ]
         period = self.report.period
@@ -69,7 +78,14 @@ class Pictures:
 
     def leaders(self, heat: Heat) -> Markup:
         top = self.fair_share(heat) * LOUDEST_SHARE
-        return grids.heat(heat, self.report.grid, top=top, name="Share of leaders by broker", written=words.share)
+        return grids.heat(
+            heat,
+            self.report.grid,
+            top=top,
+            name="Share of leaders by broker",
+            written=words.share,
+            links=self._brokers(heat),
+        )
 
     def fair_share(self, heat: Heat) -> float:
         return 1 / max(1, heat.total)
@@ -79,14 +95,34 @@ class Pictures:
 
     def out_of_sync(self, heat: Heat) -> Markup:
         name = "Replicas out of sync by broker"
-        return grids.heat(heat, self.report.grid, top=_top(heat), name=name, written=lambda value: f"{value:.3g}")
+        return grids.heat(
+            heat,
+            self.report.grid,
+            top=_top(heat),
+            name=name,
+            written=lambda value: f"{value:.3g}",
+            links=self._brokers(heat),
+        )
 
     def level_legend(self, heat: Heat) -> Markup:
         return scales.level_legend(_top(heat), "")
 
     def flaps(self, heat: Heat) -> Markup:
         name = "ISR flaps by broker"
-        return grids.heat(heat, self.report.day_grid, top=_top(heat), name=name, written=lambda value: f"{value:.0f}")
+        return grids.heat(
+            heat,
+            self.report.day_grid,
+            top=_top(heat),
+            name=name,
+            written=lambda value: f"{value:.0f}",
+            links=self._brokers(heat),
+        )
+
+    def _brokers(self, heat: Heat) -> list[str]:
+        """The row of each in the table of brokers."""
+        rows = enumerate(self.report.listings["leadership"].rows)
+        found = {f"broker {row['broker']}": index for index, row in rows if row["cluster_id"] == heat.cluster}
+        return [row_id("leadership", found[row.label]) if row.label in found else "" for row in heat.rows]
 
     def has_any(self, heat: Heat) -> bool:
         return _top(heat) > 0
@@ -115,23 +151,39 @@ class Pictures:
             for cluster in self.report.clusters
             for hole in sorted(cluster.unknowns, key=lambda hole: hole.began_us)
         )
-        rows = (*self.report.controllers, Lane(label="unknown", bars=holes))
+        known = (
+            replace(lane, bars=tuple(self._with_row(bar) for bar in lane.bars)) for lane in self.report.controllers
+        )
+        rows = (*known, Lane(label="unknown", bars=holes))
         return lanes.lanes(rows, period.began_us, period.ended_us, name="Controllers over time")
+
+    def _with_row(self, bar: Bar) -> Bar:
+        """A controller's, with the row of its term, if that is shown."""
+        rows = enumerate(self.report.listings["controllers"].rows)
+        its = (index for index, row in rows if (row["cluster_id"], row["controller_epoch"]) == bar.term)
+        index = next(its, None)
+        return bar if index is None else replace(bar, row=row_id("controllers", index))
 
     def reassignments(self) -> Markup:
         period, listed = self.report.period, self.report.listings["reassignments"]
-        rows = sorted(listed.rows[: self.limits.reassignments], key=lambda row: _figure(row["began"]))
+        shown = enumerate(listed.rows[: self.limits.reassignments])
         made = []
-        for row in rows:
+        for index, row in sorted(shown, key=lambda one: _figure(one[1]["began"])):
             began = max(int(_figure(row["began"])), period.began_us)
             ended = period.ended_us if row["ended"] is None else min(int(_figure(row["ended"])), period.ended_us)
             outcome = str(row["outcome"])
             name = f"{row['topic']}-{row['partition']}"
             tip = f"{name} {outcome}: {words.between(began, ended)}, {row['origin']} to {row['target']}"
             state = outcome if outcome in OUTCOMES else "unknown"
-            bar = Bar(began_us=began, ended_us=ended, state=state, label=outcome, tip=tip)
+            link = row_id("reassignments", index)
+            bar = Bar(began_us=began, ended_us=ended, state=state, label=outcome, tip=tip, row=link)
             made.append(Lane(label=name, bars=(bar,)))
         return lanes.lanes(made, period.began_us, period.ended_us, name="Reassignments over time")
+
+
+def row_id(listing: str, index: int) -> str:
+    """Of a row of a table of the page; `index` from 0."""
+    return f"{listing}-{index + 1}"
 
 
 def _figure(value: Value) -> float:

@@ -50,7 +50,7 @@ LISTINGS = (
         columns=(
             CLUSTER,
             Column(title="Cause", field="cause", hint="the event that the controller was handling"),
-            Column(title="Topics", field="topics", kind="count"),
+            Column(title="Topics and partitions", field="places"),
             AVAILABLE[2],
             AVAILABLE[3],
         ),
@@ -82,6 +82,7 @@ LISTINGS = (
             Column(title="Lost at", field="lost_at", kind="time", hint="when the controller heard of it"),
             Column(title="Cause", field="cause"),
             Column(title="Led", field="partitions", kind="count", hint="partitions that it led"),
+            Column(title="Topics and partitions", field="places", hint="what it led at that moment"),
             Column(title="Without a new leader", field="missing", kind="count"),
             Column(title="Median", field="median_seconds", kind="seconds", hint="until a partition had a leader again"),
             Column(title="99 %", field="p99_seconds", kind="seconds"),

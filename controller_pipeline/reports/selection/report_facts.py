@@ -9,14 +9,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from controller_pipeline import schemas
-from controller_pipeline.reports.facts import ClusterFacts, Listed, Report, Strip, Uptime
+from controller_pipeline.reports.facts import Before, ClusterFacts, Listed, Report, Strip, Uptime
 from controller_pipeline.reports.limits import Limits
+from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import DAY, Grid, grid_of
 from controller_pipeline.reports.selection.broker_heat import BrokerHeats, broker_heats
 from controller_pipeline.reports.selection.coverage import Key, covered, edges
-from controller_pipeline.reports.selection.episodes import episodes
+from controller_pipeline.reports.selection.episodes.worst import episodes, quiet_us
 from controller_pipeline.reports.selection.listed import all_listed
 from controller_pipeline.reports.selection.listings import LISTINGS
+from controller_pipeline.reports.selection.places import with_what_it_led
 from controller_pipeline.reports.selection.rows import uptimes
 from controller_pipeline.reports.selection.spans import controller_lanes, unknowns
 from controller_pipeline.reports.selection.tables import Tables, summed_us
@@ -28,10 +30,13 @@ FEW_TOPICS = 6
 MEASURES = ("known", "unknown", "leaderless", "under_min_isr")
 
 
-def selected(tables: Tables, limits: Limits) -> Report:
+def selected(
+    tables: Tables, limits: Limits, *, before: Before | None = None, objective: Objective | None = None
+) -> Report:
     """Runs a few dozen bounded queries."""
     period = tables.period
-    listings = all_listed(LISTINGS, tables, most=limits.table_rows)
+    listings = dict(all_listed(LISTINGS, tables, most=limits.table_rows))
+    listings["failovers"] = with_what_it_led(listings["failovers"], tables)
     grid = grid_of(period.began_us, period.ended_us, most=limits.pieces)
     first_us = period.began_us // DAY * DAY
     day_grid = grid_of(first_us, max(first_us + DAY, period.ended_us), most=limits.pieces, least_us=DAY)
@@ -64,6 +69,9 @@ def selected(tables: Tables, limits: Limits) -> Report:
         episodes_total=episodes_total,
         listings=listings,
         missing=tables.missing,
+        quiet_us=quiet_us(period),
+        before=before,
+        objective=objective,
     )
 
 

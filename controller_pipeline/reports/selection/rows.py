@@ -5,6 +5,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from controller_pipeline import schemas
+from controller_pipeline.reports.selection.places import places
 from controller_pipeline.reports.selection.tables import Tables, summed_us
 
 
@@ -40,10 +41,11 @@ def causes(tables: Tables) -> DataFrame:
         summed_us("under_min_isr_seconds").alias("under_us"),
         f.countDistinct("topic").alias("topics"),
     )  # fmt: skip
-    return sums.select(
+    where = places(tables[schemas.INCIDENTS], "cluster_id", "cause").drop("partitions")
+    return sums.join(where, ["cluster_id", "cause"], "left").select(
         "cluster_id",
         "cause",
-        "topics",
+        "places",
         _seconds("leaderless_us", "leaderless_seconds"),
         _seconds("under_us", "under_seconds"),
     )
@@ -54,8 +56,9 @@ def incidents(tables: Tables) -> DataFrame:
 
 
 def failovers(tables: Tables) -> DataFrame:
-    """The time until a leader that did not come is longer than any that did."""
+    """The time until a leader that did not come is longer than any that did. `places` is filled in for those shown."""
     rows = tables[schemas.FAILOVERS].withColumn("missing", f.col("partitions") - f.col("moved"))
+    rows = rows.withColumn("places", f.lit(None).cast("string"))
     return rows.withColumn("is_missing", (f.col("missing") > 0).cast("int"))
 
 

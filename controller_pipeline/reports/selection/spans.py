@@ -63,7 +63,14 @@ def span_bar(row: Row) -> Bar:
         tip += f", ended by {row['ended_by'][:40]}"
     if row["origin"] and row["origin"] != "controller":
         tip += f" (as written by: {row['origin'][:40]})"
-    return Bar(began_us=row["began_us"], ended_us=row["ended_us"], state="controller", label=label, tip=tip)
+    return Bar(
+        began_us=row["began_us"],
+        ended_us=row["ended_us"],
+        state="controller",
+        label=label,
+        tip=tip,
+        term=(row["cluster_id"], row["controller_epoch"]),
+    )
 
 
 def controller_lanes(tables: Tables, clusters: Sequence[str], limits: Limits) -> tuple[Lane, ...]:

@@ -87,8 +87,8 @@ class Cluster:
             if broker in self.replicas(key) and broker not in old.isr and old.leader != -1:
                 self.change(at, key, replace(old, isr=(*old.isr, broker), cause="alter_partition", unclean=False))
 
-    def lose(self, at: datetime, broker: int, cause: str) -> None:
-        """Everything that the broker leads goes to another of the ISR, or to nobody."""
+    def lose(self, at: datetime, broker: int, cause: str = "broker_failed") -> None:
+        """Everything that it leads goes to another of the ISR, or to nobody; before it goes, if it asked for that."""
         self.away.add(broker)
         self.interval(broker, self.registered.pop(broker), at)
         led = [key for key in self.history if self.state(key).leader == broker]
@@ -113,7 +113,7 @@ class Cluster:
             {
                 "broker": broker,
                 "lost_at": at,
-                "cause": cause,
+                "cause": "broker_failed",
                 "partitions": len(led),
                 "moved": moved,
                 "last_moved_at": at + timedelta(seconds=slowest),
@@ -123,6 +123,9 @@ class Cluster:
                 "seq": self.next_seq(),
             }
         )
+        if cause == "controlled_shutdown":
+            nothing = dict.fromkeys(("last_moved_at", "median_seconds", "p99_seconds", "max_seconds"))
+            self.tables["failovers"][-1].update(nothing, partitions=0, moved=0)
 
     def back(self, at: datetime, broker: int) -> None:
         """It leads again what nobody led, and is in sync a minute later."""
@@ -131,9 +134,7 @@ class Cluster:
         for key in self.history:
             old = self.state(key)
             if broker in self.replicas(key) and old.leader == -1:
-                self.change(
-                    at + timedelta(seconds=1), key, State(leader=broker, isr=(broker,), cause="brokers_changed")
-                )
+                self.change(at + timedelta(seconds=1), key, State(leader=broker, isr=(broker,), cause="broker_started"))
         self.grow(at + timedelta(seconds=62), broker, list(self.history))
         for number, key in enumerate(key for key in self.history if self.replicas(key)[0] == broker):
             old = self.state(key)
@@ -151,7 +152,7 @@ class Cluster:
                 "ended": ended,
                 "is_known": True,
                 "is_last": is_last,
-                "cause": "brokers_changed",
+                "cause": "broker_started",
             }
         )
 
@@ -185,10 +186,10 @@ def night(cluster: Cluster, day: datetime) -> None:
     for broker in (4, 5):
         cluster.shrink(day + timedelta(hours=1, minutes=50, seconds=broker), broker, alone)
     kill = day + timedelta(hours=2, minutes=13, seconds=4, milliseconds=120)
-    cluster.lose(kill, 3, "brokers_changed")
+    cluster.lose(kill, 3)
     unclean = kill + timedelta(seconds=41)
     lost = alone[0]
-    cluster.change(unclean, lost, State(leader=4, isr=(4,), cause="unclean_election_enabled", unclean=True))
+    cluster.change(unclean, lost, State(leader=4, isr=(4,), cause="configs_changed", unclean=True))
     cluster.tables["unclean_elections"].append(
         {
             "topic": lost[0],
@@ -198,7 +199,7 @@ def night(cluster: Cluster, day: datetime) -> None:
             "isr_before": [3],
             "leader_before": -1,
             "recovered_at": unclean + timedelta(seconds=2),
-            "cause": "unclean_election_enabled",
+            "cause": "configs_changed",
             "seq": cluster.next_seq(),
         }
     )
@@ -252,7 +253,7 @@ def quiet_day(cluster: Cluster, day: datetime, random: Random) -> None:
         keys = [key for key in cluster.history if broker == cluster.replicas(key)[0]][: random.randrange(4)]
         for other in RACKS:
             cluster.shrink(at - timedelta(minutes=5), other, keys)
-        cluster.lose(at, broker, "brokers_changed")
+        cluster.lose(at, broker)
         cluster.back(at + timedelta(seconds=random.randrange(5, 600)), broker)
         for other in RACKS:
             cluster.grow(at + timedelta(minutes=30), other, keys)
@@ -286,13 +287,14 @@ def partition_intervals(cluster: Cluster) -> None:
     for (topic, partition), unordered in cluster.history.items():
         changes = sorted(unordered, key=lambda change: change[0])
         ends = [at for at, _ in changes[1:]] + [cluster.ended]
-        for (began, state), ended in zip(changes, ends, strict=True):
+        causes = [state.cause if state else "topic_deleted" for _, state in changes[1:]] + [None]
+        for (began, state), ended, next_cause in zip(changes, ends, causes, strict=True):
             if state is None or began >= ended:
                 continue
             base = {"topic": topic, "partition": partition, "replicas": list(cluster.replicas((topic, partition)))}
-            for first, last, known in ((began, min(ended, hole[0]), True), (max(began, hole[1]), ended, True)):
+            for first, last in ((began, min(ended, hole[0])), (max(began, hole[1]), ended)):
                 if first < last:
-                    add_interval(cluster, base, state, first, last, is_known=known)
+                    add_interval(cluster, base, state, first, last, next_cause if last == ended else None)
         cluster.tables["partition_intervals"].append(
             {
                 "topic": topic,
@@ -307,7 +309,7 @@ def partition_intervals(cluster: Cluster) -> None:
 
 
 def add_interval(
-    cluster: Cluster, base: Row, state: State, began: datetime, ended: datetime, *, is_known: bool
+    cluster: Cluster, base: Row, state: State, began: datetime, ended: datetime, next_cause: str | None
 ) -> None:
     is_last = ended == cluster.ended
     cluster.tables["partition_intervals"].append(
@@ -315,7 +317,7 @@ def add_interval(
             **base,
             "began": began,
             "ended": ended,
-            "is_known": is_known,
+            "is_known": True,
             "is_last": is_last,
             "leader": state.leader,
             "isr": list(state.isr),
@@ -329,7 +331,7 @@ def add_interval(
     problem = "leaderless" if state.leader == -1 else "under_min_isr" if len(state.isr) < 2 else None
     if problem:
         incident = {"topic": base["topic"], "partition": base["partition"], "problem": problem, "cause": state.cause}
-        ended_by = None if is_last else "brokers_changed"
+        ended_by = None if is_last else next_cause
         cluster.tables["incidents"].append(
             {**incident, "began": began, "ended": ended, "is_last": is_last, "ended_by": ended_by}
         )

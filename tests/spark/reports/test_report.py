@@ -10,8 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from controller_pipeline.reports.limits import Limits
+from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import Period
+from controller_pipeline.reports.rendering.causes import SAID
 from controller_pipeline.reports.report import ReportSummary, write_report
+from controller_pipeline.reports.selection.before import figures_before
+from controller_pipeline.reports.selection.places import places
 from tests.spark.reports.bad_day import FIRST_DAY, HOSTILE, bad_day, frames
 
 pytestmark = pytest.mark.timeout(600)  # dozens of small queries: long only where the machine is busy
@@ -60,7 +64,8 @@ def quick(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportSummary:
     tables = frames(spark, bad_day(hostile=True))
-    return write_report(tables, tmp_path_factory.mktemp("report"), period=DAY, limits=Limits(table_rows=12))
+    objective, output = Objective(percent=99.99), tmp_path_factory.mktemp("report")
+    return write_report(tables, output, period=DAY, limits=Limits(table_rows=12), objective=objective)
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +91,67 @@ def test_each_section_says_what_happened(texts: dict[str, str]) -> None:
     assert "5 left without a leader" in texts["incidents"]
     assert "broker 3 (eu-west-1c)" in texts["incidents"]
     assert "First 12 of 15" in texts["incidents"]
-    assert "controlled_shutdown" in texts["failovers"]
+    assert "broker_failed" in texts["failovers"]
+    assert "orders (2), payments (2)" in texts["failovers"]  # what the broker led when it was lost
     assert "orders-3 stalled" in texts["reassignments"]
     assert "1002, epoch 18" in texts["controllers"]
     assert "4 min 10 s" in texts["unknown"]
     assert "leader_is_alive" in texts["audit"]
     assert "controller-1001/17-0.jsonl" in texts["audit"]
     assert "212 records are missing" in texts["findings"]
+
+
+def test_the_worst_episode_is_told_in_a_sentence(texts: dict[str, str]) -> None:
+    top = texts[""].split("The worst incident")[1]
+    assert "Broker 3 was lost at 02:13:04; " in top
+    assert "until broker 3 was back" in top
+    assert "had no leader for 41 s, until broker 4, which was not in sync, was elected" in top
+    assert "Data of orders-3 may be lost." in top
+
+
+def test_nothing_is_made_up_of_a_period_before_the_history(texts: dict[str, str]) -> None:
+    figures = texts[""].split("This period, and the one before")[1]
+    assert "not known" in figures.split("Writable")[0]
+
+
+def test_what_a_topic_lost_is_spent_of_its_own_budget(texts: dict[str, str]) -> None:
+    assert "Error budget of 99.99 %" in texts[""]
+    assert "Budget spent" in texts["topics"]
+
+
+def test_the_period_before_is_cut_where_this_one_begins(spark: SparkSession) -> None:
+    rows = bad_day()
+    noon = FIRST_DAY + timedelta(hours=12)
+    before = figures_before(frames(spark, rows), Period(began=noon, ended=noon + timedelta(hours=12)))
+    assert before is not None
+    first_half = [row for row in rows["incidents"] if row["began"] < noon]
+    lost = sum((row["ended"] - row["began"]).total_seconds() for row in first_half if row["problem"] == "leaderless")
+    assert before.uptime.leaderless_us == pytest.approx(lost * 1e6)
+    assert before.uptime.known_us == 40 * (12 * 3600 - 250) * 1_000_000
+    assert before.uptime.unknown_us == 40 * 250 * 1_000_000
+    assert before.known_clock_us == (12 * 3600 - 250) * 1_000_000
+    assert before.counts == {"incidents": 15, "failovers": 1, "unclean": 1, "reassignments": 7, "violations": 1}
+    assert before.exposed_us > 0
+
+
+def test_the_day_has_causes_that_controllers_emit() -> None:
+    causes = {row.get(name) for rows in bad_day(days=60).values() for row in rows for name in ("cause", "ended_by")}
+    assert causes - {None, "silence", "end"} <= SAID.keys()
+
+
+def test_places_name_the_topics_with_most_partitions(spark: SparkSession) -> None:
+    wide = [("wide", "t" * 249, partition) for partition in range(3)]
+    rows = [
+        ("one", "orders", 3),
+        ("one", "orders", 3),
+        *(("many", f"t{n}", p) for n in range(5) for p in range(n)),
+        *wide,
+    ]
+    given = spark.createDataFrame(rows, "key string, topic string, partition int")
+    found = {row["key"]: (row["partitions"], row["places"]) for row in places(given, "key").collect()}
+    assert found["one"] == (1, "orders-3")
+    assert found["many"] == (10, "t4 (4), t3 (3), t2 (2) and 1 more topic")
+    assert found["wide"] == (3, f"{'t' * 30}…{'t' * 29} (3)")
 
 
 def test_the_files_hold_all_rows_in_the_order_of_their_table(written: ReportSummary) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from controller_pipeline.reports.facts import (
     Bar,
+    Before,
     ClusterFacts,
     Episode,
     Heat,
@@ -20,8 +21,10 @@ from controller_pipeline.reports.facts import (
     Uptime,
     Value,
 )
+from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Period, grid_of
 from controller_pipeline.reports.selection.listings import LISTINGS
+from controller_pipeline.reports.stories import Ending, Loss, Outage, Story
 
 BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 HOSTILE = "\"><script src='http://evil.example/x.js'></script><img src=x onerror=alert(1)>'`${7*7}{{7*7}}\u202e\x00"
@@ -60,6 +63,7 @@ def empty_report(days: int = 1) -> Report:
             for name, one in columns.items()
         },
         missing=(),
+        quiet_us=10 * MINUTE,
     )
 
 
@@ -102,11 +106,21 @@ def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers
         episodes=(episode(name, began, brokers),),
         episodes_total=2,
         listings={key: filled(listed, name, rows, began) for key, listed in empty.listings.items()},
+        before=before(empty.period),
+        objective=Objective(percent=99.9),
     )
 
 
+def before(period: Period) -> Before:
+    earlier = period.before()
+    assert earlier is not None
+    counts = {"incidents": 7, "failovers": 2, "unclean": 0, "reassignments": 0, "violations": 0}
+    lost = Uptime(known_us=HOUR, leaderless_us=MINUTE)
+    return Before(period=earlier, uptime=lost, exposed_us=2 * MINUTE, known_clock_us=HOUR, counts=counts)
+
+
 def bar(began_us: int, ended_us: int, name: str) -> Bar:
-    return Bar(began_us=began_us, ended_us=ended_us, state="controller", label=name, tip=name)
+    return Bar(began_us=began_us, ended_us=ended_us, state="controller", label=name, tip=name, term=(name, 3))
 
 
 def episode(name: str, began: int, brokers: int) -> Episode:
@@ -126,8 +140,52 @@ def episode(name: str, began: int, brokers: int) -> Episode:
         unknowns=(Unknown(cluster=name, began_us=began, ended_us=began + MINUTE, reason=name),),
         leaderless=(Step(at_us=began + MINUTE, peak=5, value=5), Step(at_us=began + 2 * MINUTE, peak=5, value=0)),
         under=(),
-        marks=(Mark(at_us=began + MINUTE, cause=name, partitions=5, leaderless=5, unclean=1, inferred=True),),
+        marks=(
+            Mark(at_us=began + MINUTE, cause=name, partitions=5, places=name, leaderless=5, unclean=1, inferred=True),
+        ),
         marks_total=1,
+        story=story(name, began),
+    )
+
+
+def story(name: str, began: int) -> Story:
+    lost = outage(cause="broker_failed", where=name, partitions=4, led_by=(3,), began_us=began + MINUTE)
+    return Story(
+        losses=(Loss(broker=3, at_us=began + MINUTE),),
+        losses_total=1,
+        outages=(lost, outage(cause=name, where=name, ended_by=name, began_us=began + 2 * MINUTE)),
+        unclean=1,
+        unclean_where=name,
+        is_inferred=True,
+    )
+
+
+def outage(
+    *,
+    cause: str,
+    began_us: int,
+    where: str = "orders-3",
+    problem: str = "leaderless",
+    partitions: int = 1,
+    longest_us: int = 192 * SECOND,
+    ending: Ending = "change",
+    ended_by: str = "broker_started",
+    led_by: tuple[int, ...] = (),
+    is_unclean: bool = False,
+) -> Outage:
+    return Outage(
+        problem=problem,
+        cause=cause,
+        began_us=began_us,
+        ended_us=began_us + longest_us,
+        incidents=partitions,
+        partitions=partitions,
+        where=where,
+        longest_us=longest_us,
+        ending=ending,
+        ended_by=ended_by,
+        led_by=led_by,
+        is_unclean=is_unclean,
     )
 
 

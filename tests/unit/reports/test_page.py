@@ -13,7 +13,8 @@ from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Uptime
 from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.period import DAY, MINUTE
-from controller_pipeline.reports.rendering.headline import tiles
+from controller_pipeline.reports.rendering.figures import figures
+from controller_pipeline.reports.rendering.headline import panels
 from controller_pipeline.reports.rendering.page import page
 from tests.unit.reports.facts import HOSTILE, empty_report, full_report
 from tests.unit.reports.html import Page
@@ -56,7 +57,7 @@ def test_a_page_asks_for_nothing_from_elsewhere(sample: str) -> None:
         value for name in ("src", "href", "srcset", "data", "action", "xlink:href") for value in read.attributes(name)
     ]
     assert references
-    assert all(re.fullmatch(r"#[a-z]+|tables/[a-z_]+\.(json|parquet)", reference) for reference in references), (
+    assert all(re.fullmatch(r"#[a-z]+(-\d+)*|tables/[a-z_]+\.(json|parquet)", reference) for reference in references), (
         references
     )
     assert {tag for tag, _ in read.elements}.isdisjoint({"link", "img", "iframe", "object", "embed", "base", "form"})
@@ -66,7 +67,7 @@ def test_a_page_asks_for_nothing_from_elsewhere(sample: str) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_each_section_is_there_and_each_headline_leads_to_one(sample: str) -> None:
+def test_each_section_is_there_and_each_link_leads_to_something(sample: str) -> None:
     read = Page(source_of(sample))
     assert tuple(read.sections) == SECTIONS
     assert all(text.strip() for text in read.sections.values())
@@ -125,8 +126,10 @@ def test_what_is_partly_known_is_said_to_be_so() -> None:
 
 def test_what_little_is_known_is_not_called_good() -> None:
     calm = replace(empty_report(), clusters_total=1, uptime=Uptime(known_us=MINUTE), unknown_us=DAY - MINUTE)
-    assert {tile.tone for tile in tiles(calm)} == {"unknown"}
-    assert "good" in {tile.tone for tile in tiles(replace(calm, unknown_us=MINUTE))}
+    assert {one.tone for one in (*panels(calm), *figures(calm))} == {"unknown"}
+    mostly = replace(calm, unknown_us=MINUTE // 20)
+    assert {one.tone for one in panels(mostly)} == {"good"}
+    assert {one.tone for one in figures(mostly) if one.section != "unknown"} == {"good"}
 
 
 def test_a_table_that_was_not_given_is_not_called_empty() -> None:
@@ -152,3 +155,42 @@ def test_the_same_facts_make_the_same_page_unless_a_time_is_given() -> None:
     report = full_report()
     assert page(report) == page(full_report())
     assert "Written 2026-11-21 06:00:00 UTC" in page(report, now=datetime(2026, 11, 21, 6, tzinfo=UTC))
+
+
+def test_availability_risk_and_the_worst_incident_stand_before_all_sections() -> None:
+    top = Page(page(full_report())).text.split("This period, and the one before")[0]
+    assert top.index("Available") < top.index("Risk of data loss") < top.index("The worst incident")
+    assert "Broker 3 was lost at 00:01:00; 4 partitions, orders, had no leader for up to 3 min 12 s" in top
+
+
+def test_marks_of_pictures_lead_to_rows_by_keyboard_too() -> None:
+    read = Page(page(full_report()))
+    links = {href for tag, attributes in read.elements if tag == "a" and (href := attributes["href"])}
+    assert {"#episode-1", "#episode-1-1", "#failovers-1", "#reassignments-1", "#topics-1", "#controllers-1"} <= links
+    drawn = [attributes for tag, attributes in read.elements if tag == "svg" and attributes.get("role")]
+    assert {attributes["role"] for attributes in drawn} == {"group", "img"}
+
+
+def test_times_are_written_for_the_readers_place_too() -> None:
+    read = Page(page(full_report()))
+    instants = read.attributes("datetime")
+    assert instants
+    assert all(datetime.fromisoformat(instant).tzinfo == UTC for instant in instants)
+    assert len(read.attributes("data-from")) == len(read.attributes("data-to")) >= 2
+
+
+def test_the_period_before_stands_beside_this_one() -> None:
+    of = {figure.label: (figure.now, figure.before) for figure in figures(full_report())}
+    assert of["Available"] == ("99.952 %", "98.33 %")
+    assert of["Incidents"] == ("1", "7")
+    assert of["Unknown"] == ("1 min", "23 h")
+    assert of["ISR flaps"] == ("4", "")
+    unknown = replace(full_report(), before=None)
+    assert {figure.before for figure in figures(unknown)} == {"not known", "all of it", ""}
+
+
+def test_a_count_whose_table_was_not_given_is_not_compared() -> None:
+    report = full_report()
+    assert report.before is not None
+    less = replace(report, before=replace(report.before, counts={}))
+    assert {figure.before for figure in figures(less) if figure.label in {"Incidents", "Failovers"}} == {"not known"}

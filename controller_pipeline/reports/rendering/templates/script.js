@@ -10,6 +10,34 @@
     if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
     return a.localeCompare(b, "en", { numeric: true });
   };
+  var two = function (number) { return (number < 10 ? "0" : "") + number; };
+  var day = function (when) { return when.getFullYear() + "-" + two(when.getMonth() + 1) + "-" + two(when.getDate()); };
+  var clock = function (when) { return two(when.getHours()) + ":" + two(when.getMinutes()) + ":" + two(when.getSeconds()); };
+  var here = function (when) { return (day(when) === when.toISOString().slice(0, 10) ? "" : day(when) + " ") + clock(when); };
+  var beside = function (element, text) {
+    var local = document.createElement("span");
+    local.className = "local";
+    local.textContent = text;
+    element.parentNode.insertBefore(local, element.nextSibling);
+  };
+  var elsewhere = 0;
+  document.querySelectorAll("time[datetime]").forEach(function (element) {
+    var when = new Date(element.getAttribute("datetime"));
+    if (!when.getTimezoneOffset()) return;
+    elsewhere += 1;
+    beside(element, here(when));
+  });
+  document.querySelectorAll("span[data-from]").forEach(function (element) {
+    var from = new Date(element.getAttribute("data-from")), to = new Date(element.getAttribute("data-to"));
+    if (!from.getTimezoneOffset() && !to.getTimezoneOffset()) return;
+    elsewhere += 1;
+    beside(element, here(from) + " to " + (day(from) === day(to) ? clock(to) : day(to) + " " + clock(to)));
+  });
+  if (elsewhere) {
+    var zone = document.querySelector(".zone");
+    zone.textContent = "Times are UTC; beside them, in italics, those of " + Intl.DateTimeFormat().resolvedOptions().timeZone + ".";
+    zone.hidden = false;
+  }
   document.querySelectorAll("table[data-name]").forEach(function (table) {
     var body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
     var rows = Array.from(body.rows);

@@ -1,0 +1,71 @@
+"""The period before, as long as this one, in the figures that stand beside this one's.
+
+They are computed from intervals that are cut to it, so it may begin in the middle of a day."""
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from controller_pipeline import schemas
+from controller_pipeline.reports.facts import Before, Uptime
+from controller_pipeline.reports.period import Period
+from controller_pipeline.reports.selection.tables import Tables, tables_of
+
+COUNTED = {
+    "failovers": schemas.FAILOVERS,
+    "unclean": schemas.UNCLEAN_ELECTIONS,
+    "reassignments": schemas.REASSIGNMENTS,
+    "violations": schemas.VIOLATIONS,
+}
+
+
+def figures_before(given: Mapping[str, DataFrame], period: Period) -> Before | None:
+    """One query. None where there is no such time, or no table of it is given."""
+    earlier = period.before()
+    if earlier is None:
+        return None
+    tables = tables_of(given, earlier)
+    found = {row["name"]: int(row["amount"] or 0) for row in reduce(DataFrame.unionByName, _amounts(tables)).collect()}
+    counts = {name: found[name] for name in COUNTED if COUNTED[name].name not in tables.missing}
+    if schemas.INCIDENTS.name not in tables.missing:
+        counts["incidents"] = found["incidents"]
+    return Before(
+        period=earlier,
+        uptime=Uptime(
+            known_us=found["known_us"],
+            unknown_us=found["unknown_us"],
+            leaderless_us=found["leaderless_us"],
+            under_us=found["under_us"],
+        ),
+        exposed_us=found["exposed_us"],
+        known_clock_us=found["known_clock_us"],
+        counts=counts,
+    )
+
+
+def _amounts(tables: Tables) -> list[DataFrame]:
+    """Each as rows of `name` and `amount`."""
+    lasted = f.greatest(f.col("ended_us") - f.col("began_us"), f.lit(0))
+    known, problem = f.col("is_known"), f.col("problem")
+    intervals = _named(
+        tables.clipped(schemas.PARTITION_INTERVALS),
+        known_us=f.sum(f.when(known, lasted)),
+        unknown_us=f.sum(f.when(~known, lasted)),
+        exposed_us=f.sum(f.when(known & (f.size("isr") <= 1), lasted)),
+    )
+    incidents = _named(
+        tables.clipped(schemas.INCIDENTS),
+        leaderless_us=f.sum(f.when(problem == "leaderless", lasted)),
+        under_us=f.sum(f.when(problem == "under_min_isr", lasted)),
+        incidents=f.count("*"),
+    )
+    spans = _named(tables.clipped(schemas.KNOWN_SPANS), known_clock_us=f.sum(lasted))
+    counts = [_named(tables[table], **{name: f.count("*")}) for name, table in COUNTED.items()]
+    return [intervals, incidents, spans, *counts]
+
+
+def _named(rows: DataFrame, **amounts: Column) -> DataFrame:
+    sums = rows.agg(*(amount.cast("long").alias(name) for name, amount in amounts.items()))
+    return sums.unpivot([], list(amounts), "name", "amount")

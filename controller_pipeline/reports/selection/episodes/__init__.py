@@ -1,0 +1,1 @@
+"""The worst times of clusters: which they are, what is drawn of them, and what is told."""
