@@ -8,6 +8,7 @@ there is a browser. It exits with 1 if the history misses what was done.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -43,6 +44,7 @@ PAUSES, PAUSE_S = 3, 4.0
 """Longer than a follower may lag behind, shorter than a broker's session with ZooKeeper."""
 OBJECTIVE = "99"
 """Percent: of a day that is two minutes long and has all of this in it."""
+LOST_DATA = r"web\.clicks-0 (got a leader that was not in sync: data )?may be lost"
 COMMAND_TIMEOUT_S = 900
 
 
@@ -204,6 +206,8 @@ def tell(stage: Stage, journal: Path, history: Path, output: Path) -> None:
     unclean = _unclean(output)
     stage.expect(("web.clicks", 0, 6) in unclean, "it knows of the unclean leader")
     stage.expect({topic for topic, _, _ in unclean} == {"web.clicks"}, "and of none where that is not allowed")
+    page = (output / "index.html").read_text(encoding="utf-8")
+    stage.expect(re.search(LOST_DATA, page) is not None, "its page says in a sentence whose data may be lost")
     lost = {int(row["broker"]) for row in _rows(output, "failovers") if row["moved"]}
     stage.expect({2, 5} <= lost, f"it knows the failovers, of brokers {sorted(lost)}")
     moved = [row for row in _rows(output, "reassignments") if row["outcome"] == "done"]
