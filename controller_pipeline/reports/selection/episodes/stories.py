@@ -13,6 +13,7 @@ from controller_pipeline.reports.selection.tables import Tables
 from controller_pipeline.reports.stories import Loss, Outage, Story
 
 KIND = ("episode", "problem", "cause", "ending", "ended_by", "is_unclean")
+PARTITION = ("cluster_id", "topic", "partition")
 MOST_LEADERS = 3
 
 
@@ -75,18 +76,12 @@ def _outages(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tu
 
 def _with_what_came_next(tables: Tables, windows: DataFrame) -> DataFrame:
     """A row for each incident of the episodes; of those without a leader also who led next, and whether it was in sync."""
-    incidents = _of_episodes(tables, windows)
     led = tables[schemas.PARTITION_INTERVALS].where("is_known and leader >= 0")
-    next_leader = led.groupBy("cluster_id", "topic", "partition", f.col("began").alias("led_from")).agg(
-        f.collect_set("leader").alias("led_by"), f.bool_or("unclean").alias("is_unclean")
-    )
-    joined = incidents.join(next_leader, ["cluster_id", "topic", "partition", "led_from"], "left")
-    nobody = f.array().cast("array<int>")
-    return joined.withColumns(
-        {
-            "is_unclean": f.coalesce("is_unclean", f.lit(False)),
-            "led_by": f.coalesce("led_by", nobody),
-        }
+    next_leader = led.select(*PARTITION, f.col("began").alias("led_from"), "leader", "unclean")
+    joined = _of_episodes(tables, windows).join(next_leader, [*PARTITION, "led_from"], "left")
+    return joined.groupBy("episode", *PARTITION, "problem", "cause", "ending", "ended_by", "began_us", "ended_us").agg(
+        f.collect_set("leader").alias("led_by"),
+        f.coalesce(f.bool_or("unclean"), f.lit(False)).alias("is_unclean"),
     )
 
 
@@ -131,11 +126,11 @@ def _unclean(tables: Tables, windows: DataFrame) -> dict[int, Row]:
 
 def unclean_elections(tables: Tables) -> DataFrame:
     """Each with `at_us`, and with `began_us`, when the partition lost its leader: they belong to the same episode."""
-    key = ("cluster_id", "topic", "partition", "controller_epoch", "seq")
+    key = (*PARTITION, "controller_epoch", "seq")
     elected = tables[schemas.UNCLEAN_ELECTIONS].select(*key, f.unix_micros("elected_at").alias("at_us"))
     leaderless = tables.clipped(schemas.INCIDENTS).where("problem = 'leaderless'")
-    since = leaderless.select("cluster_id", "topic", "partition", "began_us", "ended_us")
-    joined = elected.join(since, ["cluster_id", "topic", "partition"], "left")
+    since = leaderless.select(*PARTITION, "began_us", "ended_us")
+    joined = elected.join(since, list(PARTITION), "left")
     then = f.when(f.col("at_us").between(f.col("began_us"), f.col("ended_us")), f.col("began_us"))
     return joined.groupBy(*key, "at_us").agg(f.coalesce(f.min(then), f.col("at_us")).alias("began_us"))
 
