@@ -18,6 +18,7 @@ from controller_core.model.wording import counted
 
 if TYPE_CHECKING:
     from controller_pipeline.kept_history import KeptHistory
+    from controller_pipeline.reports.objective import Objective
     from controller_pipeline.reports.report import ReportSummary
 
 commands = typer.Typer(
@@ -178,17 +179,26 @@ def report(
     Exits with 0; with 1 when there is no history or something cannot be written; with 2 when the command is wrong."""
     if days and from_:
         raise usage_error(WrongOption("--days and --from both say where the period begins: give one of them"))
+    promised = _promised(objective)
     with _kept(history, cores, memory) as kept:
         from controller_pipeline.answers.options import Options
-        from controller_pipeline.reports.objective import Objective
 
         try:
-            promised = None if objective is None else Objective(percent=objective)
             options = Options(namespaces=_pairs(namespace or []), stalled_after_seconds=stalled_after_seconds)
             period = kept.period(began=_utc(from_), ended=_utc(to), days=days)
         except ValueError as error:
             raise WrongOption(str(error)) from error
         typer.echo(_in_words(kept.report(output, options, period, promised)))
+
+
+def _promised(percent: float | None) -> "Objective | None":
+    """The objective, before Spark is started for it; ends the command where it makes no sense."""
+    from controller_pipeline.reports.objective import Objective
+
+    try:
+        return None if percent is None else Objective(percent=percent)
+    except ValueError as error:
+        raise usage_error(WrongOption(f"--objective: {error}")) from error
 
 
 def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]:

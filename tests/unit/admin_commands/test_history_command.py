@@ -17,6 +17,8 @@ from controller_admin.command_line import main
         (["ingest", "--kafka-logs", "l"], "give its --cluster-id"),
         (["ingest", "--kafka-logs", "l", "--cluster-id", "c", "--logs-time-zone", "Moon"], "Moon is unknown"),
         (["report", "--output", "o", "--days", "3", "--from", "2026-01-01"], "give one of them"),
+        (["report", "--output", "o", "--objective", "100"], "--objective: The objective is 100.0 %: give one from 1"),
+        (["report", "--output", "o", "--objective", "nan"], "--objective: The objective is nan %"),
     ],
 )
 def test_a_wrong_command_says_what_to_change(arguments: list[str], message: str) -> None:

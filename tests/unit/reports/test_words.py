@@ -1,11 +1,12 @@
 """Numbers are written as people read them, and never better than they are."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from controller_pipeline.reports import words
-from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Grid, Period, grid_of, micros
+from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Grid, Period, grid_of, micros, moment_of
+from controller_pipeline.reports.selection.episodes.worst import quiet_us
 
 
 @pytest.mark.parametrize(
@@ -88,3 +89,26 @@ def test_an_empty_period_and_one_without_a_zone_are_refused() -> None:
         Period(began=at, ended=at)
     with pytest.raises(ValueError, match="no time zone"):
         Period(began=at.replace(tzinfo=None), ended=at)
+
+
+def test_the_period_before_is_as_long_and_ends_where_this_one_begins() -> None:
+    at = datetime(2026, 11, 20, 2, tzinfo=UTC)
+    before = Period(began=at, ended=at + timedelta(hours=3)).before()
+    assert before == Period(began=at - timedelta(hours=3), ended=at)
+    assert Period(began=datetime(1970, 1, 2, tzinfo=UTC), ended=at).before() is None
+
+
+@pytest.mark.parametrize(
+    ("length", "quiet"),
+    [(MINUTE, 5 * SECOND), (HOUR, 36 * SECOND), (DAY, 10 * MINUTE), (400 * DAY, 10 * MINUTE)],
+)
+def test_episodes_of_a_short_period_lie_closer_together(length: int, quiet: int) -> None:
+    began = 20_000 * DAY
+    assert quiet_us(Period(began=moment_of(began), ended=moment_of(began + length))) == quiet
+
+
+@pytest.mark.parametrize(
+    ("share", "written"), [(None, "not known"), (0.0, "0 %"), (0.004, "under 1 %"), (0.341, "35 %"), (12.4, "1,240 %")]
+)
+def test_what_is_spent_of_a_budget_is_rounded_up(share: float | None, written: str) -> None:
+    assert words.spent(share) == written
