@@ -113,6 +113,7 @@ LISTINGS = (
         columns=(
             CLUSTER,
             TOPIC,
+            Column(title="Partitions", field="alone", hint="that had one replica in sync at any time"),
             Column(title="One replica in sync", field="replica_seconds", kind="seconds", hint="one failure from loss"),
             Column(title="Within one rack", field="rack_seconds", kind="seconds", hint="though assigned to several"),
             Column(title="At the same moment", field="most", kind="count", hint="partitions, at most"),

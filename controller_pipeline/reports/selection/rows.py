@@ -8,6 +8,9 @@ from controller_pipeline import schemas
 from controller_pipeline.reports.selection.places import places
 from controller_pipeline.reports.selection.tables import Tables, summed_us
 
+SHOWN_NUMBERS = 6
+"""Of partitions, in one cell."""
+
 
 def _seconds(total_us: str, name: str) -> Expression:
     return (f.col(total_us) / 1_000_000).alias(name)
@@ -78,9 +81,25 @@ def exposures(tables: Tables) -> DataFrame:
         summed_us("one_rack_seconds").alias("rack_us"),
         f.max("most_partitions").alias("most"),
     )  # fmt: skip
-    return sums.where("replica_us > 0 or rack_us > 0").select(
-        "cluster_id", "topic", "most", _seconds("replica_us", "replica_seconds"), _seconds("rack_us", "rack_seconds")
+    exposed = sums.where("replica_us > 0 or rack_us > 0").join(numbers_alone(tables), ["cluster_id", "topic"], "left")
+    return exposed.select(
+        "cluster_id",
+        "topic",
+        "alone",
+        "most",
+        _seconds("replica_us", "replica_seconds"),
+        _seconds("rack_us", "rack_seconds"),
     )
+
+
+def numbers_alone(tables: Tables) -> DataFrame:
+    """By topic the partitions that had one replica in sync, as `alone`: `0, 3, 5 and 12 more`."""
+    intervals = tables.clipped(schemas.PARTITION_INTERVALS).where("is_known and size(isr) <= 1 and began_us < ended_us")
+    numbers = intervals.groupBy("cluster_id", "topic").agg(f.array_sort(f.collect_set("partition")).alias("numbers"))
+    shown = f.array_join(f.slice("numbers", 1, SHOWN_NUMBERS).cast("array<string>"), ", ")
+    more = f.size("numbers") - SHOWN_NUMBERS
+    rest = f.when(more > 0, f.format_string(" and %d more", more)).otherwise("")
+    return numbers.select("cluster_id", "topic", f.concat(shown, rest).alias("alone"))
 
 
 def reassignments(tables: Tables) -> DataFrame:

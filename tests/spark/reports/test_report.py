@@ -94,6 +94,7 @@ def test_each_section_says_what_happened(texts: dict[str, str]) -> None:
     assert "broker_failed" in texts["failovers"]
     assert "orders (2), payments (2)" in texts["failovers"]  # what the broker led when it was lost
     assert "orders-3 stalled" in texts["reassignments"]
+    assert "3, 9" in texts["exposure"]  # the partitions of orders that were alone
     assert "1002, epoch 18" in texts["controllers"]
     assert "4 min 10 s" in texts["unknown"]
     assert "leader_is_alive" in texts["audit"]
