@@ -37,6 +37,7 @@ SAID: Final[Mapping[str, str]] = {
     "epoch_outdated": "the controller raised its epoch",
     "broker_behind": "a broker could be reached again",
     "stream_broken": "a request for a broker could not be sent",
+    "static_config_answered": "a broker said what its own file configures",
     "ledger_due": "replicas to be deleted were looked for",
     "answer_overdue": "a client had waited too long",
     "journal_due": "it was time for a record",
