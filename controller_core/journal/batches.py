@@ -65,6 +65,8 @@ class Elected:
     context: Context
     config: RecordedConfig = field(default_factory=dict)
     """What the controller's own settings say where no configuration does; none where they are not known."""
+    alive_interval_ms: int | None = None
+    """After how long without a record there is an `Alive`, here as in the others that say it; None: not told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class Alive:
     """The controller still had its role, and had nothing else to record for a while."""
 
     context: Context
+    alive_interval_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,7 @@ class RecorderStarted:
     """Someone who only looks on began to: what was before it in this epoch, and not recorded, is unknown."""
 
     context: Context
+    alive_interval_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ ELECT_LEADERS: Final = "elect_leaders"
 BALANCE_DUE: Final = "balance_due"
 ALTER_PARTITION: Final = "alter_partition"
 UNKNOWN: Final = "unknown"
+UNOBSERVED: Final = "unobserved"
+"""The cause of what changed while nobody looked on: neither why nor when is known."""
 
 _ORDER: Final = (
     TOPIC_DELETIONS_REQUESTED, BROKER_FAILED, BROKER_RESTARTED, BROKER_STARTED, BROKER_MODIFIED, FEATURES_CHANGED,

@@ -59,13 +59,13 @@ class RecordEncoder:
         match batch:
             case Elected():
                 known = {"delta": records.config_fields(batch.config)} if batch.config else {}
-                yield self._line(context, Kind.CONTROLLER_ELECTED, **known)
+                yield self._line(context, Kind.CONTROLLER_ELECTED, **known, **_interval(batch))
             case Resigned():
                 yield self._line(context, Kind.CONTROLLER_RESIGNED, reason=batch.reason)
             case Alive():
-                yield self._line(context, Kind.CONTROLLER_ALIVE)
+                yield self._line(context, Kind.CONTROLLER_ALIVE, **_interval(batch))
             case RecorderStarted():
-                yield self._line(context, Kind.RECORDER_STARTED)
+                yield self._line(context, Kind.RECORDER_STARTED, **_interval(batch))
             case Dropped():
                 yield self._line(context, Kind.GAP, dropped=batch.count)
                 self.next_seq += batch.count - 1
@@ -140,6 +140,10 @@ class RecordEncoder:
         if context.is_inferred:
             envelope["inferred"] = True
         return orjson.dumps(envelope, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _interval(batch: Elected | Alive | RecorderStarted) -> Fields:
+    return {} if batch.alive_interval_ms is None else {"alive_interval_ms": batch.alive_interval_ms}
 
 
 def entry_text(kind: Kind, key: Fields, fields: Fields) -> str:

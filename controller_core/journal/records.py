@@ -75,6 +75,7 @@ class Line(BaseModel):
     entries: int | None = None
     checksum: int | None = None
     reason: str | None = None
+    alive_interval_ms: int | None = None
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> "Line":

@@ -23,15 +23,13 @@ from controller_core.journal.batches import (
     StateCopy,
 )
 from controller_core.journal.changes import Change
-from controller_core.journal.inference import Looks, explain, restarted
+from controller_core.journal.inference import UNOBSERVED, Looks, explain, restarted
 from controller_core.journal.observed import difference, missed_versions
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.recorder.view import Role, View
 
 log = structlog.get_logger()
 
-UNOBSERVED: Final = "unobserved"
-"""The cause of what changed while nobody looked on: neither why nor when is known."""
 _STARTED: Final = "recorder_started"
 _FAILOVER: Final = "controller_failover"
 _JOURNAL_DUE: Final = "journal_due"
@@ -57,7 +55,13 @@ class ObservedJournal:
     """What is recorded of one cluster, on its way to the journal. `last_epoch`: the newest that the journal has already."""
 
     def __init__(
-        self, journal: Journal, clock: Clock, *, snapshot_interval_ms: float, last_epoch: ControllerEpoch | None
+        self,
+        journal: Journal,
+        clock: Clock,
+        *,
+        snapshot_interval_ms: float,
+        alive_interval_ms: int,
+        last_epoch: ControllerEpoch | None,
     ) -> None:
         self.seen = Seen()
         self.role: Role | None = None
@@ -65,6 +69,7 @@ class ObservedJournal:
         self._journal = journal
         self._clock = clock
         self._stamped = StampedJournal(journal=journal, clock=clock, snapshot_interval_ms=snapshot_interval_ms)
+        self._alive_interval_ms = alive_interval_ms
         self._last_epoch = last_epoch
         self._cluster_id: str | None = None
         self._recorded: StateCopy | None = None
@@ -110,7 +115,7 @@ class ObservedJournal:
 
     def record_alive(self) -> None:
         """Records that the controller had its role, and that nothing changed."""
-        self._stamped.record(Alive(context=self._context(_JOURNAL_DUE)))
+        self._stamped.record(Alive(context=self._context(_JOURNAL_DUE), alive_interval_ms=self._alive_interval_ms))
 
     def _check(self, view: View) -> None:
         if self._cluster_id not in (None, view.cluster_id):
@@ -144,10 +149,12 @@ class ObservedJournal:
         self._begin_event()
         if self._recorded is None:
             self._recorded = state
-            self._stamped.record(RecorderStarted(context=self._context(_STARTED)))
+            started = RecorderStarted(context=self._context(_STARTED), alive_interval_ms=self._alive_interval_ms)
+            self._stamped.record(started)
             self.take_snapshot(_STARTED)
         else:
-            self._stamped.record(Elected(context=self._context(_FAILOVER)))
+            elected = Elected(context=self._context(_FAILOVER), alive_interval_ms=self._alive_interval_ms)
+            self._stamped.record(elected)
             self.take_snapshot(_FAILOVER)
 
     def _restarted_lately(self, changes: Sequence[Change]) -> list[BrokerId]:

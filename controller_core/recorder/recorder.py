@@ -63,6 +63,7 @@ class Recorder:
             journal,
             clock,
             snapshot_interval_ms=settings.journal_snapshot_interval_seconds * 1000,
+            alive_interval_ms=settings.journal_alive_interval_seconds * 1000,
             last_epoch=last_epoch,
         )
         self._zk = zk

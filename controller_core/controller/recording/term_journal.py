@@ -80,6 +80,10 @@ class TermJournal:
         )
 
     @property
+    def _whole_interval_ms(self) -> int:
+        return round(self.alive_interval_ms)
+
+    @property
     def is_kept(self) -> bool:
         """Whether anybody writes a journal."""
         return self.journal.is_kept
@@ -106,7 +110,8 @@ class TermJournal:
         if not self.is_kept:
             return
         await self._learn_cluster_id()
-        self._stamped.record(Elected(context=self._context(), config=self.own_config))
+        elected = Elected(context=self._context(), config=self.own_config, alive_interval_ms=self._whole_interval_ms)
+        self._stamped.record(elected)
         self.state.changes.is_open = True
         self._take_snapshot()
 
@@ -128,7 +133,7 @@ class TermJournal:
         if silent_ms < self.alive_interval_ms:
             return self.alive_interval_ms - silent_ms
         if not self._stamped.is_snapshot_due and await self._has_role():
-            self._stamped.record(Alive(context=self._context()))
+            self._stamped.record(Alive(context=self._context(), alive_interval_ms=self._whole_interval_ms))
         return self.alive_interval_ms
 
     def end_term(self, reason: str) -> None:

@@ -185,6 +185,8 @@ async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
         alive = lines(journal, Kind.CONTROLLER_ALIVE)
         assert {later.event_time_us - before.event_time_us for before, later in pairwise(alive)} == {10_000_000}
         assert {line.cause for line in alive} == {"journal_due"}
+        told = [*lines(journal, Kind.CONTROLLER_ELECTED), *alive]
+        assert {line.alive_interval_ms for line in told} == {10_000}, "or nobody knows when it was silent"
         later = asyncio.create_task(cluster.clock.sleep_ms(4_000))
         await cluster.settle(passing_ms=5_000)
         assert later.done()

@@ -282,7 +282,9 @@ async def test_a_controller_that_changes_nothing_is_alive() -> None:
         await pass_time(cluster, 2_000)
         assert recorded(await watched.look()) == []
         await pass_time(cluster, 8_000)
-        assert recorded(await watched.look()) == [("controller_alive", "journal_due")]
+        alive = await watched.look()
+        assert recorded(alive) == [("controller_alive", "journal_due")]
+        assert {line.alive_interval_ms for line in (watched.lines()[0], *alive)} == {10_000}
         assert recorded(await watched.look()) == []
 
 
