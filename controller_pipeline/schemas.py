@@ -98,6 +98,7 @@ EVENTS: Final = Table(
         dropped=LONG,
         entries=LONG,
         checksum=LONG,
+        alive_interval_ms=LONG,  # after how long without a record its writer says that it is alive
     ),
     order=("cluster_id", "controller_epoch", "seq"),
     by_day="event_time",
@@ -129,17 +130,20 @@ KNOWN_SPANS: Final = Table(
         controller_epoch=LONG,
         controller_id=INT,
         origin=TEXT,
-        first_seq=LONG,  # of the snapshot that it begins with
-        snapshot_seq=LONG,  # of that snapshot's end
+        first_seq=LONG,  # of the snapshot that it begins with; of its first record where the state goes on in it
+        snapshot_seq=LONG,  # of the end of the snapshot that its state begins with, in it or in a span before
         last_seq=LONG,
-        began=TIME,  # at the end of the snapshot that it begins with
+        began=TIME,  # at the end of the snapshot that it begins with, or at its first record
         ended=TIME,  # at its last record
-        ended_by=TEXT,  # resigned | silence | gap | end
+        has_time=FLAG,  # false: the clock of its records is not believed; it has no length
+        ended_by=TEXT,  # resigned | silence | gap | clock | unobserved | end
         known_again=TIME,  # the next span begins, or the history ends in the unknown; null: the history ends with this span
     ),
     order=("cluster_id", "span"),
 )
-"""When the state of a cluster is known. Between two spans it is unknown: neither up nor down."""
+"""When the state of a cluster is known. Between two spans it is unknown: neither up nor down.
+
+Spans of one `snapshot_seq` follow one another without a record between: only the time between them is unknown."""
 
 PARTITION_INTERVALS: Final = Table(
     name="partition_intervals",

@@ -18,25 +18,32 @@ LEADERSHIP: Final = (
 ASSIGNMENT: Final = ("replicas", "adding", "removing")
 _ENVELOPE: Final = (
     "cluster_id", "topic", "partition", "life", "span", "known_until", "origin", "controller_id", "controller_epoch", "seq",
-    "event_time", "source", "kind", "cause", "inferred", "snapshot", "unclean",
+    "event_time", "at", "source", "kind", "cause", "inferred", "snapshot", "unclean",
 )  # fmt: skip
 
 
 def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """The events of known times, each with its `span`, `known_until`, when that ended, and `span_seq`, where it began.
+    """The events of known times, each with its `span`, and `span_seq`, where that began; `at`, when it happened by clocks
+    that are believed, and `known_until`, when there is time after it that is unknown.
+
+    A span goes on over unknown time where no record is missing: what is known of a state does not depend on clocks.
 
     What a controller says when it is elected is known as well, though no state is.
     The text logs of Kafka have no snapshots, so that nothing is known to be complete; they are kept without a span."""
     in_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("first_seq")
-    spans = known_spans.where("not origin <=> 'logs'").select(
-        "cluster_id", "controller_epoch", "span", "first_seq", "last_seq", f.col("ended").alias("known_until"),
-        (f.coalesce(f.lag("last_seq").over(in_epoch), f.lit(-1)) + 1).alias("span_seq"),
+    of_snapshot = Window.partitionBy("cluster_id", "controller_epoch", "snapshot_seq")
+    spans = known_spans.where("not origin <=> 'logs'").withColumn(
+        "from_seq", f.coalesce(f.lag("last_seq").over(in_epoch), f.lit(-1)) + 1
+    )
+    spans = spans.select(
+        "cluster_id", "controller_epoch", "first_seq", "last_seq", "from_seq", f.col("ended").alias("known_until"), "began",
+        f.min("span").over(of_snapshot).alias("span"), f.min("from_seq").over(of_snapshot).alias("span_seq"),
     ).alias("spans")  # fmt: skip
     joined = events.alias("events").join(
         f.broadcast(spans),
         f.expr(
             "events.cluster_id = spans.cluster_id AND events.controller_epoch = spans.controller_epoch "
-            "AND events.seq BETWEEN spans.span_seq AND spans.last_seq"
+            "AND events.seq BETWEEN spans.from_seq AND spans.last_seq"
         ),
         "left",
     )
@@ -48,6 +55,7 @@ def known(events: DataFrame, known_spans: DataFrame) -> DataFrame:
         *(f.coalesce(f.col(f"events.{name}"), f.lit(False)).alias(name) if name in _FLAGS else f"events.{name}"
           for name in events.columns),
         "span", "known_until", "span_seq",
+        f.expr("if(span is null, event_time, greatest(began, least(event_time, known_until)))").alias("at"),
     )  # fmt: skip
 
 
@@ -122,7 +130,7 @@ def _compared(folded: DataFrame) -> DataFrame:
             "last_leader": f.last(
                 f.when((f.col("kind") == "leadership") & (f.col("now.leader") >= 0), leads), ignorenulls=True
             ).over(before),
-            "next_at": f.lead("event_time").over(order),
+            "next_at": f.lead("at").over(order),
         }
     )
     return compared.withColumns(
@@ -134,6 +142,6 @@ def _compared(folded: DataFrame) -> DataFrame:
             "follows": f.expr(
                 "NOT snapshot AND was IS NOT NULL AND span <=> was_span AND now.partition_epoch <= was.partition_epoch + 1"
             ),
-            "lasts_seconds": f.expr("(unix_micros(least(next_at, known_until)) - unix_micros(event_time)) / 1e6"),
+            "lasts_seconds": f.expr("(unix_micros(least(next_at, known_until)) - unix_micros(at)) / 1e6"),
         }
     )

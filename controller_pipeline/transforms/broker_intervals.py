@@ -16,4 +16,4 @@ def broker_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
     """`schemas.BROKER_INTERVALS`."""
     rows = events.where(f"kind in ('{Kind.BROKER}', '{Kind.BROKER_REMOVED}')")
     rows = lasting(placed(rows, spans), _KEY).where(f"kind = '{Kind.BROKER}'")
-    return with_unknown(rows, _STATE).select(*BROKER_INTERVALS.schema.fieldNames())
+    return with_unknown(rows, _STATE, spans).select(*BROKER_INTERVALS.schema.fieldNames())

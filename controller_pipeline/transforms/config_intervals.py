@@ -25,7 +25,7 @@ def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
         "*", "case scope when 'topic' then topic when 'broker' then string(broker) else '' end as name"
     )
     rows = lasting(placed(rows, spans), _KEY).where(_SET)
-    return with_unknown(rows, ("config",)).select(*CONFIG_INTERVALS.schema.fieldNames())
+    return with_unknown(rows, ("config",), spans).select(*CONFIG_INTERVALS.schema.fieldNames())
 
 
 def min_isr_steps(configs: DataFrame) -> DataFrame:

@@ -1,8 +1,4 @@
-"""Each record once, and what the numbers and clocks of a history say about it.
-
-Records are put side by side by buckets of their numbers, never all of a cluster in one place: what lies between two buckets
-is seen in a small table with the edges of each (`edges`).
-"""
+"""Each record once: what comes twice, what several journals record, and what belongs to which cluster."""
 
 from typing import Final
 
@@ -10,20 +6,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import MapType
 
-from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import EVENTS, FINDINGS, LONG
-from controller_pipeline.transforms.lines import CONTROLLER, LOGS, RECORDER
+from controller_pipeline.transforms.continuity.neighbours import EPOCH, bucket
+from controller_pipeline.transforms.lines import CONTROLLER, RECORDER
 
-BUCKET: Final = 1 << 16
-"""How many records of an epoch are looked at together."""
-
-BREAKS: Final = (Kind.GAP.value, Kind.RECORDER_STARTED.value)
-"""Kinds of records before which something is missing."""
-EPOCH: Final = ("cluster_id", "controller_epoch")
 _PLACE: Final = (*EPOCH, "seq")
 _FROM: Final = ("origin", "journal", "source")
 _MAPS: Final = tuple(field.name for field in EVENTS.schema if isinstance(field.dataType, MapType))
-_JUMP: Final = "INTERVAL 1 DAY"
 
 
 def of_their_clusters(events: DataFrame) -> DataFrame:
@@ -55,93 +44,6 @@ def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     findings = _of_journals(left_out).unionByName(_of_records(again))
     names = EVENTS.schema.fieldNames()
     return whole.select(*names).unionByName(compared.where(~is_again).select(*names)), findings
-
-
-def numbers(events: DataFrame) -> DataFrame:
-    """Findings of records that are there once: `gap`, `clock_went_back`, `clock_jumped`."""
-    rows = before(events.select(*_PLACE, "event_time", "kind", "dropped", "source"), edges(events))
-    is_lost = f.col("missing") > 0
-    lost_detail = f.concat(
-        f.col("missing"), f.lit(" records before "), f.col("seq"), f.lit(" are missing, and nothing says why")
-    )
-    dropped_detail = f.lit("the writer was too slow or its disk full, and says so itself")
-    holes = _finding(rows.where(is_lost), "gap", f.col("missing"), lost_detail)
-    gaps = _finding(rows.where(f.col("kind") == Kind.GAP.value), "gap", f.col("dropped"), dropped_detail)
-    back = f.col("event_time") < f.col("time_before")
-    jump = (f.col("event_time") > f.col("time_before") + f.expr(_JUMP)) & ~is_lost & ~f.col("is_first")
-    clocks = f.lit("durations here are not what they were: look at the clock of the controller's machine")
-    one = f.lit(1)
-    went_back = _finding(rows.where(back), "clock_went_back", one, clocks)
-    jumped = _finding(rows.where(jump), "clock_jumped", one, clocks)
-    return holes.unionByName(gaps).unionByName(went_back).unionByName(jumped)
-
-
-def edges(events: DataFrame) -> DataFrame:
-    """The first and last record of each bucket, and what came before the first (`..._before`); a few rows.
-
-    `is_broken`: something in it is missing, or says that something is. A controller that was deposed resigns when it
-    notices, which may be long after the next one has begun: then `time_before` is when that began."""
-    ends = f.col("kind") == Kind.CONTROLLER_RESIGNED.value
-    found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
-        f.count("*").alias("records"),
-        f.min("seq").alias("first_seq"),
-        f.max("seq").alias("last_seq"),
-        f.min_by("event_time", "seq").alias("first_time"),
-        f.max_by("event_time", "seq").alias("last_time"),
-        f.max_by(f.coalesce("dropped", f.lit(1)), "seq").alias("covered"),
-        f.max_by(ends, "seq").alias("is_resigned"),
-        f.max_by("event_time", f.when(~ends, f.col("seq"))).alias("last_in_office"),
-        f.max_by("controller_id", "seq").alias("controller_id"),
-        f.max(f.col("origin") == RECORDER).alias("is_recorded"),
-        f.max(f.col("origin") == LOGS).alias("is_of_logs"),
-        f.max(f.col("kind").isin(*BREAKS)).alias("has_break"),
-    )
-    is_dense = f.col("last_seq") - f.col("first_seq") + 1 == f.col("records")
-    history = Window.partitionBy("cluster_id").orderBy("controller_epoch", "bucket")
-    last_time, was_resigned = f.lag("last_time").over(history), f.lag("is_resigned").over(history)
-    deposed = f.greatest(f.lag("last_in_office").over(history), f.least(last_time, "first_time"))
-    return found.withColumns({
-        "is_broken": f.col("has_break") | ~is_dense,
-        "epoch_before": f.lag("controller_epoch").over(history),
-        "seq_before": f.lag("last_seq").over(history),
-        "covered_before": f.lag("covered").over(history),
-        "time_before": f.when(was_resigned, deposed).otherwise(last_time),
-        "was_resigned": was_resigned,
-    })  # fmt: skip
-
-
-def before(rows: DataFrame, of: DataFrame) -> DataFrame:
-    """To rows of whole buckets: the record before each, of whatever epoch, and how many are `missing` between the two.
-
-    Adds `is_first` (of its epoch), `epoch_before`, `seq_before`, `time_before`, `was_resigned`, `missing`."""
-    place = Window.partitionBy(*EPOCH, "bucket").orderBy("seq")
-    edge = of.select(
-        *EPOCH,
-        "bucket",
-        f.struct("epoch_before", "seq_before", "covered_before", "time_before", "was_resigned").alias("edge"),
-    )
-    rows = rows.withColumn("bucket", bucket()).join(f.broadcast(edge), [*EPOCH, "bucket"])
-    lagged = {
-        "seq_before": f.lag("seq").over(place),
-        "covered_before": f.lag(f.coalesce("dropped", f.lit(1))).over(place),
-        "time_before": f.lag("event_time").over(place),
-        "was_resigned": f.lag(f.col("kind") == Kind.CONTROLLER_RESIGNED.value).over(place),
-    }
-    rows = rows.withColumns(lagged)
-    is_edge = f.col("seq_before").isNull()
-    taken = {name: f.when(is_edge, f.col(f"edge.{name}")).otherwise(f.col(name)) for name in lagged}
-    epoch = f.when(is_edge, f.col("edge.epoch_before")).otherwise(f.col("controller_epoch"))
-    rows = rows.withColumns(taken | {"epoch_before": epoch})
-    is_first = f.coalesce(f.col("epoch_before") != f.col("controller_epoch"), f.lit(True))
-    # The oldest segment that retention has left begins anywhere; a later epoch begins with 0.
-    expected = (
-        f.when(f.col("epoch_before").isNull(), f.col("seq"))
-        .when(is_first, f.lit(0))
-        .otherwise(f.col("seq_before") + f.col("covered_before"))
-    )
-    return rows.withColumns(
-        {"is_first": is_first, "missing": f.greatest(f.col("seq") - expected, f.lit(0))}
-    ).selectExpr("* except (edge)")
 
 
 def _left_out(recorded: DataFrame) -> DataFrame:
@@ -193,10 +95,6 @@ def _finding(rows: DataFrame, problem: str, count: Column, detail: Column) -> Da
     return rows.withColumns(added).select(
         *(f.col(field.name).cast(field.dataType).alias(field.name) for field in FINDINGS.schema)
     )
-
-
-def bucket() -> Column:
-    return f.floor(f.col("seq") / BUCKET)
 
 
 def _content() -> Column:

@@ -1,147 +1,214 @@
 """When the state of a cluster is known: from a snapshot to the last record before something is missing, or nobody wrote.
 
-A history is cut wherever a record is missing, is a gap, or says that a recorder or a term began. In each piece the known
-begins with its first snapshot. Pieces and snapshots are few, so that they may be put in order by cluster.
+A history breaks (`continuity.breaks`) wherever a record is missing, is a gap, says that a recorder or a term began, or
+where the clock did not run on steadily. What was known before a missing record is forgotten until the next snapshot. A
+clock that is set, a silence, or a time in which nobody looked takes no record away: the state goes on behind it, and only
+the time between is unknown. Breaks and snapshots are few: one function goes through those of a cluster in their order.
 
 Text logs have no snapshots. There a span is a whole epoch, in which a thing is known from its first mention on, and what
-was known in the epoch before is still known if that is the one before: nobody else can have changed it.
+was known in the epoch before is still known if that is the one before: nobody else can have changed it. They say nothing
+while nothing happens, so silence breaks nothing there.
+
+An example, of one controller that writes a record each ten seconds, and is frozen for an hour:
+
+    record              0 elected, 1 2 3 a snapshot, 4 a leader is gone, | 5 another is elected, ...
+    time                10:00:00                     10:00:10            | 11:00:10
+    known spans         [10:00:00, 10:00:10), which has the records 1 to 4, and [11:00:10, ...), from record 5 on
+    between them        nothing: whether the partition had no leader for an hour is not known
 """
 
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from controller_core.journal.changes import Kind
-from controller_pipeline.schemas import FLAG, INT, KNOWN_SPANS, LONG, TEXT, TIME, columns
-from controller_pipeline.transforms.journals import BREAKS, EPOCH, before, bucket, edges
-from controller_pipeline.transforms.lines import CONTROLLER, LOGS, RECORDER
-
-_CUT: Final = "cut"  # sorts before the names of other marks at the same record
-_SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
-_NEVER: Final = 2**63 - 1
-"""The epoch after the last one."""
-
-_MARKS: Final = columns(
-    cluster_id=TEXT,
-    controller_epoch=LONG,
-    seq=LONG,
-    event_time=TIME,
-    mark=TEXT,
-    seq_before=LONG,  # this and the following: of a cut, the last record before it
-    time_before=TIME,
-    was_resigned=FLAG,
+from controller_pipeline.schemas import KNOWN_SPANS, LONG, columns
+from controller_pipeline.transforms.continuity.breaks import (
+    BREAK,
+    END,
+    SILENCE,
+    UNSEEN,
+    Mark,
+    as_marks,
+    breaks,
+    end,
+    in_order,
+    runs,
 )
+from controller_pipeline.transforms.continuity.clock_runs import Place, placed
+from controller_pipeline.transforms.continuity.neighbours import EPOCH, edges
+from controller_pipeline.transforms.lines import LOGS
+
+_SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
+_SPANS: Final = columns(**{
+    field.name: LONG if field.name in ("began", "ended", "known_again") else field.dataType
+    for field in KNOWN_SPANS.schema
+})  # fmt: skip
+"""Times as microseconds."""
 
 
 def known_spans(events: DataFrame) -> DataFrame:
     """`schemas.KNOWN_SPANS`, of records that are there once each."""
     of = edges(events)
-    marks = _cuts(events, of).unionByName(_snapshots(events)).unionByName(_ends(of))
-    cluster = Window.partitionBy("cluster_id").orderBy("controller_epoch", "seq", "mark")
-    so_far = cluster.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    marks = marks.withColumns({
-        "piece": f.sum((f.col("mark") == _CUT).cast(INT)).over(so_far),
-        "mark_before": f.lag("mark").over(cluster),
-        "mark_seq_before": f.lag("seq").over(cluster),
-    })  # fmt: skip
-    is_whole = (f.col("mark") == _SNAPSHOT[1]) & (f.col("mark_before") == _SNAPSHOT[0])
-    snapshot = f.when(is_whole, f.struct("seq", f.col("mark_seq_before").alias("first_seq"), "event_time"))
-    begin = f.when(
-        f.col("mark") == _CUT,
-        f.struct("controller_epoch", "seq", "event_time", "seq_before", "time_before", "was_resigned"),
-    )
-    pieces = marks.groupBy("cluster_id", "piece").agg(f.max(begin).alias("begin"), f.min(snapshot).alias("snapshot"))
-    pieces = pieces.withColumn("next", f.lead("begin").over(Window.partitionBy("cluster_id").orderBy("piece")))
-    return _spans(pieces, of)
+    marks = breaks(events, of).unionByName(_snapshots(events)).unionByName(end(of))
+    spans = marks.groupBy("cluster_id").applyInArrow(_of_a_cluster, _SPANS)
+    times = {name: f.timestamp_micros(name) for name in ("began", "ended", "known_again")}
+    return spans.withColumns(times).select(*KNOWN_SPANS.schema.fieldNames())
 
 
-def _spans(pieces: DataFrame, of: DataFrame) -> DataFrame:
-    """A span for each piece that has a snapshot, or is of logs; times never run backwards within a cluster."""
-    origin = (
-        f.when(f.col("is_of_logs"), f.lit(LOGS))
-        .when(f.col("is_recorded"), f.lit(RECORDER))
-        .otherwise(f.lit(CONTROLLER))
-    )
-    who = of.groupBy(*EPOCH).agg(
-        *(f.max(name).alias(name) for name in ("controller_id", "is_recorded", "is_of_logs"))
-    ).withColumn("origin", origin)  # fmt: skip
-    pieces = pieces.withColumn("controller_epoch", f.col("begin.controller_epoch"))
-    mention = f.when(
-        f.col("origin") == LOGS, f.struct("begin.seq", f.col("begin.seq").alias("first_seq"), "begin.event_time")
-    )
-    pieces = pieces.join(f.broadcast(who), [*EPOCH]).withColumn("snapshot", f.coalesce("snapshot", mention))
-    pieces = pieces.where("snapshot is not null")
-    cluster = Window.partitionBy("cluster_id").orderBy("piece")
-    so_far = cluster.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    whole = of.groupBy("cluster_id").agg(f.max("last_time").alias("history_ended"))
-    spans = pieces.join(f.broadcast(whole), "cluster_id").withColumns({
-        "span": (f.row_number().over(cluster) - 1).cast(LONG),
-        "ended": f.max(f.greatest("snapshot.event_time", "next.time_before")).over(so_far),
-    })  # fmt: skip
-    spans = spans.withColumn("began", f.greatest("snapshot.event_time", f.lag("ended").over(cluster)))
-    end = f.when(f.col("next.controller_epoch") != _NEVER, f.greatest("ended", "history_ended"))
-    goes_on = f.lead("origin").over(cluster).eqNullSafe(f.lit(LOGS)) & (f.col("origin") == LOGS)
-    goes_on &= f.lead("controller_epoch").over(cluster) == f.col("controller_epoch") + 1
-    next_began = f.lead("began").over(cluster)
-    spans = spans.withColumns({
-        "known_again": f.coalesce(next_began, end),
-        "ended": f.when(goes_on, next_began).otherwise(f.col("ended")),
-    }).withColumns({
-        "first_seq": f.col("snapshot.first_seq"),
-        "snapshot_seq": f.col("snapshot.seq"),
-        "last_seq": f.col("next.seq_before"),
-        "ended_by": _ended_by(),
-    })  # fmt: skip
-    return spans.select(*KNOWN_SPANS.schema.fieldNames())
-
-
-def _ended_by() -> Column:
-    next_epoch = f.col("next.controller_epoch")
-    return (
-        f.when(f.col("next.was_resigned"), f.lit("resigned"))
-        .when(next_epoch == _NEVER, f.lit("end"))
-        .when(next_epoch == f.col("controller_epoch"), f.lit("gap"))
-        .otherwise(f.lit("silence"))
+def states(spans: DataFrame) -> DataFrame:
+    """The spans of each snapshot together, as one: within it the state is known from record to record, whatever the clock
+    did. `span` is the first of them."""
+    return spans.groupBy(*EPOCH, "snapshot_seq").agg(
+        f.min("span").alias("span"), f.min("first_seq").alias("first_seq"), f.max("last_seq").alias("last_seq")
     )
 
 
-def _cuts(events: DataFrame, of: DataFrame) -> DataFrame:
-    """The records before which something is missing, or begins; only buckets where that is so are looked into."""
-    broken = f.broadcast(of.where("is_broken").select(*EPOCH, "bucket"))
-    rows = events.select(*EPOCH, "seq", bucket().alias("bucket"), "event_time", "kind", "dropped")
-    rows = before(rows.join(broken, [*EPOCH, "bucket"], "left_semi"), of)
-    begins = f.col("kind").isin(*BREAKS) | f.col("is_first")
-    inside = rows.where(begins | (f.col("seq") != f.col("seq_before") + 1))
-    is_new = ~f.col("epoch_before").eqNullSafe(f.col("controller_epoch"))
-    between = of.where(~f.col("is_broken") & (is_new | (f.col("first_seq") != f.col("seq_before") + 1)))
-    return _marks(inside.withColumn("mark", f.lit(_CUT))).unionByName(
-        _marks(between.withColumns({"mark": f.lit(_CUT), "seq": f.col("first_seq"), "event_time": f.col("first_time")}))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A row of KNOWN_SPANS without its cluster and number; times are microseconds since 1970."""
+
+    controller_epoch: int
+    controller_id: int | None
+    origin: str | None
+    first_seq: int
+    snapshot_seq: int
+    last_seq: int
+    began: int
+    ended: int
+    has_time: bool
+    ended_by: str
+    known_again: int | None = None
+    is_steady: bool
+    """Whether the clock goes on steadily from its last record to the next one; this and the next are no columns."""
+    is_last: bool
+    """Whether the history ends with it."""
+
+
+def spans_of(marks: Sequence[Mark]) -> list[Span]:
+    """The known spans of a cluster, of its marks in their order: the first is a break, the last the end."""
+    places = placed(runs(marks))
+    spans = [*_never_backwards(_spans(marks, places))]
+    return [*_followed(spans, places[-1].ended_us)]
+
+
+class _Snapshot(NamedTuple):
+    """What a known state begins with: a snapshot, or in logs the first record."""
+
+    first_seq: int
+    seq: int
+
+
+class _Opened(NamedTuple):
+    """Where a span began: at which record, in whose epoch, when."""
+
+    begin: Mark
+    first_seq: int
+    began_us: int
+
+
+def _spans(marks: Sequence[Mark], places: list[Place]) -> Iterator[Span]:
+    """Goes through the marks; a span ends at a break, and begins at the end of a snapshot, or where the state goes on."""
+    run, begin = -1, marks[0]
+    snapshot: _Snapshot | None = None
+    started: int | None = None
+    opened: _Opened | None = None
+    for mark in marks:
+        if mark.mark == _SNAPSHOT[0]:
+            started = mark.seq
+        elif mark.mark == _SNAPSHOT[1]:
+            if started is not None and snapshot is None:
+                snapshot = _Snapshot(started, mark.seq)
+                opened = _Opened(begin, started, places[run].bounded(mark.time_us))
+            started = None
+        else:
+            next_run = run + (run < 0 or mark.step is not None)
+            if opened and snapshot and not _says_nothing(mark, begin, places[run : next_run + 1]):
+                yield _closed(opened, snapshot, mark, places[run : next_run + 1])
+                opened = None
+            run = next_run
+            if mark.forgets:
+                begin, started = mark, None
+                snapshot = _Snapshot(mark.seq, mark.seq) if mark.origin == LOGS else None
+            if snapshot and not opened and mark.mark == BREAK:
+                opened = _Opened(begin, mark.seq, places[run].bounded(mark.time_us))
+
+
+def _says_nothing(mark: Mark, begin: Mark, places: list[Place]) -> bool:
+    """Whether it is silence of logs, which breaks nothing."""
+    is_silence = mark.step == SILENCE and not mark.forgets and begin.origin == LOGS
+    return is_silence and all(place.is_believed for place in places)
+
+
+def _closed(opened: _Opened, snapshot: _Snapshot, by: Mark, places: list[Place]) -> Span:
+    assert by.seq_before is not None
+    assert by.time_us_before is not None
+    is_steady = by.step in (None, SILENCE) and all(place.is_believed for place in places)
+    return Span(
+        controller_epoch=opened.begin.controller_epoch,
+        controller_id=opened.begin.controller_id,
+        origin=opened.begin.origin,
+        first_seq=opened.first_seq,
+        snapshot_seq=snapshot.seq,
+        last_seq=by.seq_before,
+        began=opened.began_us,
+        ended=places[0].bounded(by.time_us_before),
+        has_time=places[0].is_believed,
+        ended_by=_ended_by(opened.begin, by, is_steady=is_steady),
+        is_steady=is_steady,
+        is_last=by.mark == END,
     )
+
+
+def _ended_by(begin: Mark, by: Mark, *, is_steady: bool) -> str:
+    if by.was_resigned:
+        return "resigned"
+    if by.mark == END:
+        return "end"
+    if by.forgets:
+        return "gap" if by.controller_epoch == begin.controller_epoch else "silence"
+    if by.step == UNSEEN:
+        return "unobserved"
+    return "silence" if is_steady else "clock"
+
+
+def _never_backwards(spans: Iterable[Span]) -> Iterator[Span]:
+    """Within a run stamps may be a little earlier than those before them: those count."""
+    latest_us: int | None = None
+    for span in spans:
+        began = span.began if latest_us is None else max(span.began, latest_us)
+        latest_us = max(began, span.ended)
+        yield replace(span, began=began, ended=latest_us)
+
+
+def _followed(spans: list[Span], history_ended_us: int) -> Iterator[Span]:
+    """With `known_again`. What is known from logs is known until the next epoch begins."""
+    for span, following in pairwise(spans):
+        goes_on = span.origin == LOGS == following.origin and span.is_steady
+        goes_on = goes_on and following.controller_epoch == span.controller_epoch + 1
+        yield replace(span, ended=following.began if goes_on else span.ended, known_again=following.began)
+    for span in spans[-1:]:
+        yield replace(span, known_again=None if span.is_last else max(span.ended, history_ended_us))
+
+
+def _of_a_cluster(marks: pa.Table) -> pa.Table:
+    names = [name for name in _SPANS.fieldNames() if name not in ("cluster_id", "span")]
+    found = [
+        {"cluster_id": marks["cluster_id"][0].as_py(), "span": number} | {name: getattr(span, name) for name in names}
+        for number, span in enumerate(spans_of(in_order(marks)))
+    ]
+    return pa.Table.from_pylist(found, schema=to_arrow_schema(_SPANS))
 
 
 def _snapshots(events: DataFrame) -> DataFrame:
     """Where snapshots begin and end."""
     rows = events.where(f.col("kind").isin(*_SNAPSHOT))
-    nothing = {"seq_before": f.lit(None), "time_before": f.lit(None), "was_resigned": f.lit(None)}
-    return _marks(rows.withColumns({"mark": f.col("kind"), **nothing}))
-
-
-def _ends(of: DataFrame) -> DataFrame:
-    """A cut after the last record of each cluster."""
-    last = f.struct("controller_epoch", "bucket", "last_seq", "last_time", "is_resigned")
-    rows = of.groupBy("cluster_id").agg(f.max(last).alias("last"))
-    end = {
-        "controller_epoch": f.lit(_NEVER),
-        "seq": f.lit(0),
-        "event_time": f.col("last.last_time"),
-        "mark": f.lit(_CUT),
-        "seq_before": f.col("last.last_seq"),
-        "time_before": f.col("last.last_time"),
-        "was_resigned": f.col("last.is_resigned"),
-    }
-    return _marks(rows.withColumns(end))
-
-
-def _marks(rows: DataFrame) -> DataFrame:
-    return rows.select(*(f.col(field.name).cast(field.dataType).alias(field.name) for field in _MARKS))
+    return as_marks(
+        rows.withColumns({"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)})
+    )

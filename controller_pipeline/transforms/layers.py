@@ -13,9 +13,9 @@ from pyspark.sql import functions as f
 from controller_pipeline.schemas import FINDINGS, Table
 from controller_pipeline.transforms import journals, lines
 from controller_pipeline.transforms.broker_intervals import broker_intervals
+from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 from controller_pipeline.transforms.proofs import proofs
-from controller_pipeline.transforms.silent_days import silent_days
 from controller_pipeline.transforms.unknown_topics import unknown_topics
 
 
@@ -50,8 +50,7 @@ def derive(events: DataFrame, findings: DataFrame, spans: DataFrame, configs: Da
     """What follows from events that are there once each; `findings` of theirs are added to those from before.
 
     `spans` and `configs`: their known spans and the intervals of their configurations, as they were written before."""
-    found = findings.unionByName(journals.numbers(events)).unionByName(unknown_topics(events, spans))
-    found = found.unionByName(silent_days(events))
+    found = findings.unionByName(doubts(events)).unionByName(unknown_topics(events, spans))
     return Layers(
         events=events,
         findings=_each_once(found),

@@ -48,6 +48,7 @@ _RECORD: Final = columns(
     entries=LONG,
     checksum=LONG,
     reason=TEXT,
+    alive_interval_ms=LONG,
     corrupt=TEXT,
 )
 _ENVELOPE: Final = (
@@ -72,6 +73,7 @@ IN_FULL_IN_SNAPSHOTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _NEVER_NEGATIVE: Final = (
     "controller_id", "controller_epoch", "seq", "event_time_us", "took_us", "partition", "broker", "entries", "checksum",
+    "alive_interval_ms",
 )  # fmt: skip
 
 

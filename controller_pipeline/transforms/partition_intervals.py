@@ -51,7 +51,7 @@ def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame)
     """`schemas.PARTITION_INTERVALS`. A partition begins with its assignment, or where that is missing with its leadership,
     and ends with either, or with its topic."""
     rows = _told(lasting(_nearly_sorted(_records(events, spans)), _KEY, latest=_FOLDED, also_next=("event",)))
-    rows = with_unknown(_until_deletion(_one_for_each_event(rows), events, spans), STATE)
+    rows = _carried(with_unknown(_until_deletion(_one_for_each_event(rows), events, spans), STATE, spans))
     rows = _with_min_isr(rows, configs).select(*PARTITION_INTERVALS.schema.fieldNames())
     return rows.unionByName(_before_the_first_mention(events, spans), allowMissingColumns=True)
 
@@ -108,7 +108,14 @@ def _until_deletion(rows: DataFrame, events: DataFrame, spans: DataFrame) -> Dat
     return rows.withColumns({
         "ended": f.expr("if(removed_seq is null, ended, greatest(began, removed_at))"),
         "next_seq": f.expr("coalesce(removed_seq, next_seq)"),
+        "next_span": f.expr("if(removed_seq is null, next_span, removed.span)"),
     })  # fmt: skip
+
+
+def _carried(rows: DataFrame) -> DataFrame:
+    """What is as it was before an unknown time was not elected, and took no time, after it."""
+    values = {"unclean": "unclean and not is_carried", "took_us": "if(is_carried, null, took_us)"}
+    return rows.withColumns({name: f.expr(value) for name, value in values.items()})
 
 
 def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:

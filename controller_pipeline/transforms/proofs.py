@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from controller_core.journal.changes import REMOVED, Kind
-from controller_pipeline.transforms.journals import EPOCH
+from controller_pipeline.transforms.continuity.neighbours import EPOCH
+from controller_pipeline.transforms.known_spans import states
 from controller_pipeline.transforms.lines import LOGS
 
 _STRETCH: Final = 1 << 12
@@ -67,7 +68,7 @@ _TEXTS: Final = {
 
 def proofs(events: DataFrame, spans: DataFrame) -> DataFrame:
     """`schemas.PROOFS`: a row for each snapshot in a known span, the one that it begins with included."""
-    spans = spans.where(f"origin <> '{LOGS}'")  # which have no checksums
+    spans = states(spans.where(f"origin <> '{LOGS}'"))  # logs have no checksums
     around = f.broadcast(spans.select(*EPOCH, "span", "first_seq", "snapshot_seq", "last_seq"))
     rows = events.join(around, [*EPOCH]).where("seq between first_seq and last_seq")
     snapshots = _snapshots(rows)

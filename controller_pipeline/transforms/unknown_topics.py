@@ -14,11 +14,11 @@ _OF_PARTITIONS: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
 
 
 def unknown_topics(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """Findings `unknown_topic`, one for each topic and known span."""
+    """Findings `unknown_topic`, one for each topic and snapshot that a known time begins with."""
     of_partitions = f"kind in ({', '.join(repr(str(kind)) for kind in _OF_PARTITIONS)})"
     spans = spans.where(f"origin <> '{LOGS}'")  # which have no snapshots that would name the topics
     rows = placed(events.where(f"kind = '{Kind.TOPIC}' or {of_partitions}"), spans)
-    topics = rows.groupBy("cluster_id", "span", "topic").agg(
+    topics = rows.groupBy("cluster_id", "chain", "topic").agg(
         f.max(f.col("kind") == Kind.TOPIC.value).alias("is_known"),
         f.count_if(f.expr(of_partitions)).alias("count"),
         f.min("controller_epoch").alias("controller_epoch"),

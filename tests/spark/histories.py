@@ -57,6 +57,8 @@ from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
+ALIVE_INTERVAL_MS = 4 * 3_600_000
+"""It is quiet for hours in these histories, and nobody was silent."""
 BROKERS = tuple(BrokerId(number) for number in range(1, 6))
 NAMES = tuple(TopicName(name) for name in ("orders", "billing.invoices", "audit", "übung"))
 
@@ -260,7 +262,7 @@ class RandomCluster:
         self._event = 0
         self._controller = BrokerId(100 + self._epoch % 3)
         start = RecorderStarted if self._is_recorded else Elected
-        self._write(start(context=self._context("controller_failover")))
+        self._write(start(context=self._context("controller_failover"), alive_interval_ms=ALIVE_INTERVAL_MS))
         self.state.changes.is_open = True
         self._snapshot("controller_failover")
         self._now_us += self._rng.randrange(5) * 1000

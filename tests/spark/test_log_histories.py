@@ -65,6 +65,8 @@ HISTORIES: dict[str, Told] = {
     "an epoch is missing": {1: [(0, ELECTED), (5, LED), (7, LED)], 3: [(20, ELECTED), (30, NOBODY)]},
     "an epoch is missing, and then silence": {1: [(0, ELECTED), (5, LED)], 3: [(20, ELECTED)]},
     "two epochs are missing": {1: [(0, ELECTED), (5, LED)], 3: [(20, ELECTED), (25, LED)], 5: [(40, ELECTED)]},
+    "silent for hours": {1: [(0, ELECTED), (5, LED), (9005, LED), (9009, NOBODY)]},
+    "one stamp ahead": {1: [(0, ELECTED), (5, LED), (36006, NOBODY), (9, LED), (20, LED)]},
 }
 FOUND = {
     "created": [(5, 6, True, -1), (6, 9, True, 1), (9, 9, True, -1)],
@@ -76,6 +78,10 @@ FOUND = {
     "an epoch is missing, and then silence": [(0, 5, False, None), (5, 5, True, 1), (5, 20, False, None)],
     "two epochs are missing": [
         (0, 5, False, None), (5, 5, True, 1), (5, 25, False, None), (25, 25, True, 1), (25, 40, False, None),
+    ],
+    "silent for hours": [(0, 5, False, None), (5, 9005, True, 1), (9005, 9009, True, 1), (9009, 9009, True, -1)],
+    "one stamp ahead": [
+        (0, 5, False, None), (5, 5, True, -1), (5, 9, False, None), (9, 20, True, 1), (20, 20, True, 1),
     ],
 }  # fmt: skip
 """Of the one partition: seconds, whether it is known, and its leader."""

@@ -44,7 +44,6 @@ def _losses(events: DataFrame) -> DataFrame:
     )
     same_event = f.lead("correlation_id").over(order) == f.col("correlation_id")
     came_back = (f.lead("kind").over(order) == "broker") & same_event
-    heard_at = f.timestamp_micros(f.unix_micros("event_time") - f.coalesce("took_us", f.lit(0)))
     return (
         events.where(f.col("kind").isin("broker", "broker_removed"))
         .withColumns(
@@ -52,15 +51,20 @@ def _losses(events: DataFrame) -> DataFrame:
         )
         .withColumn("is_bounce", f.col("_replaced") | f.col("_came_back"))
         .where("_replaced or kind = 'broker_removed'")
-        .select(*_LOSS, "event_time", heard_at.alias("lost_at"), "cause", "correlation_id", "is_bounce")
+        .select(*_LOSS, "event_time", "took_us", "cause", "correlation_id", "is_bounce")
     )
 
 
 def _in_known_time(losses: DataFrame, known_spans: DataFrame) -> DataFrame:
-    """Those of which it is known what the broker led."""
-    spans = known_spans.select("cluster_id", "controller_epoch", "first_seq", "last_seq")
+    """Those of which it is known when it went, and what it led; with `lost_at`, by a clock that is believed."""
+    spans = known_spans.where("has_time").select(
+        "cluster_id", "controller_epoch", "first_seq", "last_seq", "began", "ended"
+    )
     known = losses.join(f.broadcast(spans), ["cluster_id", "controller_epoch"])
-    return known.where("seq between first_seq and last_seq").selectExpr("* except (first_seq, last_seq)")
+    known = known.where("seq between first_seq and last_seq")
+    known = known.withColumn("event_time", f.greatest("began", f.least("event_time", "ended")))
+    heard_at = f.timestamp_micros(f.unix_micros("event_time") - f.coalesce("took_us", f.lit(0)))
+    return known.withColumn("lost_at", heard_at).selectExpr("* except (first_seq, last_seq, began, ended, took_us)")
 
 
 def _lost_leadership(partition_intervals: DataFrame, losses: DataFrame) -> DataFrame:

@@ -16,6 +16,8 @@ REASONS = {
     "resigned": "the controller before resigned, and the next had yet to say what it found",
     "silence": "the controller before fell silent without resigning",
     "gap": "records are missing",
+    "clock": "a clock was set, or is not believed",
+    "unobserved": "the recorder could not look, and something had changed when it could again",
     "end": "the history ends",
     "begin": "the history begins later",
 }

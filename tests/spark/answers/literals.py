@@ -73,7 +73,7 @@ def broker(number: int, rack: str | None, began: float, ended: float, **more: An
 
 def span(began: float, ended: float, **more: Any) -> Row:
     """With all records of its epoch, unless `more` says otherwise."""
-    row = {"span": next(_seqs), "controller_epoch": 1, "first_seq": 0, "last_seq": 10**9}
+    row = {"span": next(_seqs), "controller_epoch": 1, "first_seq": 0, "last_seq": 10**9, "has_time": True}
     return row | {"began": at(began), "ended": at(ended), "ended_by": "end"} | more
 
 

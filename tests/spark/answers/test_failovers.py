@@ -91,7 +91,7 @@ UNKNOWN = {
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> Answers:
-    known = [span(0, 5), span(5, 200, controller_epoch=2)]
+    known = [span(0, 200), span(0, 200, controller_epoch=2)]
     histories = Histories(spark, {name: [*rows, *known] for name, rows in CLUSTERS.items()} | UNKNOWN)
     return answers(failovers(histories.partitions, histories.spans, histories.events), FAILOVERS)
 

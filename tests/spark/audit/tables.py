@@ -64,7 +64,12 @@ def _spans(events: list[Record]) -> list[Record]:
         if current is None and event["kind"] == "snapshot_ended":
             names = ("cluster_id", "controller_epoch", "controller_id", "origin")
             known = {name: event[name] for name in names}
-            current = known | {"span": len(spans), "first_seq": event["seq"], "began": event["event_time"]}
+            current = known | {
+                "span": len(spans),
+                "first_seq": event["seq"],
+                "snapshot_seq": event["seq"],
+                "began": event["event_time"],
+            }
             spans.append(current)
         if current is not None:
             current |= place

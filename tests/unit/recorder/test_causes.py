@@ -6,11 +6,10 @@ import pytest
 
 from controller_core.journal import inference
 from controller_core.journal.batches import StateCopy, TopicCopy
-from controller_core.journal.inference import Looks, explain
+from controller_core.journal.inference import UNOBSERVED, Looks, explain
 from controller_core.journal.observed import difference
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
-from controller_core.recorder.observed_journal import UNOBSERVED
 from tests.unit.recorder.test_observed import broker, state
 
 KEY = TopicPartition(TopicName("orders"), PartitionId(0))

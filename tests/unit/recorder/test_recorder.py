@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from controller_core.journal.inference import UNOBSERVED
 from controller_core.model.ids import ControllerEpoch, TopicName
-from controller_core.recorder.observed_journal import UNOBSERVED, AnotherCluster
+from controller_core.recorder.observed_journal import AnotherCluster
 from controller_core.recorder.recorder import Recorder
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ConnectionLost, Delete, ZooKeeperUnreachable

@@ -1,0 +1,131 @@
+"""Where a history does not simply go on: the few records before which something is missing, or begins, or where the clock
+did not run on steadily. All that is known of times and states follows from them, so they may be put in order by cluster.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from controller_core.journal.changes import Kind
+from controller_core.journal.inference import UNOBSERVED
+from controller_pipeline.schemas import FLAG, INT, LONG, TEXT, columns
+from controller_pipeline.transforms.continuity.clock_runs import Run
+from controller_pipeline.transforms.continuity.neighbours import EPOCH, before
+
+BEGINS: Final = (Kind.GAP.value, Kind.RECORDER_STARTED.value)
+"""Kinds of records before which something is missing."""
+SKEW_US: Final = 60_000_000
+"""By how much the clocks of two machines may differ, or one may be set back, before it is a break."""
+
+BACK: Final = "back"
+SILENCE: Final = "silence"
+UNSEEN: Final = "unobserved"
+
+MARKS: Final = columns(
+    cluster_id=TEXT,
+    controller_epoch=LONG,
+    seq=LONG,
+    mark=TEXT,  # break | snapshot_started | snapshot_ended | end
+    time_us=LONG,
+    forgets=FLAG,  # this and the following: of breaks, and of the end
+    step=TEXT,
+    seq_before=LONG,
+    time_us_before=LONG,
+    was_resigned=FLAG,
+    controller_id=INT,
+    origin=TEXT,
+    missing=LONG,
+    dropped=LONG,
+    source=TEXT,
+)
+"""The few records of a history that matter for what is known of it, and its end."""
+BREAK: Final = "break"  # sorts before the names of other marks at the same record
+END: Final = "end"
+_AFTER_ALL: Final = 2**63 - 1
+"""The epoch of what comes after the last record."""
+
+_KINDS: Final = (*BEGINS, Kind.CONTROLLER_RESIGNED.value)
+
+
+def breaks(events: DataFrame, of: DataFrame, *, also: tuple[str, ...] = (), or_where: str = "false") -> DataFrame:
+    """`MARKS` of the records at which it breaks; `of`: the `edges` of the events.
+
+    `forgets`: from here on the state is unknown, until a snapshot. `step`: the clock went `back`, there was `silence`, or
+    the change was `unobserved`, so that the time from the record before to this one is unknown; null where it ran on.
+    `also`: more columns of `MARKS` that events have. `or_where`: records to keep besides."""
+    kind = f.when(f.col("kind").isin(*_KINDS), f.col("kind")).alias("kind")  # no other matters: so rows are short
+    rows = events.select(
+        *EPOCH, "seq", f.unix_micros("event_time").alias("time_us"), kind, "dropped",
+        (f.col("cause") == UNOBSERVED).alias("is_unobserved"), *also,
+    )  # fmt: skip
+    rows = before(rows, of)
+    begins = f.coalesce(f.col("kind").isin(*BEGINS), f.lit(False)) | f.col("is_first")
+    passed_us = f.col("time_us") - f.col("time_us_before")
+    # Who resigns after a silence had lost the role in it: `edges` sees to that.
+    is_in_office = ~f.col("kind").eqNullSafe(f.lit(Kind.CONTROLLER_RESIGNED.value))
+    step = (
+        f.when(passed_us < -SKEW_US, BACK)
+        .when((passed_us > f.col("silence_us")) & is_in_office, SILENCE)
+        .when((passed_us > 0) & f.col("is_unobserved"), UNSEEN)
+    )
+    rows = rows.withColumns({"forgets": begins | (f.col("seq") != f.col("seq_before") + 1), "step": step})
+    return as_marks(rows.where(f"forgets or step is not null or {or_where}").withColumn("mark", f.lit(BREAK)))
+
+
+class Mark(NamedTuple):
+    """A row of `MARKS` without its cluster."""
+
+    controller_epoch: int
+    seq: int
+    mark: str
+    time_us: int
+    forgets: bool = False
+    step: str | None = None
+    seq_before: int | None = None
+    time_us_before: int | None = None
+    was_resigned: bool | None = None
+    controller_id: int | None = None
+    origin: str | None = None
+    missing: int | None = None
+    dropped: int | None = None
+    source: str | None = None
+
+
+def end(of: DataFrame) -> DataFrame:
+    """`MARKS` after the last record of each cluster, which has these `edges`."""
+    last = f.struct("controller_epoch", "bucket", "last_seq", "left_us", "is_resigned")
+    rows = of.groupBy("cluster_id").agg(f.max(last).alias("last"))
+    values = {
+        "controller_epoch": f.lit(_AFTER_ALL),
+        "seq": f.lit(0),
+        "mark": f.lit(END),
+        "time_us": f.col("last.left_us"),
+        "forgets": f.lit(True),
+        "seq_before": f.col("last.last_seq"),
+        "time_us_before": f.col("last.left_us"),
+        "was_resigned": f.col("last.is_resigned"),
+    }
+    return as_marks(rows.withColumns(values))
+
+
+def as_marks(rows: DataFrame) -> DataFrame:
+    """In the columns of `MARKS`; null where there is none of the name."""
+    there = set(rows.columns)
+    values = {field.name: f.col(field.name) if field.name in there else f.lit(None) for field in MARKS}
+    return rows.select(*(values[field.name].cast(field.dataType).alias(field.name) for field in MARKS))
+
+
+def in_order(marks: pa.Table) -> list[Mark]:
+    """The marks of one cluster, as Spark gives them."""
+    rows = marks.select(list(Mark._fields)).to_pylist()
+    return sorted((Mark(**row) for row in rows), key=lambda mark: mark[:3])
+
+
+def runs(marks: Sequence[Mark]) -> list[Run]:
+    """The runs of a cluster, of its marks in their order: the first is its first record, the last its end."""
+    steps = [marks[0], *(mark for mark in marks if mark.step), marks[-1]]
+    return [Run(began.time_us, max(began.time_us, ended.time_us_before or 0)) for began, ended in pairwise(steps)]

@@ -1,0 +1,62 @@
+"""What the pipeline makes of journals, from their lines on, all clusters in one run."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from controller_pipeline.answers.options import Options
+from controller_pipeline.answers.outages.availability import availability
+from controller_pipeline.schemas import CONFIG_INTERVALS, PARTITION_INTERVALS
+from controller_pipeline.transforms import layers
+from controller_pipeline.transforms.continuity.doubts import doubts
+from controller_pipeline.transforms.known_spans import known_spans
+from controller_pipeline.transforms.partition_intervals import partition_intervals
+from tests.spark.clocks.journals import lines
+from tests.spark.clocks.oracle import Record, Timeline, tidy
+from tests.spark.histories import as_lines
+
+
+@dataclass(slots=True)
+class Folded:
+    """By cluster."""
+
+    timelines: dict[str, dict[int, Timeline]] = field(default_factory=lambda: defaultdict(dict))
+    findings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    days: Counter[str] = field(default_factory=Counter)
+    unknown_seconds: dict[str, float] = field(default_factory=dict)
+    leaderless_seconds: dict[str, float] = field(default_factory=dict)
+
+
+def folded(spark: SparkSession, journals: Mapping[str, Sequence[Record]]) -> Folded:
+    events = layers.ingest(as_lines(spark, *(lines(records, name) for name, records in journals.items())))[0]
+    events = events.localCheckpoint()
+    intervals = _intervals(spark, events)
+    found = Folded()
+    for (name, partition), states in _states(intervals).items():
+        found.timelines[name][partition] = tidy(iter(states))
+    for finding in doubts(events).collect():
+        found.findings[finding.cluster_id][finding.problem] += finding["count"]
+    by_cluster = availability(intervals, Options()).groupBy("cluster_id")
+    names = ("unknown_seconds", "leaderless_seconds")
+    for row in by_cluster.agg(f.count("*").alias("days"), *(f.sum(name).alias(name) for name in names)).collect():
+        found.days[row.cluster_id] = row.days
+        found.unknown_seconds[row.cluster_id] = row.unknown_seconds
+        found.leaderless_seconds[row.cluster_id] = row.leaderless_seconds
+    return found
+
+
+def _intervals(spark: SparkSession, events: DataFrame) -> DataFrame:
+    configs = spark.createDataFrame([], CONFIG_INTERVALS.schema)
+    return partition_intervals(events, known_spans(events).localCheckpoint(), configs).localCheckpoint()
+
+
+def _states(intervals: DataFrame) -> Mapping[tuple[str, int], Timeline]:
+    states: dict[tuple[str, int], Timeline] = defaultdict(list)
+    times = (f.unix_micros(name).alias(f"{name}_us") for name in ("began", "ended"))
+    for row in intervals.select("*", *times).orderBy(*PARTITION_INTERVALS.order).collect():
+        leader = row.leader if row.is_known else None
+        states[row.cluster_id, row.partition].append((row.began_us, row.ended_us, leader))
+    return states

@@ -1,0 +1,118 @@
+"""Journals of a cluster with one topic of two partitions, whose clocks, disks and writers are as a test wants them."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from tests.spark.clocks.oracle import SECOND, Record
+
+START_S: Final = 1_767_225_600  # 2026-01-01
+TOPIC: Final = "orders"
+TOPIC_ID: Final = "00000000-0000-4000-8000-000000000001"
+PARTITIONS: Final = (0, 1)
+
+
+class Journal:
+    """What controllers write down one after the other. Times are seconds; `now_s` is the right one."""
+
+    def __init__(self, *, alive_s: int = 10, is_recorded: bool = False) -> None:
+        self.records: list[Record] = []
+        self.now_s: float = 0
+        self.ahead_s: float = 0
+        """By how much the clock of the controller's machine is ahead."""
+        self._alive_s = alive_s
+        self._is_recorded = is_recorded
+        self._epoch = 0
+        self._seq = 0
+        self._leaders = dict.fromkeys(PARTITIONS, 1)
+        self._version = 0
+
+    def begin(self, *, ahead_s: float = 0) -> "Journal":
+        """A term, on a machine whose clock is so far ahead, with its first snapshot."""
+        self._epoch += 1
+        self._seq = 0
+        self.ahead_s = ahead_s
+        kind = "recorder_started" if self._is_recorded else "controller_elected"
+        self._write(kind, "controller_failover", alive_interval_ms=self._alive_s * 1000)
+        return self.snapshot()
+
+    def wait(self, seconds: float) -> "Journal":
+        self.now_s += seconds
+        return self
+
+    def live(self, seconds: float) -> "Journal":
+        """Nothing happens, and the journal says so each alive interval."""
+        until_s = self.now_s + seconds
+        while self.now_s < until_s:
+            self.now_s = min(self.now_s + self._alive_s, until_s)
+            self.alive()
+        return self
+
+    def set_clock(self, ahead_s: float) -> "Journal":
+        self.ahead_s = ahead_s
+        return self
+
+    def alive(self, **more: Any) -> "Journal":
+        return self._write("controller_alive", "journal_due", **more)
+
+    def lead(self, partition: int, leader: int, *, cause: str = "broker_failed", **more: Any) -> "Journal":
+        self._leaders[partition] = leader
+        self._version += 1
+        delta = {"leader": leader, "isr": [max(leader, 1)], "partition_epoch": self._version}
+        return self._write("leadership", cause, partition=partition, delta=delta, **_OF_TOPIC, **more)
+
+    def resign(self, **more: Any) -> "Journal":
+        return self._write(
+            "controller_resigned", "controller_failover", reason="another controller has the role", **more
+        )
+
+    def gap(self, dropped: int) -> "Journal":
+        self._write("gap", "alter_partition", dropped=dropped)
+        self._seq += dropped - 1
+        return self
+
+    def lose(self) -> "Journal":
+        """The last record was not written after all."""
+        self.records.pop()
+        return self
+
+    def snapshot(self) -> "Journal":
+        self._write("snapshot_started", "journal_due")
+        self._write("topic", "journal_due", delta={"czxid": 7}, snapshot=True, **_OF_TOPIC)
+        assigned = {"replicas": [1, 2], "adding": [], "removing": [], "origin_order": []}
+        for partition in PARTITIONS:
+            self._write("assignment", "journal_due", partition=partition, delta=assigned, snapshot=True, **_OF_TOPIC)
+        for partition, leader in self._leaders.items():
+            delta = {
+                "leader": leader, "isr": [max(leader, 1)], "leader_epoch": self._version, "leader_recovery_state": 0,
+                "state_controller_epoch": self._epoch, "partition_epoch": self._version,
+            }  # fmt: skip
+            self._write("leadership", "journal_due", partition=partition, delta=delta, snapshot=True, **_OF_TOPIC)
+        return self._write("snapshot_ended", "journal_due", entries=5, checksum=0)
+
+    def _write(self, kind: str, cause: str, *, off_s: float = 0, **more: Any) -> "Journal":
+        """`off_s`: by how much this stamp alone is wrong."""
+        stamp_s = START_S + self.now_s + self.ahead_s + off_s
+        record = {
+            "v": 1, "controller_id": 100 + self._epoch, "controller_epoch": self._epoch, "seq": self._seq,
+            "event_time_us": max(0, round(stamp_s * SECOND)), "kind": kind, "cause": cause,
+            "correlation_id": f"{self._epoch}-{self._seq}", **more,
+        }  # fmt: skip
+        if self._is_recorded:
+            record["inferred"] = True
+        self._seq += 1
+        self.records.append(record)
+        return self
+
+
+_OF_TOPIC: Final[Record] = {"topic": TOPIC, "topic_id": TOPIC_ID}
+
+
+def lines(records: Iterable[Record], cluster_id: str) -> list[bytes]:
+    return [json.dumps({"cluster_id": cluster_id, **record}).encode() + b"\n" for record in records]
+
+
+def in_order(records: Sequence[Record]) -> list[Record]:
+    """Each once."""
+    by_place = {(record["controller_epoch"], record["seq"]): record for record in records}
+    return [by_place[place] for place in sorted(by_place)]

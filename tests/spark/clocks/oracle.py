@@ -1,0 +1,112 @@
+"""What is known of a history, worked out from the plain list of its records: the definitions of docs/pipeline.md, to which
+what Spark makes of it is compared."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Any, Final
+
+Record = dict[str, Any]
+Timeline = list[tuple[int, int, int | None]]
+"""Of a partition: from when, to when (microseconds), and its leader: -1 is none, None is unknown."""
+SECOND: Final = 1_000_000
+YEAR: Final = 366 * 86_400 * SECOND
+
+
+def timelines(records: Sequence[Record], *, silence_s: int) -> dict[int, Timeline]:
+    """Of each partition, of the records of a cluster in their order."""
+    known: list[tuple[int, int, dict[int, int], list[tuple[int, int, int]]]] = []
+    leaders: dict[int, int] | None = None
+    latest = last_bound = is_known = 0
+    for low, high, forgets, piece in pieces(records, silence_s):
+        began = piece[0]
+        changes: list[tuple[int, int, int]] = []
+        snapshot: dict[int, int] | None = None
+        leaders = None if forgets else leaders
+        before = dict(leaders or {})
+        for record in piece:
+            moment = min(max(record["event_time_us"], low), high)
+            if leaders is not None and not record.get("snapshot"):
+                changes += [(moment, *said) for said in says(record)]
+                leaders |= dict(says(record))
+            elif leaders is None:
+                if record["kind"] == "snapshot_started":
+                    snapshot = {}
+                if snapshot is not None:
+                    snapshot |= dict(says(record))
+                    if record["kind"] == "snapshot_ended":
+                        leaders, before, began = snapshot, dict(snapshot), record
+        last_bound, is_known = max(last_bound, high), leaders is not None
+        if leaders is not None:
+            start = max(min(max(began["event_time_us"], low), high), latest)
+            latest = max(min(max(piece[-1]["event_time_us"], low), high), start)
+            known.append((start, latest, before, changes))
+    again = [start for start, *_ in known[1:]] + [latest if is_known else max(latest, last_bound)]
+    partitions = sorted({partition for *_, before, _ in known for partition in before})
+    return {partition: tidy(states(partition, known, again)) for partition in partitions}
+
+
+def states(partition: int, known: Any, again: Sequence[int]) -> Iterator[tuple[int, int, int | None]]:
+    for (at, ended, before, changes), known_again in zip(known, again, strict=True):
+        leader = before[partition]
+        for moment, _, new in (change for change in changes if change[1] == partition):
+            until = min(max(at, moment), ended)
+            yield at, until, leader
+            at, leader = until, new
+        yield at, ended, leader
+        yield ended, known_again, None
+
+
+def tidy(timeline: Iterator[tuple[int, int, int | None]]) -> Timeline:
+    """Without what has no length; what says the same as before it goes on."""
+    lasting = (state for state in timeline if state[0] < state[1])
+    same = (list(run) for _, run in groupby(lasting, key=lambda state: state[2]))
+    return [(run[0][0], run[-1][1], run[0][2]) for run in same]
+
+
+def says(record: Record) -> Iterator[tuple[int, int]]:
+    if record["kind"] == "leadership" and "leader" in record["delta"]:
+        yield record["partition"], record["delta"]["leader"]
+
+
+def pieces(records: Sequence[Record], silence_s: int) -> Iterator[tuple[int, int, bool, Sequence[Record]]]:
+    """The records between two breaks: their bounds in time, whether what was known before is forgotten, and they."""
+    forgets, steps = [True], [True]
+    for before, record in pairwise(records):
+        passed = record["event_time_us"] - before["event_time_us"]
+        follows = [record["controller_epoch"], record["seq"]] == [before["controller_epoch"], before["seq"] + 1]
+        forgets.append(not follows or record["kind"] in ("gap", "recorder_started"))
+        unobserved = record["cause"] == "unobserved" and passed > 0
+        steps.append(passed < -60 * SECOND or passed > silence_s * SECOND or unobserved)
+    begins = [place for place, is_step in enumerate(steps) if is_step]
+    times = [record["event_time_us"] for record in records]
+    runs = [(times[a], max(times[a], times[b - 1])) for a, b in pairwise([*begins, len(records)])]
+    bounds = bounded(runs)
+    cuts = [place for place in range(len(records)) if forgets[place] or steps[place]]
+    for begin, end in pairwise([*cuts, len(records)]):
+        yield *bounds[sum(steps[: begin + 1]) - 1], forgets[begin], records[begin:end]
+
+
+def bounded(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of each run, when it may have been: those that fit one after the other and cover most are taken at their word."""
+    best: list[tuple[int, list[int]]] = []
+    for number, (began, ended) in enumerate(runs):
+        before = [
+            (covered - max(0, runs[other][1] - began), other)
+            for other, (covered, _) in enumerate(best)
+            if runs[other][0] < began or runs[other][1] <= began
+        ]
+        most, other = max(before, default=(0, -1))
+        best.append((most + ended - began, [*(best[other][1] if other >= 0 else []), number]))
+    row = max(best, key=lambda candidate: (candidate[0], candidate[1][-1]))[1]
+    begins = [runs[number][0] for number in row]
+    ends = [min([runs[number][1], *begins[place + 1 :]]) for place, number in enumerate(row)]
+    kept = [(began, ended, number) for began, ended, number in zip(begins, ends, row, strict=True) if began <= ended]
+    far = [place for place, (a, b) in enumerate(pairwise(kept), start=1) if b[0] - a[1] > YEAR]
+    sides = [kept[a:b] for a, b in pairwise([0, *far, len(kept)])]
+    side = max(sides[::-1], key=lambda runs: sum(ended - began for began, ended, _ in runs))
+    found, at = [], side[0][0]
+    for number in range(len(runs)):
+        believed = [(began, ended) for began, ended, owner in side if owner == number]
+        found.append(believed[0] if believed else (at, at))
+        at = found[-1][1]
+    return found

@@ -1,0 +1,153 @@
+"""Histories whose clocks were wrong, or whose writers fell silent: what is said of them, second by second."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.clocks.folded import Folded, folded
+from tests.spark.clocks.journals import START_S, Journal
+
+HOUR: Final = 3600
+MINUTE: Final = 60
+TO_1970: Final = -START_S
+
+
+class Case(NamedTuple):
+    """A journal; the states of partition 0 in seconds of the right clock (None: unknown); the findings."""
+
+    journal: Journal
+    states: Sequence[tuple[float, float, int | None]]
+    findings: Mapping[str, int] = {}
+
+
+def ahead_and_dead() -> Case:
+    journal = Journal(alive_s=600).begin(ahead_s=20 * HOUR).live(HOUR).wait(MINUTE)
+    journal.begin().live(10 * MINUTE).lead(0, -1).live(30 * MINUTE).lead(0, 2).live(25 * HOUR)
+    began = 61 * MINUTE
+    states = [(began, began + 600, 1), (began + 600, began + 2400, -1), (began + 2400, began + 2400 + 25 * HOUR, 2)]
+    return Case(journal, states, {"clock_not_believed": 14})
+
+
+def one_stamp_ahead() -> Case:
+    journal = Journal().begin().live(100).lead(0, -1).wait(1).lead(0, 2, off_s=10 * HOUR).wait(4).alive().live(100)
+    return Case(journal, [(0, 100, 1), (100, 105, None), (105, 205, 2)], {"clock_not_believed": 1})
+
+
+def boot_in_1970() -> Case:
+    journal = Journal().begin().live(100).wait(20).begin(ahead_s=TO_1970).lead(0, 2).live(20)
+    journal.set_clock(0).wait(1).live(100)
+    return Case(journal, [(0, 100, 1), (100, 151, None), (151, 241, 2)], {"clock_not_believed": 11})
+
+
+def first_boot_in_1970() -> Case:
+    journal = Journal().begin(ahead_s=TO_1970).lead(0, 2).live(20).set_clock(0).wait(1).live(100)
+    return Case(journal, [(31, 121, 2)], {"clock_not_believed": 11})
+
+
+def last_stamps_in_2038() -> Case:
+    journal = Journal().begin().live(100).set_clock(12 * 366 * 24 * HOUR).lead(0, 2).live(30)
+    return Case(journal, [(0, 100, 1)], {"clock_not_believed": 4})
+
+
+def recorder_frozen() -> Case:
+    journal = Journal(is_recorded=True).begin().live(100).wait(5 * HOUR).lead(0, 2, cause="unobserved").live(100)
+    woken = 100 + 5 * HOUR
+    return Case(journal, [(0, 100, 1), (100, woken, None), (woken, woken + 100, 2)], {"silence": 1})
+
+
+def recorder_blind() -> Case:
+    """For less than what counts as silence."""
+    journal = Journal(is_recorded=True).begin().live(100).wait(30).lead(0, 2, cause="unobserved")
+    journal.lead(1, 2, cause="unobserved").live(100)
+    return Case(journal, [(0, 100, 1), (100, 130, None), (130, 230, 2)])
+
+
+def controller_frozen() -> Case:
+    journal = Journal().begin().live(100).lead(0, -1).wait(5 * HOUR).alive().live(100).lead(0, 2).live(10)
+    woken = 100 + 5 * HOUR
+    states = [(0, 100, 1), (100, woken, None), (woken, woken + 100, -1), (woken + 100, woken + 110, 2)]
+    return Case(journal, states, {"silence": 1})
+
+
+def slower_alive_interval() -> Case:
+    journal = Journal(alive_s=300).begin().live(1200).lead(0, -1).live(1200)
+    return Case(journal, [(0, 1200, 1), (1200, 2400, -1)])
+
+
+def back_by_seconds() -> Case:
+    journal = Journal().begin().live(100).lead(0, -1).set_clock(-5).wait(2).alive().live(10).lead(0, 2).live(100)
+    return Case(journal, [(0, 100, 1), (100, 107, -1), (107, 207, 2)], {"clock_went_back": 1})
+
+
+def back_by_minutes() -> Case:
+    journal = Journal().begin().live(HOUR).lead(0, -1).set_clock(-300).live(60).lead(0, 2).live(HOUR)
+    back = HOUR - 290
+    states = [(0, back, 1), (back, back + 50, -1), (back + 50, back + 50 + HOUR, 2)]
+    return Case(journal, states, {"clock_went_back": 1})
+
+
+def ahead_for_half_an_hour() -> Case:
+    journal = Journal().begin().live(HOUR).wait(20).begin(ahead_s=20 * HOUR).live(10).lead(0, -1).live(HOUR / 2)
+    journal.wait(20).begin().live(HOUR)
+    again = HOUR + 20 + 10 + HOUR / 2 + 20
+    return Case(journal, [(0, HOUR, 1), (HOUR, again, None), (again, again + HOUR, -1)], {"clock_not_believed": 190})
+
+
+def resigned_late() -> Case:
+    """It was frozen, and noticed ten minutes after the next one had begun that it had lost the role."""
+    journal = Journal().begin().live(100).wait(600).resign().wait(-570).begin().live(100)
+    return Case(journal, [(0, 100, 1), (100, 130, None), (130, 230, 1)])
+
+
+def two_clocks_that_differ_as_clocks_do() -> Case:
+    journal = Journal().begin(ahead_s=20).live(100).resign().wait(5).begin().live(100)
+    return Case(journal, [(20, 120, 1), (120, 205, 1)], {"clock_went_back": 1})
+
+
+CASES: Final[Mapping[str, Case]] = {
+    build.__name__: build()
+    for build in (
+        ahead_and_dead, one_stamp_ahead, boot_in_1970, first_boot_in_1970, last_stamps_in_2038, recorder_frozen,
+        recorder_blind, controller_frozen, slower_alive_interval, back_by_seconds, back_by_minutes, ahead_for_half_an_hour,
+        resigned_late, two_clocks_that_differ_as_clocks_do,
+    )
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> Folded:
+    return folded(spark, {name: case.journal.records for name, case in CASES.items()})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_known_is_what_was_written_by_a_clock_that_can_be_believed(found: Folded, name: str) -> None:
+    states = found.timelines[name][0]
+    in_seconds = [(began / 1e6 - START_S, ended / 1e6 - START_S, leader) for began, ended, leader in states]
+    assert in_seconds == merged(CASES[name].states)
+
+
+def merged(states: Sequence[tuple[float, float, int | None]]) -> list[tuple[float, float, int | None]]:
+    together: list[tuple[float, float, int | None]] = []
+    for began, ended, leader in states:
+        if together and together[-1][2] == leader:
+            began = together.pop()[0]
+        together.append((began, ended, leader))
+    return together
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_findings_say_what_was_not_believed(found: Folded, name: str) -> None:
+    assert dict(found.findings[name]) == CASES[name].findings
+
+
+def test_no_clock_makes_days_of_which_nobody_said_anything(found: Folded) -> None:
+    assert max(found.days.values()) <= 3
+
+
+def test_five_hours_in_which_nobody_looked_are_not_available(found: Folded) -> None:
+    assert found.unknown_seconds["recorder_frozen"] == 2 * 5 * HOUR
+    assert found.unknown_seconds["controller_frozen"] == 2 * 5 * HOUR
+    assert found.leaderless_seconds["controller_frozen"] == 100
+    assert found.leaderless_seconds["ahead_and_dead"] == 30 * MINUTE
