@@ -91,8 +91,7 @@ class Watch:
         yield from self._raise_what_is_due()
         if time.waited_us > self.rules.silent_after_us and self.course.silent_since_us is None:
             self.course.silent_since_us = time.stamp_us
-            at_us = time.stamp_us + self.rules.silent_after_us
-            yield Alarm(None, None, SILENT, RAISED, time.stamp_us, at_us, None, time.newest)
+            yield self._silence(time.stamp_us)
 
     def _end_silence(self, record: Seen) -> Iterator[Alarm]:
         began_us, self.course.silent_since_us = self.course.silent_since_us, None
@@ -110,13 +109,22 @@ class Watch:
             due_us = self.rules.due_us(trouble)
             if due_us < now_us:
                 self.troubles[key] = trouble._replace(is_raised=True)
-                yield self.raised(key)
+                yield self._raised(key)
             else:
                 waiting.append(due_us)
         self._next_due_us = min(waiting, default=_NEVER)
 
-    def raised(self, key: tuple[str, int]) -> Alarm:
-        """What was said when the trouble of a partition had lasted for too long."""
+    def standing(self) -> Iterator[Alarm]:
+        """The alarms that were raised and not cleared, as they were when they were raised."""
+        if self.course.silent_since_us is not None:
+            yield self._silence(self.course.silent_since_us)
+        yield from (self._raised(key) for key, trouble in self.troubles.items() if trouble.is_raised)
+
+    def _silence(self, began_us: int) -> Alarm:
+        at_us = began_us + self.rules.silent_after_us
+        return Alarm(None, None, SILENT, RAISED, began_us, at_us, None, self.course.time.newest)
+
+    def _raised(self, key: tuple[str, int]) -> Alarm:
         problem, began_us, _, cause, position, _ = self.troubles[key]
         return Alarm(*key, problem, RAISED, began_us, began_us + self.rules.patience_us(problem), cause, position)
 

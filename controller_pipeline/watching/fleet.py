@@ -1,8 +1,9 @@
 """A watch for each cluster whose records come, from whatever journals, and what their alarms do to the board.
 
-A cluster waits while none of its journals has anything more to read, or can be read at all. Before that happens for the
-first time its past is read, and nothing is said of it: what stands at the end of it is compared with what the board knows
-from before, so that a restart neither repeats an alarm nor forgets one that is over.
+A cluster waits while none of its journals has anything more to read, or can be read at all. At first its past is read, and
+nothing is said of it, until all journals were read to their ends: one that is still being read may have its newest term.
+What stands then is compared with what the board knows from before, so that a restart neither repeats an alarm nor forgets
+one that is over.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,6 +25,8 @@ log = structlog.get_logger()
 
 MOST_CLUSTERS: Final = 1_000
 """Records of more are not looked at: somebody else's lines make no clusters without end."""
+LONGEST_START_S: Final = 60.0
+"""After so long a journal that is still being read holds up those clusters no more that were never seen in it."""
 _TIME_ALONE: Final = "time"
 
 
@@ -62,7 +65,8 @@ class Fleet:
         self._board = board
         self._wall = wall
         self._monotonic = monotonic
-        self._looked_s = monotonic()
+        self._began_s = self._looked_s = monotonic()
+        self._is_started = False
 
     @property
     def is_caught_up(self) -> bool:
@@ -92,10 +96,11 @@ class Fleet:
         """Time goes on, for those clusters of which nothing is left to read."""
         now_s, looked_s = self._monotonic(), self._looked_s
         self._looked_s = now_s
+        self._is_started = self._is_started or self.is_caught_up or now_s - self._began_s > LONGEST_START_S
         for cluster_id, cluster in self.clusters.items():
             if not all(self.idle[journal] for journal in cluster.journals or self.idle):
                 continue
-            if not cluster.is_live and cluster.time.newest != NOWHERE:
+            if self._is_started and not cluster.is_live and cluster.time.newest != NOWHERE:
                 self._begin_to_tell(cluster_id, cluster)
             waited_us = round((now_s - max(looked_s, cluster.heard_s)) * 1_000_000)
             # This process may have stood still, so that it did not look either.
@@ -130,8 +135,7 @@ class Fleet:
                     state=CLEARED, at_us=cluster.time.stamp_us, cause=None, position=cluster.time.newest
                 )
                 self._board.post(cluster_id, over, self._wall())
-        raised = [where for where, trouble in cluster.watch.troubles.items() if trouble.is_raised]
-        self._post(cluster_id, map(cluster.watch.raised, raised), is_told=True)
+        self._post(cluster_id, cluster.watch.standing(), is_told=True)
 
     def _cannot_use(self, journal: str, problem: str) -> None:
         if not self.unreadable[journal]:

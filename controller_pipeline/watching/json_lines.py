@@ -9,6 +9,7 @@ import structlog
 
 from controller_pipeline.watching.alarm_words import row
 from controller_pipeline.watching.board import Notice
+from controller_pipeline.watching.threads import to_its_end
 
 log = structlog.get_logger()
 
@@ -40,7 +41,7 @@ class JsonLines:
     async def run(self) -> None:
         while True:
             if self._pending:
-                await asyncio.to_thread(self.write)
+                await to_its_end(self.write)
             await asyncio.sleep(_PAUSE_S)
 
     def write(self) -> None:

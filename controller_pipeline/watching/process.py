@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from controller_pipeline.watching.journals.served import ServedJournal
 from controller_pipeline.watching.json_lines import JsonLines
 from controller_pipeline.watching.metrics import WatchMetrics
 from controller_pipeline.watching.settings import STANDARD_OUTPUT, WatchSettings
+from controller_pipeline.watching.threads import to_its_end
 
 log = structlog.get_logger()
 
@@ -43,33 +45,25 @@ async def run_watch(settings: WatchSettings) -> None:
     """Runs until SIGTERM or SIGINT. Raises `InvalidSettings`, `UnusableCheckpoint`, and `OSError` for a port or a file."""
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        journals = _journals(settings, session)
-        kept = checkpoint.read(settings.checkpoint) if settings.checkpoint is not None else checkpoint.Kept()
+        path = settings.checkpoint
+        kept = checkpoint.read(path) if path is not None else checkpoint.Kept()
         board = Board(kept.alarms())
-        names = [journal.name for journal in journals]
-        fleet = Fleet(settings.rules, board, names, wall=time.time, monotonic=time.monotonic)
+        journals = {it.name: it for it in _journals(settings, session)}
+        fleet = Fleet(settings.rules, board, journals, wall=time.time, monotonic=time.monotonic)
         for cluster_id, stamp_us in kept.clusters.items():
             fleet.expect(cluster_id, stamp_us)
-        lines = _output(settings.output, stack)
-        alertmanagers = [_alertmanager(url, session, board, settings) for url in settings.alertmanager]
-        receivers: list[JsonLines | Alertmanager] = [lines, *alertmanagers]
-        for receiver in receivers:
-            board.tell(receiver.receive)
-        readable = dict.fromkeys(names, True)
-        if settings.metrics_port is not None:
-            registry = CollectorRegistry()
-            registry.register(WatchMetrics(fleet, board, receivers, readable, time.monotonic))
-            host, port = settings.metrics_host, settings.metrics_port
-            stack.push_async_callback(await serve_metrics(host, port, registry, [_readyz(fleet)]))
-        if settings.checkpoint is not None:
-            checkpoint.write(settings.checkpoint, checkpoint.taken(fleet, board))  # it can be written, or say so now
-        stack.callback(_end, settings.checkpoint, fleet, board, lines)
-        work: dict[str, Work] = {f"journal {it.name}": _followed(it, fleet, readable, settings) for it in journals}
-        work |= {f"receiver {it.name}": it.run for it in receivers}
+        receivers = _receivers(settings, session, board, stack)
+        readable = dict.fromkeys(journals, True)
+        await _serve(settings, WatchMetrics(fleet, board, receivers, readable, time.monotonic), fleet, stack)
+        work: dict[str, Work] = {f"receiver {it.name}": it.run for it in receivers}
+        for name, journal in journals.items():
+            work[f"journal {name}"] = _followed(journal, fleet, readable, settings.poll_interval_seconds)
         work["time"] = lambda: _pass_time(fleet, settings.poll_interval_seconds)
-        if (path := settings.checkpoint) is not None:
+        if path is not None:
+            checkpoint.write(path, checkpoint.taken(fleet, board))  # it can be written, or say so now
+            stack.callback(lambda: _kept(path, checkpoint.taken(fleet, board)))
             work["checkpoint"] = lambda: _keep(path, fleet, board)
-        log.info("watching", journals=names, alertmanagers=[it.name for it in alertmanagers])
+        log.info("watching", journals=list(journals), receivers=[it.name for it in receivers])
         await until_signalled(_all(work))
 
 
@@ -87,9 +81,19 @@ def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[J
     return journals
 
 
-def _alertmanager(url: str, session: aiohttp.ClientSession, board: Board, settings: WatchSettings) -> Alertmanager:
-    resend_s = settings.alertmanager_resend_seconds
-    return Alertmanager(url, session, board.standing.items(), wall=time.time, resend_s=resend_s)
+def _receivers(
+    settings: WatchSettings, session: aiohttp.ClientSession, board: Board, stack: AsyncExitStack
+) -> list[JsonLines | Alertmanager]:
+    """All that are told of alarms from now on; Alertmanagers also of those that stand already."""
+    lines = _output(settings.output, stack)
+    stack.callback(lines.write)
+    receivers: list[JsonLines | Alertmanager] = [lines]
+    for url in settings.alertmanager:
+        resend_s = settings.alertmanager_resend_seconds
+        receivers.append(Alertmanager(url, session, board.standing.items(), wall=time.time, resend_s=resend_s))
+    for receiver in receivers:
+        board.tell(receiver.receive)
+    return receivers
 
 
 def _output(output: str, stack: AsyncExitStack) -> JsonLines:
@@ -100,8 +104,16 @@ def _output(output: str, stack: AsyncExitStack) -> JsonLines:
     return JsonLines(descriptor, output)
 
 
+async def _serve(settings: WatchSettings, metrics: WatchMetrics, fleet: Fleet, stack: AsyncExitStack) -> None:
+    if settings.metrics_port is not None:
+        registry = CollectorRegistry()
+        registry.register(metrics)
+        stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, [_readyz(fleet)])
+        stack.push_async_callback(stop)
+
+
 def _readyz(fleet: Fleet) -> web.RouteDef:
-    """Ready once all journals were read to their ends, or cannot be read: what stands is known then."""
+    """Ready while all journals were read to their ends, or cannot be read: what stands is known then."""
 
     async def readyz(_: web.Request) -> web.Response:
         return web.json_response({"journals": fleet.idle}, status=200 if fleet.is_caught_up else 503)
@@ -109,28 +121,32 @@ def _readyz(fleet: Fleet) -> web.RouteDef:
     return web.get("/readyz", readyz)
 
 
-def _followed(journal: Journal, fleet: Fleet, readable: dict[str, bool], settings: WatchSettings) -> Work:
+def _followed(journal: Journal, fleet: Fleet, readable: dict[str, bool], pause_s: float) -> Work:
     async def follow() -> None:
         try:
             while True:
-                try:
-                    chunk = await journal.read()
-                except JournalUnreadable as error:
-                    fleet.cannot_read(journal.name)
-                    if readable[journal.name]:
-                        log.warning("a journal cannot be read", journal=journal.name, reason=str(error))
-                    readable[journal.name] = False
-                else:
-                    if not readable[journal.name]:
-                        log.info("a journal can be read again", journal=journal.name)
-                    readable[journal.name] = True
-                    fleet.take(journal.name, chunk)
-                is_waited_for = fleet.idle[journal.name]
-                await asyncio.sleep(settings.poll_interval_seconds if is_waited_for else 0)
+                await _read(journal, fleet, readable)
+                await asyncio.sleep(pause_s if fleet.idle[journal.name] else 0)
         finally:
             await journal.close()
 
     return follow
+
+
+async def _read(journal: Journal, fleet: Fleet, readable: dict[str, bool]) -> None:
+    name = journal.name
+    try:
+        chunk = await journal.read()
+    except JournalUnreadable as error:
+        fleet.cannot_read(name)
+        if readable[name]:
+            log.warning("a journal cannot be read", journal=name, reason=str(error))
+        readable[name] = False
+        return
+    if not readable[name]:
+        log.info("a journal can be read again", journal=name)
+    readable[name] = True
+    fleet.take(name, chunk)
 
 
 async def _pass_time(fleet: Fleet, every_s: float) -> None:
@@ -146,7 +162,7 @@ async def _keep(path: Path, fleet: Fleet, board: Board) -> None:
         await asyncio.sleep(_CHECKPOINT_S)
         now, now_s = (board.changes, len(fleet.clusters)), time.monotonic()
         is_due = now != written or now_s - written_s > _CHECKPOINT_AT_LEAST_S
-        if is_due and await asyncio.to_thread(_kept, path, checkpoint.taken(fleet, board)):
+        if is_due and await to_its_end(partial(_kept, path, checkpoint.taken(fleet, board))):
             written, written_s = now, now_s
 
 
@@ -158,12 +174,6 @@ def _kept(path: Path, kept: checkpoint.Kept) -> bool:
         log.warning("the checkpoint cannot be written", path=str(path), reason=str(error))
         return False
     return True
-
-
-def _end(path: Path | None, fleet: Fleet, board: Board, lines: JsonLines) -> None:
-    lines.write()
-    if path is not None:
-        _kept(path, checkpoint.taken(fleet, board))
 
 
 async def _all(work: dict[str, Work]) -> None:

@@ -2,18 +2,25 @@
 {{ include "kontroller.fullname" . }}-history
 {{- end }}
 
-{{- /* The journals to take in: those of this release's controllers, one after the other, unless a topic has them, and those
-  that are named. A topic has gaps and numbers of its own, which are not to be mixed with those of the files. */ -}}
+{{- define "kontroller.alarmsName" -}}
+{{ include "kontroller.fullname" . }}-alarms
+{{- end }}
+
+{{- /* The journals to read: those of this release's controllers, one after the other, unless a topic has them, and those that
+  are named. A topic has gaps and numbers of its own, which are not to be mixed with those of the files. Takes a list: the
+  root context, and the values of who reads them. */ -}}
 {{- define "kontroller.journals" -}}
+{{- $root := index . 0 }}
+{{- $reader := index . 1 }}
 {{- $journals := list }}
-{{- if and .Values.controller.enabled .Values.controller.journal.enabled (not .Values.history.topic.name) }}
-{{- $controller := include "kontroller.controllerName" . }}
-{{- $domain := include "kontroller.serviceDomain" . }}
-{{- range $number := until (int .Values.controller.replicas) }}
-{{- $journals = append $journals (printf "http://%s-%d.%s.%s:%d/journal" $controller $number $controller $domain (int $.Values.controller.metricsPort)) }}
+{{- if and $root.Values.controller.enabled $root.Values.controller.journal.enabled (not $reader.topic.name) }}
+{{- $controller := include "kontroller.controllerName" $root }}
+{{- $domain := include "kontroller.serviceDomain" $root }}
+{{- range $number := until (int $root.Values.controller.replicas) }}
+{{- $journals = append $journals (printf "http://%s-%d.%s.%s:%d/journal" $controller $number $controller $domain (int $root.Values.controller.metricsPort)) }}
 {{- end }}
 {{- end }}
-{{- concat $journals .Values.history.journals | toYaml }}
+{{- concat $journals $reader.journals | toYaml }}
 {{- end }}
 
 {{- /* Takes a dict: root, journals. */ -}}

@@ -23,9 +23,9 @@ def test_nothing_of_it_is_there_unless_asked_for(api: KubernetesApi) -> None:
     assert "kontroller-dashboard" not in str(rendered(api, *SELF_CONTAINED))
 
 
-@pytest.mark.parametrize("component", ["operator", "controller"])
+@pytest.mark.parametrize("component", ["operator", "controller", "alarms"])
 def test_the_monitor_finds_the_service_and_its_port(api: KubernetesApi, component: str) -> None:
-    objects = rendered(api, *SELF_CONTAINED, *ALL_ON)
+    objects = rendered(api, *SELF_CONTAINED, *ALL_ON, "--set", "alarms.enabled=true")
     monitor = named(objects, "ServiceMonitor", f"kontroller-{component}")["spec"]
     labels = monitor["selector"]["matchLabels"].items()
     services = [each for each in objects if each["kind"] == "Service" and labels <= each["metadata"]["labels"].items()]
@@ -53,6 +53,16 @@ def test_alerts_look_at_this_release_alone(api: KubernetesApi) -> None:
         for selector in selectors:
             assert f'namespace="{RELEASE_NAMESPACE}"' in selector
             assert any(f'job="{service}"' in selector for service in services)
+
+
+def test_a_watch_that_does_not_run_is_missed(api: KubernetesApi) -> None:
+    alarms = ("--set", "alarms.enabled=true")
+    missed = {rule["alert"]: rule for rule in rules(api, *SELF_CONTAINED, *alarms)}["KontrollerWatchDown"]
+    service = named(rendered(api, *SELF_CONTAINED, *alarms), "Service", "kontroller-alarms")["metadata"]
+    wanted = f'up{{namespace="{service["namespace"]}",job="{service["name"]}"}}'
+    assert wanted in missed["expr"]
+    assert missed["annotations"]["runbook_url"] == "docs/operations.md#kontrollerwatchdown"
+    assert "KontrollerWatchDown" not in {rule["alert"] for rule in rules(api, *SELF_CONTAINED)}
 
 
 def test_what_does_not_run_has_no_alerts(api: KubernetesApi) -> None:

@@ -89,12 +89,31 @@ def test_what_came_and_went_before_the_watch_began_is_not_told_and_what_stands_i
     assert [key.topic for key in watched.board.standing] == ["u"]
 
 
-def test_a_cluster_waits_for_its_own_journals_alone() -> None:
+def test_a_journal_without_end_holds_up_the_clusters_of_others_at_the_start_alone() -> None:
     watched = Watched()
     watched.read(alive(0, 0, cluster="slow"), journal="b", is_at_end=False)
-    watched.read(alive(0, 0, cluster="c1"), led(1, 0, -1))
-    watched.wait(32)
-    assert watched.new() == ["c1 leaderless raised", "c1 silent raised"]
+    watched.read(alive(0, 0), led(1, 0, -1))
+    watched.wait(60)
+    assert watched.new() == []
+    watched.wait(1)
+    assert sorted(watched.new()) == ["c1 leaderless raised", "c1 silent raised"]
+    watched.read(led(2, 70, 1), led(3, 71, -1))
+    watched.wait(31)
+    assert watched.new() == [
+        "c1 silent cleared",
+        "c1 leaderless cleared",
+        "c1 leaderless raised",
+        "c1 silent raised",
+    ]
+
+
+def test_an_older_term_that_is_read_first_is_not_told_of() -> None:
+    watched = Watched()
+    watched.read(led(0, 0, -1), *(alive(seq, 10.0 * seq) for seq in range(1, 6)), journal="a")
+    watched.wait(20)
+    watched.read(line(0, 70, "controller_elected", epoch=2), *snapshot(1, 70, epoch=2), journal="b")
+    watched.wait(10)
+    assert watched.new() == []
 
 
 def test_a_journal_that_cannot_be_read_is_silence() -> None:
