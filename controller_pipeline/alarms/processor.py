@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import ArrayType, StructType
 
 from controller_pipeline.alarms.own_time import OwnTime
-from controller_pipeline.alarms.records import SILENT, Alarm, Replicas, Rules, Seen, Topic, Trouble
+from controller_pipeline.alarms.records import SILENT, Alarm, BrokerConfig, Replicas, Rules, Seen, Topic, Trouble
 from controller_pipeline.alarms.watch import Course, Watch
 from controller_pipeline.schemas import FLAG, INT, LONG, TEXT, columns
 
@@ -46,6 +46,8 @@ _PARTITION = columns(
 )
 _TOPIC = columns(config_epoch=LONG, config_seq=LONG, min_isr=INT, partitions=ArrayType(_PARTITION, containsNull=False))
 _KEY = columns(topic=TEXT, partition=INT)
+_BROKER = columns(broker=INT)
+_BROKER_CONFIG = columns(epoch=LONG, seq=LONG, min_isr=INT, file_epoch=LONG, file_seq=LONG, file_min_isr=INT)
 _HEARD = columns(heard_ms=LONG)
 _TROUBLE = columns(problem=TEXT, began_us=LONG, since_us=LONG, cause=TEXT, epoch=LONG, seq=LONG, is_raised=FLAG)
 
@@ -78,6 +80,7 @@ class WatchProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._course = handle.getValueState("course", _COURSE)
+        self._brokers = handle.getMapState("brokers", _BROKER, _BROKER_CONFIG)
         self._heard = handle.getValueState("heard", _HEARD)
         self._topics = handle.getMapState("topics", _NAME, _TOPIC)
         self._troubles = handle.getMapState("troubles", _KEY, _TROUBLE)
@@ -109,14 +112,20 @@ class WatchProcessor(StatefulProcessor):
     def _watched(self, key: Any, look: Callable[[Watch], Iterator[Alarm]]) -> Iterator[Row]:
         known = {(topic, number): _trouble(value) for (topic, number), value in self._troubles.iterator()}
         topics = _Topics(self._topics)
-        watch = Watch(rules=self._rules, course=self._read_course(), topics=topics, troubles=dict(known))
+        course = self._read_course()
+        known_brokers = dict(course.brokers)
+        watch = Watch(rules=self._rules, course=course, topics=topics, troubles=dict(known))
         for *shown, position in look(watch):
             is_said_by_another = shown[2] == SILENT and key[1] != 0
             if not is_said_by_another:
                 yield Row(*OUTPUT.names)(key[0], *shown, *position)
         topics.write()
         self._write_troubles(known, watch.troubles)
-        self._write_course(watch.course)
+        self._write_course(course)
+        for broker, config in course.brokers.items():
+            if known_brokers.get(broker) != config:
+                at, min_isr, file_at, file_min_isr = config
+                self._brokers.updateValue((broker,), (*at, min_isr, *file_at, file_min_isr))
 
     def _write_troubles(self, before: dict[tuple[str, int], Trouble], after: dict[tuple[str, int], Trouble]) -> None:
         for where in before.keys() - after.keys():
@@ -130,6 +139,7 @@ class WatchProcessor(StatefulProcessor):
         kept = self._course.get()
         if kept is None:
             return Course()
+        brokers = {broker: _broker_config(value) for (broker,), value in self._brokers.iterator()}
         now_us, epoch, seq, stamp_us, waited_us, silent_since_us, *snapshot, in_snapshot, of, config_seq, min_isr = kept
         return Course(
             time=OwnTime(now_us=now_us, newest=(epoch, seq), stamp_us=stamp_us, waited_us=waited_us),
@@ -138,6 +148,7 @@ class WatchProcessor(StatefulProcessor):
             in_snapshot=in_snapshot,
             config_position=(of, config_seq),
             min_isr=min_isr,
+            brokers=brokers,
         )
 
     def _write_course(self, course: Course) -> None:
@@ -207,6 +218,11 @@ def _topic_row(topic: Topic) -> tuple[Any, ...]:
         for number, (at, leader, in_sync, assigned_at, assigned) in topic.partitions.items()
     ]
     return *topic.config_position, topic.min_isr, partitions
+
+
+def _broker_config(row: Any) -> BrokerConfig:
+    epoch, seq, min_isr, file_epoch, file_seq, file_min_isr = row
+    return BrokerConfig((epoch, seq), min_isr, (file_epoch, file_seq), file_min_isr)
 
 
 def _trouble(row: Any) -> Trouble:

@@ -29,6 +29,7 @@ class Seen(NamedTuple):
     in_sync: int | None = None
     min_isr: int | None = None
     assigned: int | None = None
+    broker: int | None = None
 
     @property
     def position(self) -> Position:
@@ -67,6 +68,15 @@ class Topic:
     config_position: Position = NOWHERE
     min_isr: int | None = None
     partitions: dict[int, Replicas] = field(default_factory=dict)
+
+
+class BrokerConfig(NamedTuple):
+    """A broker's `min.insync.replicas`: in its dynamic configuration, and in its own file; each as of a record."""
+
+    position: Position = NOWHERE
+    min_isr: int | None = None
+    file_position: Position = NOWHERE
+    file_min_isr: int | None = None
 
 
 class Trouble(NamedTuple):

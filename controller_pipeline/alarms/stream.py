@@ -31,8 +31,17 @@ _OF_TOPICS: Final = (
     "topic_config",
     "topic_config_removed",
 )
-_OF_CLUSTERS: Final = ("snapshot_started", "snapshot_ended", "gap", "controller_elected", "recorder_started")
-_DEFAULTS: Final = ("broker_config", "broker_config_removed")
+_OF_CLUSTERS: Final = (
+    "snapshot_started",
+    "snapshot_ended",
+    "gap",
+    "controller_elected",
+    "recorder_started",
+    "broker_config",
+    "broker_config_removed",
+    "broker_static_config",
+    "broker_static_config_removed",
+)
 _TIME_ALONE: Final = "time"
 _MICROSECONDS: Final = 1_000_000
 
@@ -51,12 +60,11 @@ def raise_alarms(
     """Rows of `alarms` for a stream of `events`: when a partition has been without a leader, or led with fewer replicas in
     sync than `min.insync.replicas`, for longer than given, and when that is over.
 
-    `min_insync_replicas` is for topics for which neither their own configuration nor the cluster's default says it: what is
-    in the brokers' own files is in no record. `alive_interval_seconds` is what the controllers' journals are set to.
-    `is_live`: trouble also becomes due while nothing is written, and a cluster of which nothing came for
-    `silent_after_seconds` is `silent`; without it the stream's records alone decide, so that the same ones give the same
-    alarms. Into `shards` a cluster's topics are divided. Neither of the two can be changed for a checkpoint. Raises
-    ValueError for a time below zero or less than one shard.
+    `min_insync_replicas` is for topics for which no record says it. `alive_interval_seconds` is what the controllers'
+    journals are set to. `is_live`: trouble also becomes due while nothing is written, and a cluster of which nothing
+    came for `silent_after_seconds` is `silent`; without it the stream's records alone decide, so that the same ones
+    give the same alarms. Into `shards` a cluster's topics are divided. Neither of the two can be changed for a
+    checkpoint. Raises ValueError for a time below zero or less than one shard.
     """
     if shards < 1:
         raise ValueError(f"a cluster has at least one shard, not {shards}")
@@ -96,7 +104,7 @@ def _watched(events: DataFrame, shards: int) -> DataFrame:
     """The fields of `Seen`, by cluster and shard: a topic's records in one, the cluster's in all, time in one besides."""
     kind = f.col("kind")
     of_topic = kind.isin(*_OF_TOPICS) & f.col("topic").isNotNull()
-    of_cluster = kind.isin(*_OF_CLUSTERS) | (kind.isin(*_DEFAULTS) & f.col("broker").isNull())
+    of_cluster = kind.isin(*_OF_CLUSTERS)
     own, other = f.pmod(f.xxhash64("topic"), f.lit(shards)), f.pmod("seq", f.lit(shards))
     everywhere = f.sequence(f.lit(0), f.lit(shards - 1)).cast("array<bigint>")
     is_time = ~of_topic & ~of_cluster

@@ -22,6 +22,7 @@ from controller_pipeline.alarms.records import (
     SILENT,
     UNDER_MIN_ISR,
     Alarm,
+    BrokerConfig,
     Position,
     Replicas,
     Rules,
@@ -46,6 +47,7 @@ class Course:
     config_position: Position = NOWHERE
     min_isr: int | None = None
     """The default of all brokers."""
+    brokers: dict[int, BrokerConfig] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,8 +74,10 @@ class Watch:
                 yield from self._topic_removed(record)
             case "topic_config" | "topic_config_removed":
                 yield from self._topic_config(record)
-            case "broker_config" | "broker_config_removed":
+            case "broker_config" | "broker_config_removed" if record.broker is None:
                 yield from self._default_config(record)
+            case "broker_config" | "broker_config_removed" | "broker_static_config" | "broker_static_config_removed":
+                yield from self._broker_config(record)
             case "snapshot_started" if record.position > self.course.newest_snapshot:
                 self.course.newest_snapshot = record.position
                 self.course.in_snapshot = True
@@ -171,11 +175,37 @@ class Watch:
             for number in topic.partitions if topic.min_isr is None else ():
                 yield from self._judge(name, number, topic, record)
 
+    def _broker_config(self, record: Seen) -> Iterator[Alarm]:
+        if record.broker is None:
+            return
+        before = self.course.brokers.get(record.broker) or BrokerConfig()
+        if record.kind.startswith("broker_static_config"):
+            if record.position <= before.file_position:
+                return
+            after = before._replace(file_position=record.position, file_min_isr=record.min_isr)
+        elif record.position <= before.position:
+            return
+        else:
+            after = before._replace(position=record.position, min_isr=record.min_isr)
+        self.course.brokers[record.broker] = after
+        if (before.min_isr, before.file_min_isr) != (after.min_isr, after.file_min_isr):
+            yield from self._judge_what_it_leads(record.broker, record)
+
+    def _judge_what_it_leads(self, broker: int, record: Seen) -> Iterator[Alarm]:
+        for name, topic in self.topics.items():
+            for number, replicas in topic.partitions.items() if topic.min_isr is None else ():
+                if replicas.leader == broker:
+                    yield from self._judge(name, number, topic, record)
+
     def _forget_what_is_not_in_the_snapshot(self, record: Seen) -> Iterator[Alarm]:
         """What a whole snapshot does not name is no more: it went while nobody wrote, or was deleted before."""
         oldest = self.course.newest_snapshot
         if self.course.config_position < oldest:
             self.course.config_position, self.course.min_isr = NOWHERE, None
+        # What a broker's file says is asked for after the snapshot, and until then it is what it was.
+        for broker, config in self.course.brokers.items():
+            if config.position < oldest:
+                self.course.brokers[broker] = config._replace(position=NOWHERE, min_isr=None)
         for name, topic in list(self.topics.items()):
             has_lost_config = NOWHERE < topic.config_position < oldest
             if has_lost_config:
@@ -222,9 +252,10 @@ class Watch:
         )
 
     def _wanted(self, topic: Topic, replicas: Replicas) -> int:
-        """`min.insync.replicas` as Kafka has it in effect: never more than the replicas that there are
-        (`Partition.effectiveMinIsr`)."""
-        told = (topic.min_isr, self.course.min_isr)
+        """`min.insync.replicas` in effect: the topic's, its leader's, the default of all brokers, what the leader's file
+        says; and never more than the replicas that there are (`Partition.effectiveMinIsr`)."""
+        leader = self.course.brokers.get(-1 if replicas.leader is None else replicas.leader) or BrokerConfig()
+        told = (topic.min_isr, leader.min_isr, self.course.min_isr, leader.file_min_isr)
         wanted = next((it for it in told if it is not None), self.rules.min_isr)
         return wanted if replicas.assigned is None else min(wanted, replicas.assigned)
 

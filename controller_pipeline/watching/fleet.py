@@ -12,7 +12,6 @@ from typing import Final
 
 import structlog
 
-from controller_core.journal.changes import Kind
 from controller_core.journal.reader import Finding, Position, parse
 from controller_core.journal.records import Line
 from controller_pipeline.alarms.own_time import OwnTime
@@ -27,7 +26,6 @@ MOST_CLUSTERS: Final = 1_000
 """Records of more are not looked at: somebody else's lines make no clusters without end."""
 LONGEST_START_S: Final = 60.0
 """After so long a journal that is still being read holds up those clusters no more that were never seen in it."""
-_TIME_ALONE: Final = "time"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,15 +154,14 @@ def _stands_still(watch: Watch, key: Key, standing: Standing) -> bool:
 
 
 def seen(line: Line) -> Seen:
-    """What the watch looks at in a line of a journal. The configuration of one broker is not looked at."""
-    delta, kind = line.delta, line.kind
-    is_of_one_broker = kind in (Kind.BROKER_CONFIG, Kind.BROKER_CONFIG_REMOVED) and line.broker is not None
+    """What the watch looks at in a line of a journal."""
+    delta = line.delta
     config = delta.config if delta is not None and delta.config is not None else {}
     return Seen(
         controller_epoch=line.controller_epoch,
         seq=line.seq,
         at_us=line.event_time_us,
-        kind=_TIME_ALONE if is_of_one_broker else kind,
+        kind=line.kind,
         cause=line.cause,
         topic=line.topic,
         partition=line.partition,
@@ -172,6 +169,7 @@ def seen(line: Line) -> Seen:
         in_sync=None if delta is None or delta.isr is None else len(delta.isr),
         min_isr=_number(config.get("min.insync.replicas")),
         assigned=None if delta is None or delta.replicas is None else len(delta.replicas),
+        broker=line.broker,
     )
 
 

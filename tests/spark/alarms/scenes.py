@@ -163,7 +163,7 @@ SCENES = {
         [
             [led(0, 0, 1, [1]), led(1, 0, 1, [1, 2], partition=1)],
             [record(2, 5, "broker_config", config={"min.insync.replicas": "2"})],
-            [record(3, 6, "broker_config", broker=1, config={"min.insync.replicas": "3"}), alive(4, 30)],
+            [record(3, 6, "broker_config", broker=9, config={"min.insync.replicas": "3"}), alive(4, 30)],
             [record(5, 40, "broker_config_removed")],
         ],
         {of("under_min_isr", "raised", 5, 25, 2), of("under_min_isr", "cleared", 5, 40, 5)},
@@ -196,6 +196,21 @@ SCENES = {
             [alive(5, 40)],
         ],
         {of("under_min_isr", "raised", 5, 25, 4, partition=1)},
+    ),
+    "what_the_leader_is_configured_to_and_what_its_file_says": Scene(
+        [
+            [led(0, 0, 1, [1]), led(1, 0, 2, [2], partition=1), led(2, 0, 3, [3], partition=2)],
+            [
+                record(3, 5, "broker_config", broker=1, config={"min.insync.replicas": "2"}),
+                record(4, 5, "broker_static_config", broker=2, config={"min.insync.replicas": "2"}),
+            ],
+            [alive(5, 20), alive(6, 30), record(7, 35, "broker_static_config_removed", broker=2)],
+        ],
+        {
+            of("under_min_isr", "raised", 5, 25, 3),
+            of("under_min_isr", "raised", 5, 25, 4, partition=1),
+            of("under_min_isr", "cleared", 5, 35, 7, partition=1),
+        },
     ),
     "a_cluster_that_is_a_day_behind_the_others": Scene(
         [

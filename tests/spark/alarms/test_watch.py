@@ -51,13 +51,7 @@ class Memory:
     def see(self, batch: Iterable[Fields]) -> list[Said]:
         watch = Watch(rules=RULES, course=self.course, topics=self.topics, troubles=self.troubles)
         records = sorted(map(seen, batch), key=lambda one: one.position)
-        watched = (one for one in records if not (one.kind.startswith("broker_config") and self._is_of_one(one, batch)))
-        return [said(alarm) for one in watched for alarm in watch.see(one)]
-
-    @staticmethod
-    def _is_of_one(one: Seen, batch: Iterable[Fields]) -> bool:
-        """Spark tells the watch of the default alone."""
-        return any(it["seq"] == one.seq and it.get("broker") is not None for it in batch)
+        return [said(alarm) for one in records for alarm in watch.see(one)]
 
 
 @pytest.mark.parametrize("name", SCENES)

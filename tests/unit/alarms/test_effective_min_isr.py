@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_pipeline.alarms.records import Rules
+from controller_pipeline.alarms.records import Rules, Seen
 from tests.unit.alarms.watching import alive, assigned, led, new_watch, record, told, waited, wanted
 
 
@@ -46,6 +46,59 @@ def test_a_snapshot_without_the_assignment_forgets_it_and_one_with_it_keeps_it()
     assert told(watch, record(7, 5, "snapshot_ended"), alive(8, 15), alive(9, 25), alive(10, 35)) == []
     told(watch, record(11, 36, "snapshot_started"), wanted(12, 36, 2), led(13, 36, 1), record(14, 36, "snapshot_ended"))
     assert waited(watch, 21) == ["under_min_isr raised"]
+
+
+def config(seq: int, at: float, kind: str, broker: int | None, min_isr: int | None = None) -> Seen:
+    return record(seq, at, kind, broker=broker, min_isr=min_isr)
+
+
+def in_effect(*configs: Seen) -> int:
+    """What is asked of a partition that broker 1 leads."""
+    watch = new_watch()
+    told(watch, led(0, 0, 1), *configs)
+    (replicas,) = watch.topics["t"].partitions.values()
+    return watch._wanted(watch.topics["t"], replicas)
+
+
+TOPIC, DYNAMIC = wanted(1, 1, 5), config(2, 1, "broker_config", 1, 4)
+DEFAULT, FILE = config(3, 1, "broker_config", None, 3), config(4, 1, "broker_static_config", 1, 2)
+
+
+def test_the_topic_says_it_then_its_leader_then_all_brokers_then_the_leaders_file() -> None:
+    assert in_effect(TOPIC, DYNAMIC, DEFAULT, FILE) == 5
+    assert in_effect(DYNAMIC, DEFAULT, FILE) == 4
+    assert in_effect(DEFAULT, FILE) == 3
+    assert in_effect(FILE) == 2
+    assert in_effect(config(2, 1, "broker_config", 7, 4), config(4, 1, "broker_static_config", 7, 2)) == 1
+    assert in_effect(DYNAMIC, FILE, config(5, 2, "broker_config_removed", 1)) == 2
+    assert in_effect(FILE, config(5, 2, "broker_static_config_removed", 1)) == 1
+    assert in_effect(config(5, 2, "broker_config", 1, 4), config(2, 1, "broker_config", 1, 9)) == 4
+
+
+def test_who_leads_says_what_is_asked_for_and_it_is_judged_when_that_changes() -> None:
+    watch = new_watch()
+    told(watch, FILE, led(5, 2, 1), led(6, 2, 7, partition=1))
+    assert waited(watch, 21) == ["under_min_isr raised"]
+    assert told(watch, led(7, 30, 7)) == ["under_min_isr cleared"]
+    assert told(watch, config(8, 31, "broker_config", 7, 2)) == []
+    assert waited(watch, 21) == ["under_min_isr raised", "under_min_isr raised"]
+    assert told(watch, config(9, 60, "broker_config_removed", 7)) == ["under_min_isr cleared", "under_min_isr cleared"]
+
+
+def test_a_new_term_that_has_not_asked_the_brokers_yet_ends_no_alarm() -> None:
+    watch = new_watch()
+    told(watch, FILE, DYNAMIC, led(5, 2, 1))
+    assert waited(watch, 21) == ["under_min_isr raised"]
+    term = [
+        record(0, 30, "snapshot_started", epoch=2),
+        led(1, 30, 1, epoch=2),
+        record(2, 30, "snapshot_ended", epoch=2),
+    ]
+    assert told(watch, *term) == []
+    assert watch.course.brokers[1].min_isr is None
+    assert told(watch, config(3, 31, "broker_static_config", 1, 1)._replace(controller_epoch=2)) == [
+        "under_min_isr cleared"
+    ]
 
 
 def test_what_no_record_says_is_taken_from_the_rules_and_bounded_as_well() -> None:

@@ -191,7 +191,7 @@ def test_there_is_an_end_to_the_clusters_that_lines_can_make() -> None:
 def test_a_configuration_of_one_broker_is_not_that_of_all() -> None:
     watched = live()
     two = {"config": {"min.insync.replicas": "2"}}
-    watched.read(led(1, 1, 1), line(2, 2, "broker_config", broker=1, delta=two))
+    watched.read(led(1, 1, 1), line(2, 2, "broker_config", broker=2, delta=two))
     watched.wait(29)
     assert watched.new() == []
     watched.read(line(3, 32, "broker_config", delta=two))
