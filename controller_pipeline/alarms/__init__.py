@@ -1,1 +1,1 @@
-"""Alarms on partitions without a leader or with too few replicas in sync, while the history is being written."""
+"""What is wrong for too long while the history is written: partitions without a leader or too few in sync; silence."""

@@ -14,8 +14,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, StructType
 
+from controller_pipeline.alarms.broker_configs import BrokerConfig, BrokerConfigs
 from controller_pipeline.alarms.own_time import OwnTime
-from controller_pipeline.alarms.records import SILENT, Alarm, BrokerConfig, Replicas, Rules, Seen, Topic, Trouble
+from controller_pipeline.alarms.records import SILENT, Alarm, Replicas, Rules, Seen, Topic, Trouble
 from controller_pipeline.alarms.watch import Course, Watch
 from controller_pipeline.schemas import FLAG, INT, LONG, TEXT, columns
 
@@ -113,7 +114,7 @@ class WatchProcessor(StatefulProcessor):
         known = {(topic, number): _trouble(value) for (topic, number), value in self._troubles.iterator()}
         topics = _Topics(self._topics)
         course = self._read_course()
-        known_brokers = dict(course.brokers)
+        known_brokers = dict(course.configs.brokers)
         watch = Watch(rules=self._rules, course=course, topics=topics, troubles=dict(known))
         for *shown, position in look(watch):
             is_said_by_another = shown[2] == SILENT and key[1] != 0
@@ -122,7 +123,7 @@ class WatchProcessor(StatefulProcessor):
         topics.write()
         self._write_troubles(known, watch.troubles)
         self._write_course(course)
-        for broker, config in course.brokers.items():
+        for broker, config in course.configs.brokers.items():
             if known_brokers.get(broker) != config:
                 at, min_isr, file_at, file_min_isr = config
                 self._brokers.updateValue((broker,), (*at, min_isr, *file_at, file_min_isr))
@@ -146,15 +147,13 @@ class WatchProcessor(StatefulProcessor):
             silent_since_us=silent_since_us,
             newest_snapshot=(snapshot[0], snapshot[1]),
             in_snapshot=in_snapshot,
-            config_position=(of, config_seq),
-            min_isr=min_isr,
-            brokers=brokers,
+            configs=BrokerConfigs(position=(of, config_seq), min_isr=min_isr, brokers=brokers),
         )
 
     def _write_course(self, course: Course) -> None:
         time = course.time
         kept_time = (time.now_us, *time.newest, time.stamp_us, time.waited_us, course.silent_since_us)
-        default = (*course.config_position, course.min_isr)
+        default = (*course.configs.position, course.configs.min_isr)
         self._course.update((*kept_time, *course.newest_snapshot, course.in_snapshot, *default))
 
 

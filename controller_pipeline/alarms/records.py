@@ -51,6 +51,20 @@ class Replicas(NamedTuple):
     def newest(self) -> Position:
         return max(self.position, self.assigned_position)
 
+    def after(self, record: Seen) -> "Replicas":
+        """As of a record about it, unless a later one was seen."""
+        if record.kind.startswith("assignment"):
+            assigned = None if record.kind == "assignment_removed" else record.assigned
+            is_new = record.position > self.assigned_position
+            return self._replace(assigned_position=record.position, assigned=assigned) if is_new else self
+        if record.position <= self.position:
+            return self
+        if record.kind == "leadership_removed":
+            return self._replace(position=record.position, leader=None, in_sync=None)
+        leader = self.leader if record.leader is None else record.leader
+        in_sync = self.in_sync if record.in_sync is None else record.in_sync
+        return self._replace(position=record.position, leader=leader, in_sync=in_sync)
+
     def removed(self, position: Position) -> "Replicas":
         """The partition as one that was deleted; what a later record said stays."""
         leader, in_sync, at = self.leader, self.in_sync, self.position
@@ -68,15 +82,6 @@ class Topic:
     config_position: Position = NOWHERE
     min_isr: int | None = None
     partitions: dict[int, Replicas] = field(default_factory=dict)
-
-
-class BrokerConfig(NamedTuple):
-    """A broker's `min.insync.replicas`: in its dynamic configuration, and in its own file; each as of a record."""
-
-    position: Position = NOWHERE
-    min_isr: int | None = None
-    file_position: Position = NOWHERE
-    file_min_isr: int | None = None
 
 
 class Trouble(NamedTuple):

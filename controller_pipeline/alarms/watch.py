@@ -13,6 +13,7 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller_pipeline.alarms.broker_configs import BrokerConfigs
 from controller_pipeline.alarms.own_time import OwnTime
 from controller_pipeline.alarms.records import (
     CLEARED,
@@ -22,7 +23,6 @@ from controller_pipeline.alarms.records import (
     SILENT,
     UNDER_MIN_ISR,
     Alarm,
-    BrokerConfig,
     Position,
     Replicas,
     Rules,
@@ -44,10 +44,7 @@ class Course:
     newest_snapshot: Position = NOWHERE
     """Where it began: what is older is not taken any more."""
     in_snapshot: bool = False
-    config_position: Position = NOWHERE
-    min_isr: int | None = None
-    """The default of all brokers."""
-    brokers: dict[int, BrokerConfig] = field(default_factory=dict)
+    configs: BrokerConfigs = field(default_factory=BrokerConfigs)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,8 +71,6 @@ class Watch:
                 yield from self._topic_removed(record)
             case "topic_config" | "topic_config_removed":
                 yield from self._topic_config(record)
-            case "broker_config" | "broker_config_removed" if record.broker is None:
-                yield from self._default_config(record)
             case "broker_config" | "broker_config_removed" | "broker_static_config" | "broker_static_config_removed":
                 yield from self._broker_config(record)
             case "snapshot_started" if record.position > self.course.newest_snapshot:
@@ -138,10 +133,9 @@ class Watch:
             return  # a finding of the layers; there is no partition to be alarmed about
         topic = self.topics.get(name) or Topic()
         before = topic.partitions.get(number) or Replicas()
-        after = _after(before, record)
-        if after is None:
+        after = topic.partitions[number] = before.after(record)
+        if after is before:
             return
-        topic.partitions[number] = after
         self.topics[name] = topic
         yield from self._judge(name, number, topic, record)
 
@@ -167,45 +161,18 @@ class Watch:
         for number in topic.partitions:
             yield from self._judge(record.topic, number, topic, record)
 
-    def _default_config(self, record: Seen) -> Iterator[Alarm]:
-        if record.position <= self.course.config_position:
-            return
-        self.course.config_position, self.course.min_isr = record.position, record.min_isr
-        for name, topic in self.topics.items():
-            for number in topic.partitions if topic.min_isr is None else ():
-                yield from self._judge(name, number, topic, record)
-
     def _broker_config(self, record: Seen) -> Iterator[Alarm]:
-        if record.broker is None:
+        if not self.course.configs.see(record):
             return
-        before = self.course.brokers.get(record.broker) or BrokerConfig()
-        if record.kind.startswith("broker_static_config"):
-            if record.position <= before.file_position:
-                return
-            after = before._replace(file_position=record.position, file_min_isr=record.min_isr)
-        elif record.position <= before.position:
-            return
-        else:
-            after = before._replace(position=record.position, min_isr=record.min_isr)
-        self.course.brokers[record.broker] = after
-        if (before.min_isr, before.file_min_isr) != (after.min_isr, after.file_min_isr):
-            yield from self._judge_what_it_leads(record.broker, record)
-
-    def _judge_what_it_leads(self, broker: int, record: Seen) -> Iterator[Alarm]:
         for name, topic in self.topics.items():
             for number, replicas in topic.partitions.items() if topic.min_isr is None else ():
-                if replicas.leader == broker:
+                if record.broker is None or record.broker == replicas.leader:
                     yield from self._judge(name, number, topic, record)
 
     def _forget_what_is_not_in_the_snapshot(self, record: Seen) -> Iterator[Alarm]:
         """What a whole snapshot does not name is no more: it went while nobody wrote, or was deleted before."""
         oldest = self.course.newest_snapshot
-        if self.course.config_position < oldest:
-            self.course.config_position, self.course.min_isr = NOWHERE, None
-        # What a broker's file says is asked for after the snapshot, and until then it is what it was.
-        for broker, config in self.course.brokers.items():
-            if config.position < oldest:
-                self.course.brokers[broker] = config._replace(position=NOWHERE, min_isr=None)
+        self.course.configs.forget_before(oldest)
         for name, topic in list(self.topics.items()):
             has_lost_config = NOWHERE < topic.config_position < oldest
             if has_lost_config:
@@ -247,30 +214,5 @@ class Watch:
             return None
         if replicas.leader < 0:
             return LEADERLESS
-        return (
-            UNDER_MIN_ISR if replicas.in_sync is not None and replicas.in_sync < self._wanted(topic, replicas) else None
-        )
-
-    def _wanted(self, topic: Topic, replicas: Replicas) -> int:
-        """`min.insync.replicas` in effect: the topic's, its leader's, the default of all brokers, what the leader's file
-        says; and never more than the replicas that there are (`Partition.effectiveMinIsr`)."""
-        leader = self.course.brokers.get(-1 if replicas.leader is None else replicas.leader) or BrokerConfig()
-        told = (topic.min_isr, leader.min_isr, self.course.min_isr, leader.file_min_isr)
-        wanted = next((it for it in told if it is not None), self.rules.min_isr)
-        return wanted if replicas.assigned is None else min(wanted, replicas.assigned)
-
-
-def _after(before: Replicas, record: Seen) -> Replicas | None:
-    """A partition after a record about it; None where a later one was seen."""
-    if record.kind.startswith("assignment"):
-        if record.position <= before.assigned_position:
-            return None
-        assigned = None if record.kind == "assignment_removed" else record.assigned
-        return before._replace(assigned_position=record.position, assigned=assigned)
-    if record.position <= before.position:
-        return None
-    if record.kind == "leadership_removed":
-        return before._replace(position=record.position, leader=None, in_sync=None)
-    leader = before.leader if record.leader is None else record.leader
-    in_sync = before.in_sync if record.in_sync is None else record.in_sync
-    return before._replace(position=record.position, leader=leader, in_sync=in_sync)
+        needed = self.course.configs.needed(topic, replicas, self.rules)
+        return UNDER_MIN_ISR if replicas.in_sync is not None and replicas.in_sync < needed else None

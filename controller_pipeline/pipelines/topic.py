@@ -94,9 +94,14 @@ def watch_topic(
     **rules: Any,
 ) -> StreamingQuery:
     """Starts to write alarms on what comes into the topic; `rules` are those of `raise_alarms`, the rest is as in
-    `write_alarms` and `ingest_topic`."""
+    `write_alarms` and `ingest_topic`. Unless they say otherwise, a stream that goes on is live."""
     lines = kafka_topic.stream(store.spark, topic, bootstrap_servers, options)
-    return write_alarms(raise_alarms(events_of(lines), **rules), location, checkpoint, every_seconds=every_seconds)
+    return write_alarms(
+        raise_alarms(events_of(lines), **({"is_live": every_seconds is not None} | rules)),
+        location,
+        checkpoint,
+        every_seconds=every_seconds,
+    )
 
 
 def events_of(lines: DataFrame) -> DataFrame:

@@ -57,7 +57,7 @@ def in_effect(*configs: Seen) -> int:
     watch = new_watch()
     told(watch, led(0, 0, 1), *configs)
     (replicas,) = watch.topics["t"].partitions.values()
-    return watch._wanted(watch.topics["t"], replicas)
+    return watch.course.configs.needed(watch.topics["t"], replicas, watch.rules)
 
 
 TOPIC, DYNAMIC = wanted(1, 1, 5), config(2, 1, "broker_config", 1, 4)
@@ -95,7 +95,7 @@ def test_a_new_term_that_has_not_asked_the_brokers_yet_ends_no_alarm() -> None:
         record(2, 30, "snapshot_ended", epoch=2),
     ]
     assert told(watch, *term) == []
-    assert watch.course.brokers[1].min_isr is None
+    assert watch.course.configs.brokers[1].min_isr is None
     assert told(watch, config(3, 31, "broker_static_config", 1, 1)._replace(controller_epoch=2)) == [
         "under_min_isr cleared"
     ]
