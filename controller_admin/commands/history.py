@@ -114,13 +114,14 @@ def ingest(
     with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None) as kept:
         from controller_pipeline import intake
 
-        unread = intake.take_in_journals(kept, journals)
-        unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
-        for name, address in topics:
-            unread += _take_in_topic(kept, name, address)
-        if len(unread) < len(places):
-            kept.fold()
-            typer.echo(kept.summary())
+        with kept.changing():
+            unread = intake.take_in_journals(kept, journals)
+            unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
+            for name, address in topics:
+                unread += _take_in_topic(kept, name, address)
+            if len(unread) < len(places):
+                kept.fold()
+                typer.echo(kept.summary())
         for problem in unread:
             typer.echo(f"kontroller: {problem}", err=True)
         if unread:
@@ -129,18 +130,18 @@ def ingest(
 
 @commands.command("audit")
 def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption = "2g") -> None:
-    """Holds the history to the invariants of a controller, and prints what violates them; the table has the proofs.
+    """Holds the history to the invariants of a controller, and prints what violates them. A report has the proofs as well.
 
     Exits with 0 when nothing does, with 1 when something does, with 2 when the command is wrong."""
-    with _kept(history, cores, memory) as kept:
-        violations = kept.audit()
+    with _kept(history, cores, memory) as whole, whole.reading() as kept:
+        violations = kept.audit().persist()
         count = violations.count()
         for row in violations.limit(_SHOWN).collect():
             where = f" {row.topic}" if row.topic is not None else ""
             where += f"-{row.partition}" if row.partition is not None else ""
             typer.echo(f"{row.invariant}{where} (epoch {row.controller_epoch}, record {row.seq}): {row.detail}")
         if count > _SHOWN:
-            typer.echo(f"... and {count - _SHOWN:,} more in the table violations")
+            typer.echo(f"... and {count - _SHOWN:,} more, which a report has in its table violations")
         typer.echo(f"{count:,} violations." if count else "No violation.")
         if count:
             raise typer.Exit(EXIT_FAILED)
@@ -180,7 +181,7 @@ def report(
     if days and from_:
         raise usage_error(WrongOption("--days and --from both say where the period begins: give one of them"))
     promised = _promised(objective)
-    with _kept(history, cores, memory) as kept:
+    with _kept(history, cores, memory) as whole, whole.reading() as kept:
         from controller_pipeline.answers.options import Options
 
         try:
@@ -226,8 +227,10 @@ def _kept(
         import pyspark  # noqa: F401  # asked for here, so that the message can say what to install
     except ModuleNotFoundError as error:
         raise usage_error(WrongOption("Spark is not installed: pip install 'kontroller[pipeline]'")) from error
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    from controller_pipeline.generations.errors import StoreError
     from controller_pipeline.kept_history import KeptHistory, NoHistory
     from controller_pipeline.session import NoJava, is_small, session
     from controller_pipeline.sources.kafka_topic import connector_settings
@@ -239,10 +242,12 @@ def _kept(
             yield KeptHistory.at(spark, location)
     except WrongOption as error:
         raise usage_error(error) from error
-    except (NoHistory, NoJava, OSError) as error:
+    except (NoHistory, NoJava, StoreError, OSError) as error:
         raise failure(error) from error
     except PySparkException as error:
-        raise failure(RuntimeError(_first_line(error))) from error
+        raise failure(RuntimeError(_first_line(str(error)))) from error
+    except Py4JJavaError as error:
+        raise failure(RuntimeError(_first_line(str(error.java_exception)))) from error
 
 
 def _in_words(summary: "ReportSummary") -> str:
@@ -269,6 +274,6 @@ def _pairs(texts: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple((pattern, name) for pattern, _, name in pairs)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(said: str) -> str:
     """What Spark says, without its plan and its Java."""
-    return str(error).strip().splitlines()[0]
+    return said.strip().splitlines()[0]

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controller_pipeline.alarms.stream import raise_alarms, write_alarms
+from controller_pipeline.generations.errors import StoreError
 from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.schemas import EVENTS
 from controller_pipeline.sources import kafka_topic
@@ -67,7 +68,7 @@ def ingest_topic(
 def checkpoint_of(kept: KeptHistory, topic: str, bootstrap_servers: str) -> str:
     """Where it is recorded how far a topic was read."""
     where = hashlib.sha256(bootstrap_servers.encode()).hexdigest()[:12]
-    return f"{kept.store.location.rstrip('/')}/checkpoints/{topic}-{where}"
+    return f"{kept.location}/checkpoints/{topic}-{where}"
 
 
 def _reason(error: StreamingQueryException) -> str:
@@ -77,9 +78,24 @@ def _reason(error: StreamingQueryException) -> str:
 
 
 def ingest(kept: KeptHistory, lines: DataFrame, checkpoint: str) -> None:
-    """Takes what is new in a stream of lines into the history, as `ingest_topic` does."""
-    query = lines.writeStream.foreachBatch(lambda batch, _: kept.take_in_lines(batch))
-    query.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+    """Takes what is new in a stream of lines into the history, as `ingest_topic` does. Raises `StreamingQueryException`
+    and `StoreError`."""
+    failures: list[StoreError] = []
+
+    def take_in(batch: DataFrame, _: int) -> None:
+        try:
+            kept.take_in_lines(batch)
+        except StoreError as error:
+            failures.append(error)
+            raise
+
+    query = lines.writeStream.foreachBatch(take_in).option("checkpointLocation", checkpoint)
+    try:
+        query.trigger(availableNow=True).start().awaitTermination()
+    except StreamingQueryException as error:
+        if failures:  # of which Spark would only say that there was one
+            raise failures[0] from error
+        raise
 
 
 def watch_topic(

@@ -1,17 +1,42 @@
 """A history that is kept: whatever order journals come in, how often, and however an ingest ended, it is the same."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from typer.testing import CliRunner
 
-from controller_pipeline.kept_history import NEXT_RAW_EVENTS, RAW_EVENTS, KeptHistory, NoHistory
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PARTITION_INTERVALS
+from controller_admin.command_line import main
+from controller_pipeline.generations.errors import Damaged, NotWritten, StoreBusy
+from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory, NoHistory
+from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PARTITION_INTERVALS, Table
+from controller_pipeline.store import Change
 from controller_pipeline.transforms import lines
 from tests.spark.histories import as_lines, random_cluster
+from tests.spark.unchangeable import unchangeable
 
 SEED = 5
+Write = Callable[[Change, Table, DataFrame], None]
+
+
+class Stop(Exception):
+    """The process ends here."""
+
+
+def stop_after(write: Write, times: int = 1) -> Write:
+    """Ends the process when so many tables are written."""
+    written: list[str] = []
+
+    def stopping(change: Change, table: Table, rows: DataFrame) -> None:
+        write(change, table, rows)
+        written.append(table.name)
+        if len(written) == times:
+            raise Stop
+
+    return stopping
 
 
 @pytest.fixture(scope="module")
@@ -63,26 +88,103 @@ def test_records_from_before_the_cluster_had_an_id_are_its_own_also_when_that_is
     assert rows_of(kept) == rows_of(at_once)
 
 
-def test_what_was_interrupted_before_it_was_put_in_place_is_not_lost(
-    spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
+def test_an_ingest_that_is_stopped_keeps_what_was_there_and_is_run_again(
+    spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = KeptHistory.at(spark, str(tmp_path))
     half = len(journal) // 2
-    events, _ = lines.read(as_lines(spark, journal[:half]))
-    kept.store.write(NEXT_RAW_EVENTS, events)
+    take_in(kept, journal[:half])
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Change, "write_days", stop_after(Change.write_days))
+        with pytest.raises(Stop):
+            take_in(kept, journal[half:])
+    assert kept.raw.read(RAW_EVENTS).count() == half
     take_in(kept, journal[half:])
-    assert not kept.store.is_whole(NEXT_RAW_EVENTS)
-    assert kept.store.read(RAW_EVENTS).count() == at_once.store.read(RAW_EVENTS).count()
+    assert kept.raw.read(RAW_EVENTS).count() == at_once.raw.read(RAW_EVENTS).count()
 
 
-def test_what_was_half_written_is_forgotten(
+def test_a_history_whose_folders_cannot_be_changed_loses_nothing_and_says_so(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
 ) -> None:
     kept = KeptHistory.at(spark, str(tmp_path))
-    kept.store.write(NEXT_RAW_EVENTS, at_once.store.read(RAW_EVENTS))
-    Path(kept.store.path(NEXT_RAW_EVENTS), "_SUCCESS").unlink()
-    take_in(kept, journal[:1])
-    assert kept.store.read(RAW_EVENTS).count() == 1
+    third = len(journal) // 3
+    take_in(kept, journal[:third])
+    take_in(kept, journal[third : 2 * third])
+    (old,) = Path(kept.raw.path(RAW_EVENTS)).glob("1-*/of=kept")
+    with unchangeable(old), pytest.raises(NotWritten, match="cannot be removed") as told:
+        take_in(kept, journal[2 * third :])
+    assert "Nothing that was kept is lost" in str(told.value)
+    assert kept.raw.read(RAW_EVENTS).count() == 2 * third
+    take_in(kept, journal[2 * third :])
+    assert kept.raw.read(RAW_EVENTS).count() == at_once.raw.read(RAW_EVENTS).count()
+
+
+class TestWhileAHistoryChanges:
+    """A history that is folded, then grows, is folded until it is stopped, and then to its end."""
+
+    @pytest.fixture(scope="class")
+    def changed(
+        self, spark: SparkSession, journal: list[bytes], tmp_path_factory: pytest.TempPathFactory
+    ) -> dict[str, object]:
+        kept = KeptHistory.at(spark, str(tmp_path_factory.mktemp("changing")))
+        seen: dict[str, object] = {"kept": kept}
+        take_in(kept, journal[: len(journal) // 2])
+        kept.fold()
+        seen["half"] = rows_of(kept)
+        with kept.reading() as before:
+            take_in(kept, journal)
+            seen["taken in"] = rows_of(kept)
+            with pytest.MonkeyPatch.context() as stopped:
+                stopped.setattr(Change, "write", stop_after(Change.write, times=4))
+                with pytest.raises(Stop):
+                    kept.fold()
+            seen["stopped"] = rows_of(kept)
+            kept.fold()
+            seen["reader"] = rows_of(before)
+        seen["folded"] = rows_of(kept)
+        return seen
+
+    def test_its_tables_are_those_of_before_until_all_are_made(self, changed: dict[str, object]) -> None:
+        assert changed["taken in"] == changed["half"]
+        assert changed["stopped"] == changed["half"]
+
+    def test_then_all_of_them_are_new(self, changed: dict[str, object], at_once: KeptHistory) -> None:
+        assert changed["folded"] == rows_of(at_once)
+
+    def test_who_began_to_read_before_reads_the_tables_of_before(self, changed: dict[str, object]) -> None:
+        assert changed["reader"] == changed["half"]
+
+    def test_a_second_command_that_would_change_it_is_told_who_does(self, at_once: KeptHistory) -> None:
+        other = KeptHistory.at(at_once.store.spark, at_once.location)
+        with (
+            at_once.changing(),
+            pytest.raises(StoreBusy, match=f"is being changed by process {os.getpid()} on "),
+            other.changing(),
+        ):
+            pass
+
+    def test_a_second_command_that_only_asks_is_answered(self, at_once: KeptHistory) -> None:
+        other = KeptHistory.at(at_once.store.spark, at_once.location)
+        with at_once.changing(), other.reading() as read:
+            assert read.store.read(KNOWN_SPANS).count() > 0
+
+
+def test_the_command_says_in_one_line_what_it_cannot_do(
+    at_once: KeptHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller_pipeline.session.session", lambda *_, **__: nullcontext(at_once.store.spark))
+    (tmp_path / "journal").mkdir()
+    ingest = ["history", "ingest", "--history", at_once.location, "--journal", str(tmp_path / "journal")]
+    with at_once.changing():
+        ended = CliRunner().invoke(main, ingest)
+    assert (ended.exit_code, ended.stderr.count("\n")) == (1, 1)
+    assert f"is being changed by process {os.getpid()} on " in ended.stderr
+
+
+def test_a_history_in_the_layout_of_another_version_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "raw_events").mkdir()
+    with pytest.raises(Damaged, match="another layout"), KeptHistory.at(spark, str(tmp_path)).changing():
+        pass
 
 
 def test_a_history_that_was_never_begun_says_how_to_begin(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,18 +1,25 @@
-"""Tables are written to be the same bytes each time, as a whole or day by day."""
+"""Tables are written to be the same bytes each time, and a change of them is made as a whole or not at all."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from controller_pipeline.generations.errors import ChangedMeanwhile, NotWritten
 from controller_pipeline.schemas import KNOWN_SPANS, TEXT, TIME, Table, columns
 from controller_pipeline.store import Store
+from tests.spark.unchangeable import unchangeable
 
 VISITS = Table(name="visits", schema=columns(cluster_id=TEXT, who=TEXT, at=TIME), order=("at", "who"), by_day="at")
+SPAN = ("c", 0, 1, 1000, "controller", 0, 4, 9, None, None, "end", None)
+
+
+class Stop(Exception):
+    """The process ends here."""
 
 
 def visits(spark: SparkSession, *days: int) -> DataFrame:
@@ -20,57 +27,160 @@ def visits(spark: SparkSession, *days: int) -> DataFrame:
     return spark.createDataFrame(rows, VISITS.schema)
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """Of each folder's data; Spark gives the files new names each time."""
+def write_days(store: Store, *days: int) -> None:
+    with store.changing() as change:
+        change.write_days(VISITS, visits(store.spark, *days))
+
+
+def stop_before_the_end(store: Store) -> None:
+    with store.changing() as change:
+        change.write_days(VISITS, visits(store.spark, 1, 2))
+        raise Stop
+
+
+def write_days_and_a_span(store: Store, *days: int) -> None:
+    with store.changing() as change:
+        change.write_days(VISITS, visits(store.spark, *days))
+        change.write(KNOWN_SPANS, store.spark.createDataFrame([SPAN], KNOWN_SPANS.schema))
+
+
+def write_days_late(store: Store, *days: int, after: int) -> None:
+    """A change that begins before another one, and ends after it."""
+    with store.changing() as change:
+        write_days(store, after)
+        change.write_days(VISITS, visits(store.spark, *days))
+
+
+def days_in(store: Store) -> list[int]:
+    return sorted(row.at.day for row in store.read(VISITS).collect() if row.who == "a")
+
+
+def digests(store: Store) -> dict[str, str]:
+    """Of each day's data; Spark gives the files new names each time."""
     return {
-        str(path.parent.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*.parquet")
+        path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for _, part in store.at_present.all_parts()
+        for path in Path(store.path(VISITS), part).rglob("*.parquet")
     }
 
 
-def test_the_rerun_of_a_day_gives_the_same_bytes_and_leaves_the_others_alone(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    store = Store(spark=spark, location=str(tmp_path))
-    store.write(VISITS, visits(spark, 1, 2))
-    first = digests(tmp_path)
-    assert len(first) == 2
-    store.write_days(VISITS, visits(spark, 2).repartition(2, "who"))
-    assert digests(tmp_path) == first
-    assert store.read(VISITS).count() == 4
+def written(store: Store) -> Sequence[str]:
+    """What is in the folder of the table, by the number of the change that wrote it."""
+    return sorted(path.name.partition("-")[0] for path in Path(store.path(VISITS)).iterdir())
 
 
-def test_a_table_that_is_written_anew_has_nothing_of_before(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark=spark, location=str(tmp_path))
-    row = ("c", 0, 1, 1000, "controller", 0, 4, 9, None, None, "end", None)
-    store.write(KNOWN_SPANS, spark.createDataFrame([row, row], KNOWN_SPANS.schema))
-    store.write(KNOWN_SPANS, spark.createDataFrame([row], KNOWN_SPANS.schema))
-    assert store.read(KNOWN_SPANS).count() == 1
-    store.write(VISITS, visits(spark, 1, 2))
-    store.write(VISITS, visits(spark, 2))
-    assert store.read(VISITS).count() == 2
+@pytest.fixture
+def store(spark: SparkSession, tmp_path: Path) -> Store:
+    return Store(spark=spark, location=str(tmp_path))
 
 
-def test_a_table_that_was_never_written_is_empty_or_an_error_and_not_whole(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark=spark, location=str(tmp_path))
-    store.remove(VISITS)
-    assert not store.is_whole(VISITS)
-    assert store.read_if_kept(VISITS).count() == 0
-    with pytest.raises(AnalysisException):
-        store.read(VISITS)
-    store.write(VISITS, visits(spark, 1))
-    assert store.is_whole(VISITS)
-    store.remove(VISITS)
-    assert not (tmp_path / "visits").exists()
+class TestAChange:
+    def test_of_a_day_gives_the_same_bytes_and_leaves_the_others_alone(self, store: Store) -> None:
+        write_days(store, 1, 2)
+        first = digests(store)
+        assert len(first) == 2
+        with store.changing() as change:
+            change.write_days(VISITS, visits(store.spark, 2).repartition(2, "who"))
+        assert digests(store) == first
+        assert days_in(store) == [1, 2]
+
+    def test_of_a_whole_table_leaves_nothing_of_before(self, store: Store) -> None:
+        for rows in ([SPAN, SPAN], [SPAN]):
+            with store.changing() as change:
+                change.write(KNOWN_SPANS, store.spark.createDataFrame(rows, KNOWN_SPANS.schema))
+        assert store.read(KNOWN_SPANS).count() == 1
+
+    def test_reads_what_it_has_written_and_others_do_not(self, store: Store) -> None:
+        write_days(store, 1)
+        with store.changing() as change:
+            change.write_days(VISITS, visits(store.spark, 2))
+            assert change.read(VISITS).count() == 4
+            assert days_in(store) == [1]
+        assert days_in(store) == [1, 2]
+
+    def test_that_was_stopped_has_changed_nothing_and_leaves_nothing(self, store: Store) -> None:
+        write_days(store, 1)
+        with pytest.raises(Stop):
+            stop_before_the_end(store)
+        assert days_in(store) == [1]
+        write_days(store, 3)
+        write_days(store, 4)
+        assert days_in(store) == [1, 3, 4]
+        assert written(store) == ["1", "2", "3"]
+
+    def test_that_cannot_be_written_says_why_and_has_changed_nothing(self, store: Store) -> None:
+        write_days(store, 1)
+        Path(store.path(KNOWN_SPANS)).write_text("a file where a folder should be")
+        with pytest.raises(NotWritten, match="the table known_spans cannot be written") as told:
+            write_days_and_a_span(store, 2)
+        assert told.value.__cause__ is not None
+        assert days_in(store) == [1]
+
+    def test_beside_another_one_is_refused_and_the_other_one_holds(self, store: Store) -> None:
+        write_days(store, 1)
+        with pytest.raises(ChangedMeanwhile, match="run this one again"):
+            write_days_late(store, 3, after=2)
+        assert days_in(store) == [1, 2]
+        write_days(store, 3)
+        assert days_in(store) == [1, 2, 3]
 
 
-def test_times_are_kept_as_other_programs_read_them_and_as_days_can_be_skipped_by(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    store = Store(spark=spark, location=str(tmp_path))
-    store.write(VISITS, visits(spark, 1))
+class TestWhatIsReplaced:
+    def test_is_removed_by_the_next_change(self, store: Store) -> None:
+        for _ in range(4):
+            write_days(store, 1)
+        assert written(store) == ["3", "4"]
+
+    def test_is_said_when_it_cannot_be_removed_and_nothing_is_lost(self, store: Store, tmp_path: Path) -> None:
+        write_days(store, 1)
+        write_days(store, 1, 2)
+        (replaced,) = Path(store.path(VISITS)).glob("1-*/of=c")
+        with unchangeable(replaced), pytest.raises(NotWritten, match="day=2026-01-01 cannot be removed"):
+            write_days(store, 3)
+        assert days_in(store) == [1, 2]
+        write_days(store, 3)
+        assert days_in(store) == [1, 2, 3]
+        assert not replaced.exists()
+
+    def test_stays_for_who_began_to_read_before(self, store: Store) -> None:
+        write_days(store, 1)
+        with store.reading() as before:
+            for day in (2, 3, 4):
+                write_days(store, 1, day)
+            assert days_in(before) == [1]
+        assert days_in(store) == [1, 2, 3, 4]
+        assert "1" in written(store)
+        write_days(store, 5)
+        assert "1" not in written(store)
+
+    def test_is_told_to_who_reads_where_there_are_no_locks(self, store: Store) -> None:
+        write_days(store, 1)
+        began = Store(spark=store.spark, location=store.location, generation=store.at_present)
+        write_days(store, 1)
+        assert days_in(began) == [1]
+        write_days(store, 1)
+        with pytest.raises(ChangedMeanwhile, match="run it again"):
+            began.read(VISITS)
+
+
+def test_a_table_that_was_never_written_is_empty(store: Store) -> None:
+    assert not store.has(VISITS)
+    assert store.read(VISITS).count() == 0
+    write_days(store)
+    assert store.has(VISITS)
+    assert store.read(VISITS).count() == 0
+
+
+def test_times_are_kept_as_other_programs_read_them_and_as_days_can_be_skipped_by(store: Store, tmp_path: Path) -> None:
+    write_days(store, 1)
     (path,) = tmp_path.rglob("*.parquet")
     kept = pyarrow.parquet.ParquetFile(path)
     assert kept.schema_arrow.field("at").type == pyarrow.timestamp("us", tz="UTC")
     statistics = kept.metadata.row_group(0).column(kept.schema_arrow.names.index("at")).statistics
     assert statistics.min == datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def test_a_cluster_without_a_name_keeps_it(store: Store) -> None:
+    with store.changing() as change:
+        change.write_days(VISITS, visits(store.spark, 1).selectExpr("'' as cluster_id", "who", "at"))
+    assert {row.cluster_id for row in store.read(VISITS).collect()} == {""}

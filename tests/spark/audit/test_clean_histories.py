@@ -24,9 +24,10 @@ def test_nothing_is_found_in_random_histories_of_controllers_and_recorders(spark
         for is_recorded in (False, True)
     ]
     store = Store(spark=spark, location=str(tmp_path))
-    layers.ingest(as_lines(spark, *journals))[0].write.parquet(store.path(EVENTS))
+    with store.changing() as change:
+        change.write(EVENTS, layers.ingest(as_lines(spark, *journals))[0])
+        change.write(KNOWN_SPANS, known_spans(change.read(EVENTS)))
     events = store.read(EVENTS)
-    store.write(KNOWN_SPANS, known_spans(events))
     assert events.where("kind = 'leadership' AND NOT snapshot").count() > 10 * len(SEEDS)
     assert events.where("unclean").count() > 0
     proofs = spark.createDataFrame([], PROOFS.schema)

@@ -28,9 +28,9 @@ def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothin
     assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
     findings = {row.problem: row["count"] for row in kept.store.read(FINDINGS).where("problem <> 'gap'").collect()}
     assert findings == {"unreadable": 1}
-    raw = kept.store.read(RAW_EVENTS).count()
+    raw = kept.raw.read(RAW_EVENTS).count()
     from_topic(kept, tmp_path, "again", batches)
-    assert kept.store.read(RAW_EVENTS).count() == raw
+    assert kept.raw.read(RAW_EVENTS).count() == raw
 
 
 def from_topic(kept: KeptHistory, folder: Path, name: str, batches: Sequence[Sequence[bytes]]) -> None:

@@ -1,0 +1,95 @@
+"""A generation of a store: which folders its tables are made of. It is one small file, which is never changed.
+
+A table's part is a folder below the table's own, named by the write that made it, `12-3f9a01`, and, where the table is
+divided by cluster and day, by the two: `12-3f9a01/of=prod/day=2026-01-31`. Parts are not changed either. So a change adds
+parts, then the file of the generation that has them; whoever reads an older generation goes on with its parts.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NewType
+
+from pydantic import TypeAdapter, ValidationError
+
+from controller_pipeline.generations.errors import Damaged
+
+Part = NewType("Part", str)
+FOLDER: Final = "generations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """`parts`: of each table that was ever written, by its name."""
+
+    number: int
+    parts: Mapping[str, tuple[Part, ...]]
+
+    def after(self, parts: Mapping[str, tuple[Part, ...]]) -> "Generation":
+        """The next one, with these parts of some tables in place of theirs."""
+        return Generation(number=self.number + 1, parts={**self.parts, **parts})
+
+    def all_parts(self) -> frozenset[tuple[str, Part]]:
+        """With the names of their tables."""
+        return frozenset((table, part) for table, parts in self.parts.items() for part in parts)
+
+    @property
+    def file(self) -> str:
+        return file_of(self.number)
+
+    def text(self) -> str:
+        return _FILE.dump_json(self, indent=1).decode() + "\n"
+
+
+NOTHING: Final = Generation(number=0, parts={})
+"""What a store is before the first change."""
+_FILE: Final = TypeAdapter(Generation)
+
+
+def generation_of(text: str, place: str) -> Generation:
+    """Raises `Damaged`."""
+    try:
+        return _FILE.validate_json(text)
+    except ValidationError as error:
+        raise Damaged(
+            f"{place} does not say which files the tables are in: restore it from a copy, or, if there is an older file "
+            "beside it, remove it to go back to that one"
+        ) from error
+
+
+def file_of(number: int) -> str:
+    """Where a generation is below the store's folder."""
+    return f"{FOLDER}/{number:010}.json"
+
+
+def numbers_in(names: list[str]) -> list[int]:
+    """The numbers of the generations among these files, in their order."""
+    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+
+def new_write(number: int) -> str:
+    """A name for the parts of a write towards a generation, which no other attempt at it has."""
+    return f"{number}-{secrets.token_hex(4)}"
+
+
+def is_left_over(write: str, newest: int) -> bool:
+    """Whether a write of that name cannot become part of a generation any more, as its number has been given."""
+    number = write.partition("-")[0]
+    return number.isdecimal() and int(number) <= newest
+
+
+def write_of(part: Part) -> str:
+    """The write that made a part."""
+    return part.partition("/")[0]
+
+
+def day_of(part: Part) -> str:
+    """The cluster and day of a part of a divided table: parts of which these are the same replace each other."""
+    return part.partition("/")[2]
+
+
+def with_days(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Parts of a divided table in which some days are replaced."""
+    days = {day_of(part) for part in new}
+    return tuple(sorted((*(part for part in old if day_of(part) not in days), *new), key=day_of))

@@ -1,0 +1,136 @@
+"""What a store is at a moment, as a value in a file; and the locks of who changes and who reads it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller_pipeline.generations.errors import Damaged, NotWritten, StoreBusy
+from controller_pipeline.generations.generation import (
+    NOTHING,
+    Part,
+    generation_of,
+    is_left_over,
+    new_write,
+    numbers_in,
+    with_days,
+)
+from controller_pipeline.generations.locks import WriterLock, on_this_machine, read_lock, removal_lock
+
+OF_JANUARY = tuple(Part(f"3-aa/of=c/day=2026-01-0{day}") for day in (1, 2, 3))
+HOLD = """
+import sys, time
+from pathlib import Path
+from controller_pipeline.generations.locks import WriterLock
+with WriterLock(folder=Path(sys.argv[1])).held():
+    print("held", flush=True)
+    time.sleep(1000)
+"""
+
+
+class TestAGeneration:
+    def test_comes_back_from_its_file(self) -> None:
+        generation = NOTHING.after({"events": OF_JANUARY}).after({"spans": (Part("2-bb"),)})
+        assert generation.number == 2
+        assert generation_of(generation.text(), "its file") == generation
+
+    def test_has_the_tables_of_the_one_before_that_were_not_written(self) -> None:
+        generation = NOTHING.after({"events": OF_JANUARY, "spans": (Part("1-aa"),)}).after({"spans": (Part("2-bb"),)})
+        assert generation.parts == {"events": OF_JANUARY, "spans": (Part("2-bb"),)}
+
+    @pytest.mark.parametrize("text", ["", '{"number": 3', '{"number": 3, "parts": {"events": 4}}'])
+    def test_that_cannot_be_read_says_what_to_do(self, text: str) -> None:
+        with pytest.raises(Damaged, match=r"/history/layers/generations/3\.json .* restore it from a copy"):
+            generation_of(text, "/history/layers/generations/3.json")
+
+    def test_replaces_the_days_that_are_new_and_keeps_the_others(self) -> None:
+        new = (Part("4-bb/of=c/day=2026-01-02"), Part("4-bb/of=d/day=2026-01-01"))
+        assert with_days(OF_JANUARY, new) == (OF_JANUARY[0], new[0], OF_JANUARY[2], new[1])
+
+    def test_is_in_the_order_of_its_number_among_other_files(self) -> None:
+        names = ["0000000010.json", "0000000009.json", "0000000011.json.new", "notes.json", ".0000000010.json.crc"]
+        assert numbers_in(names) == [9, 10]
+
+
+class TestAWrite:
+    def test_has_a_name_of_its_own_at_each_attempt(self) -> None:
+        assert new_write(7) != new_write(7)
+
+    def test_is_left_over_when_the_generation_that_it_was_for_is_another_one(self) -> None:
+        assert is_left_over(new_write(7), newest=7)
+
+    def test_is_not_while_it_may_become_the_next_one(self) -> None:
+        assert not is_left_over(new_write(8), newest=7)
+
+    def test_is_nothing_that_somebody_else_put_there(self) -> None:
+        assert not is_left_over("my-notes", newest=7)
+
+
+class TestTheLockOfWhoChanges:
+    def test_names_its_holder_to_the_next(self, tmp_path: Path) -> None:
+        with (
+            WriterLock(folder=tmp_path).held(),
+            pytest.raises(StoreBusy, match=rf"is being changed by process {os.getpid()} on .* since 20"),
+            WriterLock(folder=tmp_path).held(),
+        ):
+            pass
+
+    def test_is_held_as_often_as_its_holder_wants(self, tmp_path: Path) -> None:
+        lock = WriterLock(folder=tmp_path)
+        with lock.held():
+            with lock.held():
+                pass
+            with pytest.raises(StoreBusy), WriterLock(folder=tmp_path).held():
+                pass
+        with WriterLock(folder=tmp_path).held():
+            pass
+
+    def test_ends_with_its_process_however_that_ends(self, tmp_path: Path) -> None:
+        command = [sys.executable, "-c", HOLD, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:  # this interpreter
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            with pytest.raises(StoreBusy, match=f"process {holder.pid} on"), WriterLock(folder=tmp_path).held():
+                pass
+            holder.send_signal(signal.SIGKILL)
+        with WriterLock(folder=tmp_path).held():
+            pass
+
+    def test_says_where_it_cannot_be_had(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with (
+            pytest.raises(NotWritten, match="cannot be changed: "),
+            WriterLock(folder=tmp_path / "file" / "history").held(),
+        ):
+            pass
+
+
+class TestTheLocksOfWhoReads:
+    def test_keep_a_file_from_being_removed_until_the_last_has_ended(self, tmp_path: Path) -> None:
+        file = tmp_path / "generation"
+        file.write_text("")
+        with read_lock(file) as is_there, read_lock(file):
+            assert is_there
+            with removal_lock(file) as is_unread:
+                assert not is_unread
+        with removal_lock(file) as is_unread:
+            assert is_unread
+
+    def test_are_not_to_be_had_of_what_is_gone(self, tmp_path: Path) -> None:
+        with read_lock(tmp_path / "generation") as is_there:
+            assert not is_there
+
+
+@pytest.mark.parametrize(
+    ("location", "folder"),
+    [("/history", Path("/history")), ("history", Path("history")), ("file:///my%20history", Path("/my history"))],
+)
+def test_a_folder_of_this_machine_can_be_locked(location: str, folder: Path) -> None:
+    assert on_this_machine(location) == folder
+
+
+def test_an_address_of_another_file_system_cannot() -> None:
+    assert on_this_machine("s3a://bucket/history") is None
