@@ -38,6 +38,7 @@ from controller_pipeline.schemas import (
     FINDINGS,
     KNOWN_SPANS,
     LAYERS,
+    PARTITION_INTERVALS,
     PROOFS,
     VIOLATIONS,
     Table,
@@ -51,6 +52,10 @@ from controller_pipeline.transforms.known_spans import known_spans
 _ORDER: Final = (*EVENTS.order, "journal", "event_time")
 RAW_EVENTS: Final = Table(name="raw_events", schema=EVENTS.schema, order=_ORDER, by_day="event_time")
 RAW_FINDINGS: Final = Table(name="raw_findings", schema=FINDINGS.schema, order=FINDINGS.order)
+ROWS_IN_A_FILE: Final = 1 << 20
+"""Of a large table, about: how many files it is follows from how many events the history has."""
+_LARGE: Final = (FINDINGS, PARTITION_INTERVALS)
+"""Layers that grow with the records; of the others there are a few rows for each term, snapshot or configuration."""
 _SAME_RECORD: Final = ["cluster_id", "journal", "controller_epoch", "seq", "kind", "event_time"]
 """What two copies of a record have in common, and two records of one journal never have."""
 
@@ -173,16 +178,17 @@ class KeptHistory:
         unreadable = text_logs.counted(raw.read(RAW_FINDINGS))
         events, repeated = journals.once(journals.of_their_clusters(_numbered(raw.read(RAW_EVENTS))))
         events = self._kept(change, EVENTS, events)
+        files = 1 + events.count() // ROWS_IN_A_FILE
         spans = self._kept(change, KNOWN_SPANS, known_spans(events))
         configs = self._kept(change, CONFIG_INTERVALS, config_intervals(events, spans))
         derived = layers.derive(events, unreadable.unionByName(repeated), spans, configs)
         for table in LAYERS:
             if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS):
-                self._kept(change, table, derived.of(table))
+                self._kept(change, table, derived.of(table), files if table in _LARGE else 1)
 
-    def _kept(self, change: Change, table: Table, rows: DataFrame) -> DataFrame:
+    def _kept(self, change: Change, table: Table, rows: DataFrame, files: int = 1) -> DataFrame:
         with self.steps.step(f"Making the table {table.name}"):
-            change.write(table, rows)
+            change.write(table, rows, files)
         return change.read(table)
 
     def _refuse_other_layouts(self) -> None:

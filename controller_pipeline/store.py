@@ -5,16 +5,18 @@ fails or is killed, at whatever step, has changed nothing; who reads goes on wit
 began; and nothing depends on a rename of folders, which an object store does not have. What no generation names any more is
 removed when the next change begins.
 
-What is written is sorted by the table's order, so the same history gives the same bytes. Of a table that is divided by
-day some days can be replaced while the others are left alone.
+What is written is sorted by the table's order, so the same history gives the same bytes, however many cores write it. A
+large table is several files, each in that order, and which of them a row is in follows from the row (`in_files`). Of a
+table that is divided by day some days can be replaced while the others are left alone.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from controller_pipeline.generations.errors import ChangedMeanwhile
@@ -22,6 +24,11 @@ from controller_pipeline.generations.folders import Folders, told
 from controller_pipeline.generations.generation import Generation, Part, new_write, with_days
 from controller_pipeline.generations.present import being_read, newest, remove_what_is_left_of_others
 from controller_pipeline.schemas import Table
+
+DIVIDED_BY: Final = ("of", "day", "range")
+"""The folders of a table that is divided by day; a part of it is those of a cluster and day."""
+RANGE: Final = 1 << 20
+"""Numbers of an epoch whose records are in one file, at most of a day: some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +113,9 @@ class Change:
     def read(self, table: Table) -> DataFrame:
         return self.store._read(table, self._parts(table))
 
-    def write(self, table: Table, rows: DataFrame) -> None:
-        """Replaces the table."""
-        self._write(table, rows)
+    def write(self, table: Table, rows: DataFrame, files: int = 1) -> None:
+        """Replaces the table, by so many files, or by one or some for each day where it is divided."""
+        self._write(table, rows, files)
         self.parts[table.name] = (Part(self.write_name),)
 
     def write_days(self, table: Table, rows: DataFrame) -> None:
@@ -121,15 +128,24 @@ class Change:
     def _parts(self, table: Table) -> tuple[Part, ...]:
         return self.parts.get(table.name, self.before.parts.get(table.name, ()))
 
-    def _write(self, table: Table, rows: DataFrame) -> None:
-        path = f"{self.store.path(table)}/{self.write_name}"
+    def _write(self, table: Table, rows: DataFrame, files: int = 1) -> None:
+        path, rows = f"{self.store.path(table)}/{self.write_name}", rows.select(*table.schema.fieldNames())
+        rows = in_files(table, rows, files) if table.by_day is None else by_day(table, rows)
+        writer = rows.write if table.by_day is None else rows.write.partitionBy(*DIVIDED_BY)
         with told(f"the table {table.name} cannot be written to {path}"):
-            _writer(table, rows.select(*table.schema.fieldNames())).mode("error").parquet(path)
+            writer.mode("error").parquet(path)
 
 
-def _writer(table: Table, rows: DataFrame) -> DataFrameWriter:
-    """What writes the rows in the order of their table. What divides it is in the files, too: a part is read by itself."""
-    if table.by_day is None:
-        return rows.repartition(1).sortWithinPartitions(*table.order).write
-    by_day = rows.withColumns({"of": f.col("cluster_id"), "day": f.to_date(table.by_day)}).repartition("of", "day")
-    return by_day.sortWithinPartitions("of", "day", *table.order).write.partitionBy("of", "day")
+def in_files(table: Table, rows: DataFrame, files: int) -> DataFrame:
+    """The rows of a table by tasks, each of which writes one file. What orders a row says in which it is, so that all are
+    about as large, whatever topic or partition most rows are of."""
+    place = f.pmod(f.xxhash64(*table.order), f.lit(files)).cast("int")
+    return rows.repartitionById(files, place).sortWithinPartitions(*table.order)
+
+
+def by_day(table: Table, rows: DataFrame) -> DataFrame:
+    """The rows of a table by cluster, day and, of a day with very many, ranges of their numbers, each of which is one file.
+    What divides it is in the files, too: a part is read by itself."""
+    assert table.by_day is not None
+    days = {"of": f.col("cluster_id"), "day": f.to_date(table.by_day), "range": f.floor(f.col("seq") / RANGE)}
+    return rows.withColumns(days).repartition(*DIVIDED_BY).sortWithinPartitions(*DIVIDED_BY, *table.order)

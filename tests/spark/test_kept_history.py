@@ -1,18 +1,21 @@
 """A history that is kept: whatever order journals come in, how often, and however an ingest ended, it is the same."""
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
 from controller_admin.command_line import main
+from controller_pipeline import kept_history, store
 from controller_pipeline.generations.errors import Damaged, NotWritten, StoreBusy
 from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory, NoHistory
-from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PARTITION_INTERVALS, Table
+from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, PARTITION_INTERVALS, Table
 from controller_pipeline.store import Change
 from controller_pipeline.transforms import lines
 from tests.spark.histories import as_lines, random_cluster
@@ -58,11 +61,61 @@ def rows_of(kept: KeptHistory) -> list[list[tuple[object, ...]]]:
 
 
 @pytest.fixture(scope="module")
-def at_once(spark: SparkSession, journal: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
+def plans() -> dict[str, str]:
+    """How Spark made each table of `at_once`, by name."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def at_once(
+    spark: SparkSession, journal: list[bytes], plans: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> KeptHistory:
+    """A history of so many records for a file that this is a large one."""
+
+    def seen(place: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+        def placed(table: Table, *given: Any) -> DataFrame:
+            rows = place(table, *given)
+            plans[table.name] = str(rows._jdf.queryExecution().executedPlan().toString())
+            return rows
+
+        return placed
+
     kept = KeptHistory.at(spark, str(tmp_path_factory.mktemp("at-once")))
-    take_in(kept, journal)
-    kept.fold()
+    with pytest.MonkeyPatch.context() as large:
+        large.setattr(kept_history, "ROWS_IN_A_FILE", len(journal) // 4)
+        large.setattr(store, "in_files", seen(store.in_files))
+        large.setattr(store, "by_day", seen(store.by_day))
+        take_in(kept, journal)
+        kept.fold()
     return kept
+
+
+class TestHowTablesAreMade:
+    """The plans of the command itself, from records that were taken in to every table that is written."""
+
+    def test_large_ones_are_written_by_several_tasks(self, at_once: KeptHistory) -> None:
+        for table in (FINDINGS, PARTITION_INTERVALS):
+            (part,) = at_once.store.at_present.parts[table.name]
+            assert len(list(Path(at_once.store.path(table), part).glob("*.parquet"))) > 1, table.name
+
+    @pytest.mark.usefixtures("at_once")
+    @pytest.mark.parametrize("table", [*LAYERS, RAW_EVENTS], ids=lambda table: table.name)
+    def test_nothing_is_done_in_one_place_or_by_python(self, table: Table, plans: dict[str, str]) -> None:
+        plan = plans[table.name]
+        for sign in ("SinglePartition", "CartesianProduct", "BroadcastNestedLoopJoin", "Python", "Arrow"):
+            assert sign not in plan
+
+    @pytest.mark.usefixtures("at_once")
+    def test_no_window_is_over_a_topic_which_may_have_most_of_all_records(self, plans: dict[str, str]) -> None:
+        keys = [
+            {name.partition("#")[0] for name in found.split(", ")}
+            for plan in plans.values()
+            for found in re.findall(r"Window \[.*\], \[([^\[\]]*)\], \[[^\[\]]*\]\n", plan)
+        ]
+        assert len(keys) > 10, "or this looks at nothing"
+        of_topics = {"topic", "topic_key"}
+        of_partitions = {"partition", "partition_key", "chain"}  # by `chain` there are only the deletions of topics
+        assert [key for key in keys if key & of_topics and not key & of_partitions] == []
 
 
 def test_late_and_repeated_journals_come_to_the_same(

@@ -180,13 +180,14 @@ def test_logs_that_were_taken_in_before_they_had_grown_are_the_same_history(
 
 def test_taking_logs_in_again_changes_no_byte(grown: KeptHistory, logs: Path) -> None:
     def digests() -> dict[str, str]:
-        present = grown.store.at_present
+        folders = {
+            f"{table} {day_of(part)}": Path(grown.store.location, table, part)
+            for table, part in grown.store.at_present.all_parts()
+        }
         return {
-            f"{table} {day_of(part)} {path.parent.name.partition('=')[2]}": hashlib.sha256(
-                path.read_bytes()
-            ).hexdigest()
-            for table, part in present.all_parts()
-            for path in Path(grown.store.location, table, part).rglob("*.parquet")
+            f"{name} {path.parent.relative_to(folder)}": hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, folder in folders.items()
+            for path in folder.rglob("*.parquet")
         }
 
     before = digests()

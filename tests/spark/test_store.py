@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from controller_pipeline.generations.errors import ChangedMeanwhile, NotWritten
-from controller_pipeline.schemas import KNOWN_SPANS, TEXT, TIME, Table, columns
-from controller_pipeline.store import Store
+from controller_pipeline.schemas import KNOWN_SPANS, LONG, PARTITION_INTERVALS, TEXT, TIME, Table, columns
+from controller_pipeline.store import Store, in_files
 from tests.spark.unchangeable import unchangeable
 
-VISITS = Table(name="visits", schema=columns(cluster_id=TEXT, who=TEXT, at=TIME), order=("at", "who"), by_day="at")
+VISITS = Table(
+    name="visits", schema=columns(cluster_id=TEXT, who=TEXT, seq=LONG, at=TIME), order=("at", "who"), by_day="at"
+)
 SPAN = ("c", 0, 1, 1000, "controller", 0, 4, 9, None, None, "end", None)
 
 
@@ -23,7 +25,7 @@ class Stop(Exception):
 
 
 def visits(spark: SparkSession, *days: int) -> DataFrame:
-    rows = [("c", who, datetime(2026, 1, day, 12, tzinfo=UTC)) for day in days for who in ("b", "a")]
+    rows = [("c", who, 7, datetime(2026, 1, day, 12, tzinfo=UTC)) for day in days for who in ("b", "a")]
     return spark.createDataFrame(rows, VISITS.schema)
 
 
@@ -51,6 +53,14 @@ def write_days_late(store: Store, *days: int, after: int) -> None:
         change.write_days(VISITS, visits(store.spark, *days))
 
 
+def intervals_of_one_partition(spark: SparkSession, count: int) -> DataFrame:
+    known = {"cluster_id": "'c'", "topic": "'t'", "partition": "0", "began": "timestamp_micros(id)", "seq": "id"}
+    types = {field.name: field.dataType.simpleString() for field in PARTITION_INTERVALS.schema}
+    return spark.range(count).selectExpr(
+        *(f"cast({known.get(name, 'null')} as {kind}) as {name}" for name, kind in types.items())
+    )
+
+
 def days_in(store: Store) -> list[int]:
     return sorted(row.at.day for row in store.read(VISITS).collect() if row.who == "a")
 
@@ -58,7 +68,7 @@ def days_in(store: Store) -> list[int]:
 def digests(store: Store) -> dict[str, str]:
     """Of each day's data; Spark gives the files new names each time."""
     return {
-        path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        path.parent.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for _, part in store.at_present.all_parts()
         for path in Path(store.path(VISITS), part).rglob("*.parquet")
     }
@@ -125,6 +135,33 @@ class TestAChange:
         assert days_in(store) == [1, 2, 3]
 
 
+class TestALargeTable:
+    def test_is_as_many_files_all_about_as_large_whatever_topic_its_rows_are_of(self, store: Store) -> None:
+        rows = intervals_of_one_partition(store.spark, 4000)
+        assert all(800 < len(part) < 1200 for part in in_files(PARTITION_INTERVALS, rows, 4).rdd.glom().collect())
+
+    def test_is_the_same_bytes_however_its_rows_come(self, store: Store) -> None:
+        rows, found = intervals_of_one_partition(store.spark, 100), []
+        for some in (rows, rows.repartition(3, "seq")):
+            with store.changing() as change:
+                change.write(PARTITION_INTERVALS, some, files=4)
+            (part,) = store.at_present.parts[PARTITION_INTERVALS.name]
+            files = Path(store.path(PARTITION_INTERVALS), part).glob("*.parquet")
+            found.append({file.name[:10]: hashlib.sha256(file.read_bytes()).hexdigest() for file in files})
+        assert len(found[0]) == 4
+        assert found[0] == found[1]
+
+    def test_of_which_a_day_has_very_many_records_is_several_files_of_that_day(self, store: Store) -> None:
+        late = visits(store.spark, 1).selectExpr("cluster_id", "who", "seq + 1048576 as seq", "at")
+        with store.changing() as change:
+            change.write_days(VISITS, visits(store.spark, 1).unionByName(late))
+        (day,) = Path(store.path(VISITS)).glob("*/of=c/day=2026-01-01")
+        assert sorted(path.name for path in day.iterdir()) == ["range=0", "range=1"]
+        assert store.read(VISITS).count() == 4
+        write_days(store, 1)
+        assert store.read(VISITS).count() == 2
+
+
 class TestWhatIsReplaced:
     def test_is_removed_by_the_next_change(self, store: Store) -> None:
         for _ in range(4):
@@ -182,5 +219,5 @@ def test_times_are_kept_as_other_programs_read_them_and_as_days_can_be_skipped_b
 
 def test_a_cluster_without_a_name_keeps_it(store: Store) -> None:
     with store.changing() as change:
-        change.write_days(VISITS, visits(store.spark, 1).selectExpr("'' as cluster_id", "who", "at"))
+        change.write_days(VISITS, visits(store.spark, 1).selectExpr("'' as cluster_id", "who", "seq", "at"))
     assert {row.cluster_id for row in store.read(VISITS).collect()} == {""}
