@@ -5,9 +5,10 @@ a term, with a snapshot of everything, each million records. Of the changes betw
 leader, 1 % leave none, and 5 % change the assignment. All follows from a record's number, so it is the same each time.
 
 The fold is run with a term's records before it is measured, since Spark compiles what it runs; then it is measured three
-times. Taking in lines is measured as it comes, as users do it once.
+times. Taking in lines is measured as it comes, as users do it once, until all tables are written; and once more when
+nothing in them is new. Where it is skewed, 90 % of the changes are of one topic, and half of these of one partition of it.
 
-    python -m bench.pipeline --events 10000000 --cores 1 --cores 2
+    python -m bench.pipeline --events 10000000 --cores 1 --cores 2 --lines 1000000 --skewed-lines 1000000
 
 Each number of cores is a process of its own. What was measured is printed, and kept in bench/results/pipeline.json.
 """
@@ -20,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -40,6 +42,8 @@ from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 
+Measure = Callable[[int, int, Path], dict[str, Any]]
+
 PARTITIONS: Final = 20_000
 IN_TOPIC: Final = 20
 TERM: Final = 1_000_000
@@ -51,15 +55,15 @@ RESULTS: Final = Path(__file__).parent / "results" / "pipeline.json"
 console = Console(highlight=False)
 
 
-def history(spark: SparkSession, events: int) -> DataFrame:
+def history(spark: SparkSession, events: int, *, is_skewed: bool = False) -> DataFrame:
     """So many events, in the columns of `schemas.EVENTS`."""
-    topics = PARTITIONS // IN_TOPIC
+    topics, changed = PARTITIONS // IN_TOPIC, _SKEWED if is_skewed else "hash(id)"
     ended = 2 + topics + 2 * PARTITIONS
     place = {
         "seq": f"id % {TERM}",
         "controller_epoch": f"id div {TERM} + 1",
         "luck": "pmod(xxhash64(id), 100)",
-        "number": f"pmod(if(id % {TERM} < {ended}, id % {TERM} - 2 - {topics}, hash(id)), {PARTITIONS})",
+        "number": f"pmod(if(id % {TERM} < {ended}, id % {TERM} - 2 - {topics}, {changed}), {PARTITIONS})",
     }
     rows = spark.range(events).selectExpr("id", *(f"{value} as {name}" for name, value in place.items()))
     kind = (
@@ -105,6 +109,11 @@ def history(spark: SparkSession, events: int) -> DataFrame:
     return rows.select(*(_column(rows, field.name, field.dataType) for field in EVENTS.schema))
 
 
+_SKEWED: Final = f"""case when pmod(xxhash64(id, 1), 20) < 9 then 0
+    when pmod(xxhash64(id, 1), 20) < 18 then pmod(hash(id), {IN_TOPIC}) else hash(id) end"""
+"""The number of a record's partition, where most are of one topic."""
+
+
 def as_json(events: DataFrame) -> DataFrame:
     """The lines that a journal of these events would have."""
     names = EVENTS.schema.fieldNames()
@@ -141,22 +150,26 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
     return took
 
 
-def measure_lines(events: int, cores: int, data: Path) -> dict[str, Any]:
+def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = False) -> dict[str, Any]:
     """Seconds from JSON lines on, as `kontroller history ingest` takes them in, by one process."""
     spark = local_session("bench", cores=cores, memory="4g")
     took: dict[str, Any] = {"lines": events, "cores": cores, "load": os.getloadavg()[0]}
-    lines = data / f"lines-{events}"
+    lines = data / f"{'skewed-' if is_skewed else ''}lines-{events}"
     if not lines.exists():
-        as_json(_kept(spark, events, data)).coalesce(2 * cores).write.text(str(lines))
+        made = history(spark, events, is_skewed=True) if is_skewed else _kept(spark, events, data)
+        as_json(made).coalesce(2 * cores).write.text(str(lines))
         for path in lines.glob("part-*"):
             path.rename(path.with_suffix(".jsonl"))
     with tempfile.TemporaryDirectory(dir=data) as folder:
-        history = KeptHistory.at(spark, folder)
+        kept = KeptHistory.at(spark, folder)
         with _measured(spark, took, "taken_in"):
-            history.take_in_lines(journal_files.lines(spark, [str(lines)]))
+            kept.take_in_lines(journal_files.lines(spark, [str(lines)]))
         with _measured(spark, took, "layers"):
-            history.fold()
-        took["leaderless_s"] = _seconds(history.store.read(PARTITION_INTERVALS))
+            kept.fold()
+        with _measured(spark, took, "taken_in_again"):
+            kept.take_in_lines(journal_files.lines(spark, [str(lines)]))
+        took["leaderless_s"] = _seconds(kept.store.read(PARTITION_INTERVALS))
+        took["files_of_intervals"] = len(list(Path(kept.store.path(PARTITION_INTERVALS)).rglob("*.parquet")))
     took["lines_per_s"] = round(events / (took["taken_in_s"] + took["layers_s"]))
     spark.stop()
     return took
@@ -217,6 +230,7 @@ def main(
     events: Annotated[list[int], typer.Option(help="How many events; several times for several sizes")] = [10_000_000],  # noqa: B006  # typer copies it
     cores: Annotated[list[int], typer.Option(help="On how many cores; several times for several numbers")] = [1, 2],  # noqa: B006  # typer copies it
     lines: Annotated[int, typer.Option(help="How many JSON lines are taken in; 0: none")] = TERM,
+    skewed_lines: Annotated[int, typer.Option(help="How many, most of one topic, are taken in; 0: none")] = TERM,
     data: Annotated[
         Path | None, typer.Option(help="Where the history is kept for another time; none: it is not")
     ] = None,
@@ -225,7 +239,8 @@ def main(
     """Measure the fold, and print and keep what was measured."""
     if only:
         assert data is not None
-        steps = {"events": measure, "lines": measure_lines}
+        skewed = partial(measure_lines, is_skewed=True)
+        steps: dict[str, Measure] = {"events": measure, "lines": measure_lines, "skewed_lines": skewed}
         sys.stdout.write(json.dumps(steps[only](events[0], cores[0], data)) + "\n")
         return
     with tempfile.TemporaryDirectory() as temporary:
@@ -233,6 +248,7 @@ def main(
         folder.mkdir(parents=True, exist_ok=True)
         runs = [_run("events", size, count, folder) for size in events for count in cores]
         runs += [_run("lines", lines, count, folder) for count in cores if lines]
+        runs += [_run("skewed_lines", skewed_lines, count, folder) for count in cores if skewed_lines]
     machine = {"cpus": os.cpu_count(), "python": platform.python_version()}
     RESULTS.parent.mkdir(exist_ok=True)
     result = {"machine": machine, "runs": runs}

@@ -20,13 +20,14 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.storagelevel import StorageLevel
+from pyspark.sql.types import StructType
 
 from controller_core.model.wording import counted
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.answers.options import Options
 from controller_pipeline.audit.audit import audit
 from controller_pipeline.generations.errors import Damaged
+from controller_pipeline.generations.generation import day_of, is_without_day
 from controller_pipeline.generations.locks import WriterLock, on_this_machine
 from controller_pipeline.progress import Steps
 from controller_pipeline.reports.objective import Objective
@@ -38,10 +39,13 @@ from controller_pipeline.schemas import (
     FINDINGS,
     KNOWN_SPANS,
     LAYERS,
+    LONG,
     PARTITION_INTERVALS,
     PROOFS,
+    TEXT,
     VIOLATIONS,
     Table,
+    columns,
 )
 from controller_pipeline.sources import text_logs
 from controller_pipeline.store import Change, Store
@@ -51,6 +55,14 @@ from controller_pipeline.transforms.known_spans import known_spans
 
 _ORDER: Final = (*EVENTS.order, "journal", "event_time")
 RAW_EVENTS: Final = Table(name="raw_events", schema=EVENTS.schema, order=_ORDER, by_day="event_time")
+_CHECKED: Final = Table(
+    name=RAW_EVENTS.name,
+    schema=StructType([*EVENTS.schema, *columns(line=LONG, problem=TEXT, count=LONG, detail=TEXT)]),
+    order=_ORDER,
+    by_day="event_time",
+)
+"""Raw events as lines were checked, beside what is none."""
+_DAY_OF_EVENTS: Final = "if(problem is null, to_date(event_time), null)"
 RAW_FINDINGS: Final = Table(name="raw_findings", schema=FINDINGS.schema, order=FINDINGS.order)
 ROWS_IN_A_FILE: Final = 1 << 20
 """Of a large table, about: how many files it is follows from how many events the history has."""
@@ -108,19 +120,30 @@ class KeptHistory:
             yield kept
 
     def take_in_lines(self, journals_lines: DataFrame) -> None:
-        """`take_in` of the lines of journals (`schemas.LINES`); each is read once."""
-        checked = lines.checked(journals_lines).persist(StorageLevel.DISK_ONLY)
-        try:
-            self.take_in(*lines.judged(checked))
-        finally:
-            checked.unpersist()
+        """Adds the lines of journals (`schemas.LINES`); `fold` makes the layers of them. Each is read once, and written
+        once where its day is new here."""
+        with self._taking_in() as change:
+            written = change.add_days(_CHECKED, lines.checked(journals_lines), _DAY_OF_EVENTS)
+            _, findings = lines.judged(change.read_parts(_CHECKED, written))
+            _keep_findings(change, findings)
+            days = {day_of(part): part for part in written if not is_without_day(part)}
+            kept = tuple(part for part in change.parts_of(RAW_EVENTS) if day_of(part) in days)
+            again = tuple(days.pop(day_of(part)) for part in kept)
+            change.replace_days(RAW_EVENTS, tuple(days.values()))
+            if again:
+                _keep_events(change, change.read_parts(RAW_EVENTS, kept), change.read_parts(RAW_EVENTS, again))
 
     def take_in(self, events: DataFrame, findings: DataFrame) -> None:
         """Adds what a source has to what is kept; `fold` makes the layers of it."""
+        with self._taking_in() as change:
+            _keep_findings(change, findings)
+            _keep_events(change, change.read(RAW_EVENTS), events)
+
+    @contextmanager
+    def _taking_in(self) -> Iterator[Change]:
         step = self.steps.step("Reading, checking and keeping the records")
         with self.changing(), step, self.raw.changing() as change:
-            change.write(RAW_FINDINGS, change.read(RAW_FINDINGS).unionByName(findings).distinct())
-            change.write_days(RAW_EVENTS, _with_their_days(change.read(RAW_EVENTS), events))
+            yield change
 
     def fold(self) -> None:
         """Makes the layers anew from the raw events."""
@@ -176,7 +199,7 @@ class KeptHistory:
 
     def _fold(self, raw: Store, change: Change) -> None:
         unreadable = text_logs.counted(raw.read(RAW_FINDINGS))
-        events, repeated = journals.once(journals.of_their_clusters(_numbered(raw.read(RAW_EVENTS))))
+        events, repeated = journals.once(_of_whole_journals(raw.read(RAW_EVENTS)))
         events = self._kept(change, EVENTS, events)
         files = 1 + events.count() // ROWS_IN_A_FILE
         spans = self._kept(change, KNOWN_SPANS, known_spans(events))
@@ -199,6 +222,11 @@ class KeptHistory:
             )
 
 
+def _of_whole_journals(raw: DataFrame) -> DataFrame:
+    """What was taken in, with what only all of it says: whose a journal is, and who wrote it."""
+    return lines.of_their_writers(journals.of_their_clusters(_numbered(raw)))
+
+
 def _numbered(raw: DataFrame) -> DataFrame:
     """All that was taken in; what Kafka's logs say is numbered now, as every line of theirs may change that."""
     of_logs = raw.where(f.col("origin") == lines.LOGS)
@@ -208,9 +236,13 @@ def _numbered(raw: DataFrame) -> DataFrame:
     return others.unionByName(text_logs.numbered(of_logs).localCheckpoint())
 
 
-def _with_their_days(kept: DataFrame, events: DataFrame) -> DataFrame:
-    """The events that are not kept yet, and all that is kept of their days."""
-    days = events.select("cluster_id", f.to_date("event_time").alias("day")).distinct()
+def _keep_findings(change: Change, findings: DataFrame) -> None:
+    change.write(RAW_FINDINGS, change.read(RAW_FINDINGS).unionByName(findings).distinct())
+
+
+def _keep_events(change: Change, kept: DataFrame, events: DataFrame) -> None:
+    """Adds the events that are not kept yet to all that is kept of their days; other days are left as they are."""
+    new = events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti")
+    days = new.select("cluster_id", f.to_date("event_time").alias("day")).distinct()
     same_day = (kept.cluster_id == days.cluster_id) & (f.to_date(kept.event_time) == days.day)
-    kept = kept.join(f.broadcast(days), same_day, "left_semi")
-    return kept.unionByName(events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti"))
+    change.write_days(RAW_EVENTS, kept.join(f.broadcast(days), same_day, "left_semi").unionByName(new))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from controller_pipeline.generations.errors import ChangedMeanwhile
@@ -61,7 +61,7 @@ class Store:
         """This store as it is now, whatever others change while the block runs. On a file system of this machine what it
         reads stays until the block ends; elsewhere until the second change from now begins."""
         while True:
-            present = self.at_present
+            present = newest(self._folders)
             with being_read(self._folders, present) as is_there:
                 if is_there:
                     yield replace(self, generation=present)
@@ -73,7 +73,7 @@ class Store:
         the second raises `ChangedMeanwhile`, where the file system can tell (`Folders.create`)."""
         before = newest(self._folders)
         remove_what_is_left_of_others(self._folders, before)
-        change = Change(store=self, before=before, write_name=new_write(before.number + 1))
+        change = Change(store=self, before=before)
         yield change
         after = before.after(change.parts)
         if not self._folders.create(after.file, after.text()):
@@ -85,8 +85,10 @@ class Store:
     def _read(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
         if not parts:
             return self.spark.createDataFrame([], table.schema)
+        # All columns are in the files: what divides them into folders is not to be found out from these.
+        reader = self.spark.read.schema(table.schema).option("recursiveFileLookup", "true")
         try:
-            rows = self.spark.read.schema(table.schema).parquet(*(f"{self.path(table)}/{part}" for part in parts))
+            rows = reader.parquet(*(f"{self.path(table)}/{part}" for part in parts))
         except AnalysisException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
@@ -106,40 +108,55 @@ class Change:
 
     store: Store
     before: Generation
-    write_name: str
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     """Of the tables that were written so far."""
 
     def read(self, table: Table) -> DataFrame:
-        return self.store._read(table, self._parts(table))
+        return self.store._read(table, self.parts_of(table))
 
     def write(self, table: Table, rows: DataFrame, files: int = 1) -> None:
         """Replaces the table, by so many files, or by one or some for each day where it is divided."""
-        self._write(table, rows, files)
-        self.parts[table.name] = (Part(self.write_name),)
+        ordered = in_files(table, rows, files) if table.by_day is None else by_day(table, rows)
+        self.parts[table.name] = (Part(self._write(table, ordered)),)
 
     def write_days(self, table: Table, rows: DataFrame) -> None:
-        """Replaces those days of the table that occur in `rows`, once in a change. The table is written so alone."""
-        self._write(table, rows)
-        days = self.store._folders.days(f"{table.name}/{self.write_name}")
-        written = tuple(Part(f"{self.write_name}/{day}") for day in days)
-        self.parts[table.name] = with_days(self._parts(table), written)
+        """Replaces those days of the table that occur in `rows`. The table is written by days alone."""
+        self.replace_days(table, self._days_of(table, self._write(table, by_day(table, rows))))
 
-    def _parts(self, table: Table) -> tuple[Part, ...]:
+    def add_days(self, table: Table, rows: DataFrame, day: str) -> tuple[Part, ...]:
+        """Writes rows as they come, each task files of its own, without moving a row. What has been written belongs to no
+        table until `replace_days`. `day`: an expression; the rows for which it is null are apart (`is_without_day`)."""
+        divided = rows.select(*table.schema.fieldNames()).withColumns(_divided(f.expr(day)))
+        return self._days_of(table, self._write(table, divided))
+
+    def replace_days(self, table: Table, parts: tuple[Part, ...]) -> None:
+        """Puts these parts in the place of those of the same days."""
+        self.parts[table.name] = with_days(self.parts_of(table), parts)
+
+    def read_parts(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
+        return self.store._read(table, parts)
+
+    def parts_of(self, table: Table) -> tuple[Part, ...]:
         return self.parts.get(table.name, self.before.parts.get(table.name, ()))
 
-    def _write(self, table: Table, rows: DataFrame, files: int = 1) -> None:
-        path, rows = f"{self.store.path(table)}/{self.write_name}", rows.select(*table.schema.fieldNames())
-        rows = in_files(table, rows, files) if table.by_day is None else by_day(table, rows)
+    def _days_of(self, table: Table, write: str) -> tuple[Part, ...]:
+        return tuple(Part(f"{write}/{day}") for day in self.store._folders.days(f"{table.name}/{write}"))
+
+    def _write(self, table: Table, rows: DataFrame) -> str:
+        """Writes rows as they are, and gives the write its name."""
+        write = new_write(self.before.number + 1)
+        path = f"{self.store.path(table)}/{write}"
         writer = rows.write if table.by_day is None else rows.write.partitionBy(*DIVIDED_BY)
         with told(f"the table {table.name} cannot be written to {path}"):
             writer.mode("error").parquet(path)
+        return write
 
 
 def in_files(table: Table, rows: DataFrame, files: int) -> DataFrame:
     """The rows of a table by tasks, each of which writes one file. What orders a row says in which it is, so that all are
     about as large, whatever topic or partition most rows are of."""
     place = f.pmod(f.xxhash64(*table.order), f.lit(files)).cast("int")
+    rows = rows.select(*table.schema.fieldNames())
     return rows.repartitionById(files, place).sortWithinPartitions(*table.order)
 
 
@@ -147,5 +164,9 @@ def by_day(table: Table, rows: DataFrame) -> DataFrame:
     """The rows of a table by cluster, day and, of a day with very many, ranges of their numbers, each of which is one file.
     What divides it is in the files, too: a part is read by itself."""
     assert table.by_day is not None
-    days = {"of": f.col("cluster_id"), "day": f.to_date(table.by_day), "range": f.floor(f.col("seq") / RANGE)}
-    return rows.withColumns(days).repartition(*DIVIDED_BY).sortWithinPartitions(*DIVIDED_BY, *table.order)
+    days = rows.select(*table.schema.fieldNames()).withColumns(_divided(f.to_date(table.by_day)))
+    return days.repartition(*DIVIDED_BY).sortWithinPartitions(*DIVIDED_BY, *table.order)
+
+
+def _divided(day: Column) -> dict[str, Column]:
+    return {"of": f.col("cluster_id"), "day": day, "range": f.floor(f.col("seq") / RANGE)}

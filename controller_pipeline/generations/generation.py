@@ -89,6 +89,11 @@ def day_of(part: Part) -> str:
     return part.partition("/")[2]
 
 
+def is_without_day(part: Part) -> bool:
+    """Whether a part has the rows of which nothing says a day, as Spark names it."""
+    return part.endswith("/day=__HIVE_DEFAULT_PARTITION__")
+
+
 def with_days(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
     """Parts of a divided table in which some days are replaced."""
     days = {day_of(part) for part in new}

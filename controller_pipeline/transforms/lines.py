@@ -98,6 +98,16 @@ def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
     return events, findings
 
 
+def of_their_writers(events: DataFrame) -> DataFrame:
+    """Events with the origin that their whole journal shows, which may have been taken in at different times: what somebody
+    recorded who looked on has records that were inferred, and such that were not."""
+    is_recorders = f.col("inferred") | (f.col("kind") == Kind.RECORDER_STARTED.value)
+    recorded = events.where(is_recorders & (f.col("origin") != LOGS)).select("journal", "cluster_id").distinct()
+    recorded = f.broadcast(recorded.withColumn("is_recorded", f.lit(True)))
+    rows = events.join(recorded, ["journal", "cluster_id"], "left")
+    return rows.withColumn("origin", f.expr(f"if(is_recorded, '{RECORDER}', origin)")).select(*_COLUMNS)
+
+
 def checked(lines: DataFrame) -> DataFrame:
     """A row for each line: the columns of an event, `line`, and, where it is none, `problem`, `count` and `detail`."""
     record = f.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "corrupt"})

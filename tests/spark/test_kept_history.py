@@ -15,14 +15,24 @@ from controller_admin.command_line import main
 from controller_pipeline import kept_history, store
 from controller_pipeline.generations.errors import Damaged, NotWritten, StoreBusy
 from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory, NoHistory
-from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, PARTITION_INTERVALS, Table
+from controller_pipeline.schemas import (
+    BROKER_INTERVALS,
+    CONFIG_INTERVALS,
+    EVENTS,
+    FINDINGS,
+    KNOWN_SPANS,
+    LAYERS,
+    PARTITION_INTERVALS,
+    PROOFS,
+    Table,
+)
 from controller_pipeline.store import Change
 from controller_pipeline.transforms import lines
 from tests.spark.histories import as_lines, random_cluster
 from tests.spark.unchangeable import unchangeable
 
 SEED = 5
-Write = Callable[[Change, Table, DataFrame], None]
+Write = Callable[..., None]
 
 
 class Stop(Exception):
@@ -33,8 +43,8 @@ def stop_after(write: Write, times: int = 1) -> Write:
     """Ends the process when so many tables are written."""
     written: list[str] = []
 
-    def stopping(change: Change, table: Table, rows: DataFrame) -> None:
-        write(change, table, rows)
+    def stopping(change: Change, table: Table, rows: DataFrame, *how: int) -> None:
+        write(change, table, rows, *how)
         written.append(table.name)
         if len(written) == times:
             raise Stop
@@ -102,8 +112,10 @@ class TestHowTablesAreMade:
     @pytest.mark.parametrize("table", [*LAYERS, RAW_EVENTS], ids=lambda table: table.name)
     def test_nothing_is_done_in_one_place_or_by_python(self, table: Table, plans: dict[str, str]) -> None:
         plan = plans[table.name]
-        for sign in ("SinglePartition", "CartesianProduct", "BroadcastNestedLoopJoin", "Python", "Arrow"):
+        for sign in ("CartesianProduct", "BroadcastNestedLoopJoin", "Python", "Arrow"):
             assert sign not in plan
+        is_small = table in (KNOWN_SPANS, BROKER_INTERVALS, CONFIG_INTERVALS, PROOFS)
+        assert plan.count("SinglePartition") == is_small, "a small table is written as one file"
 
     @pytest.mark.usefixtures("at_once")
     def test_no_window_is_over_a_topic_which_may_have_most_of_all_records(self, plans: dict[str, str]) -> None:
@@ -139,6 +151,53 @@ def test_records_from_before_the_cluster_had_an_id_are_its_own_also_when_that_is
     take_in(kept, [*early, *journal[10:]])
     kept.fold()
     assert rows_of(kept) == rows_of(at_once)
+
+
+class TestLinesThatAreTakenIn:
+    """The same journal in three parts that overlap, with a line that is no record in the first two."""
+
+    @pytest.fixture(scope="class")
+    def in_parts(
+        self, spark: SparkSession, journal: list[bytes], tmp_path_factory: pytest.TempPathFactory
+    ) -> KeptHistory:
+        kept, third = KeptHistory.at(spark, str(tmp_path_factory.mktemp("in-parts"))), len(journal) // 3
+        kept.take_in_lines(as_lines(spark, [*journal[:third], b"no record\n"]))
+        kept.take_in_lines(as_lines(spark, [*journal[third - 5 : 2 * third], b"no record\n"]))
+        kept.take_in_lines(as_lines(spark, journal[2 * third - 5 :]))
+        kept.fold()
+        return kept
+
+    def test_are_kept_once(self, in_parts: KeptHistory, journal: list[bytes]) -> None:
+        assert in_parts.raw.read(RAW_EVENTS).count() == len(journal)
+
+    def test_come_to_the_same_history(self, in_parts: KeptHistory, at_once: KeptHistory) -> None:
+        assert rows_of(in_parts) == rows_of(at_once)
+
+    def test_are_a_finding_where_they_are_no_record(self, in_parts: KeptHistory) -> None:
+        found = in_parts.store.read(FINDINGS).where("problem = 'unreadable'").collect()
+        assert [(row.cluster_id, row["count"]) for row in found] == [("kept", 1)]
+
+    def test_leave_the_days_alone_of_which_they_say_nothing_new(
+        self, in_parts: KeptHistory, journal: list[bytes]
+    ) -> None:
+        before = in_parts.raw.at_present.parts[RAW_EVENTS.name]
+        in_parts.take_in_lines(as_lines(in_parts.store.spark, journal))
+        assert in_parts.raw.at_present.parts[RAW_EVENTS.name] == before
+
+
+def test_a_recorders_journal_is_one_also_when_its_parts_are_taken_in_by_themselves(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    kept = KeptHistory.at(spark, str(tmp_path))
+    recorded = list(random_cluster(SEED, cluster_id="seen", events=20, is_recorded=True).lines)
+    half = len(recorded) // 2
+    later = [line for line in recorded[half:] if b"recorder_started" not in line]
+    seen_itself = [line.replace(b',"inferred":true', b"") for line in later]
+    assert seen_itself != later
+    kept.take_in_lines(as_lines(spark, recorded[:half]))
+    kept.take_in_lines(as_lines(spark, seen_itself))
+    kept.fold()
+    assert {row.origin for row in kept.store.read(EVENTS).select("origin").distinct().collect()} == {"recorder"}
 
 
 def test_an_ingest_that_is_stopped_keeps_what_was_there_and_is_run_again(
