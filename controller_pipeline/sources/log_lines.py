@@ -12,6 +12,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from controller_pipeline.sources.set_back_clocks import set_back_us
+
 _TIME: Final = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
 _SPEAKER: Final = (
     r"^\[[^\]]*\] \w+ \[(?:Controller id=|Topic Deletion Manager )(\d+)(?: epoch=(\d+))?\] (.*) \([\w.$]+\)$"
@@ -159,12 +161,14 @@ CAUSES: Final[Mapping[str, str]] = {
 def parsed(lines: DataFrame, time_zone: str) -> DataFrame:
     """What a controller said: its id, `controller_epoch` where the line has it, `event_time`, `cause`, and `records`.
 
+    `set_back_us`: by how much clocks were set back after it, where its local time comes twice; else 0.
     Lines of others, and of what is nobody's state, have neither of the last two. `is_unreadable`: about the state, and
     not as expected, or without a time."""
     local = f"try_to_timestamp(regexp_extract(value, {_raw(_TIME)}, 1), 'yyyy-MM-dd HH:mm:ss,SSS')"
     said = lines.where("left(value, 1) = '['").selectExpr(
         "*",
         f"to_utc_timestamp({local}, '{time_zone}') AS event_time",
+        f"{set_back_us(local, time_zone)} AS set_back_us",
         f"CAST(nullif(regexp_extract(value, {_raw(_SPEAKER)}, 1), '') AS INT) AS controller_id",
         f"CAST(nullif(regexp_extract(value, {_raw(_SPEAKER)}, 2), '') AS BIGINT) AS said_epoch",
         f"regexp_extract(value, {_raw(_SPEAKER)}, 3) AS message",

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructField
 
 from controller_pipeline.schemas import EVENTS, FINDINGS, LONG, Table
-from controller_pipeline.sources import log_lines
+from controller_pipeline.sources import log_lines, set_back_clocks
 from controller_pipeline.sources.journal_files import journal_of
 
 FILES: Final = "{state-change,controller}.log*"
@@ -52,16 +52,19 @@ def read(lines: DataFrame, *, cluster_id: str, time_zone: str = "UTC") -> tuple[
 
     `time_zone`: of the brokers, as in "Europe/Berlin"; Kafka writes local times. `seq` is the place of a record among
     those of the same millisecond."""
-    parsed = log_lines.parsed(lines, time_zone)
-    return _events(parsed, cluster_id), _findings(parsed, cluster_id)
+    said = log_lines.parsed(lines, time_zone)
+    parsed = set_back_clocks.by_lines(said)
+    clocks = _set_back(said.where("set_back_us > 0"), cluster_id, time_zone)
+    return _events(parsed, cluster_id).unionByName(clocks), _findings(parsed, cluster_id)
 
 
 def numbered(parsed: DataFrame) -> DataFrame:
     """The events of all logs, of what `read` gives: each once, with its cause, and numbered in each epoch; without what
     repeats what was said before of the same thing, as logs say some changes twice. In what order it came is all one."""
+    placed = set_back_clocks.by_epochs_and_versions(parsed)
     same = ("cluster_id", "controller_epoch", "event_time", "seq", "kind")
     first = Window.partitionBy(*same).orderBy("journal", "source")
-    once = parsed.withColumn("copy", f.row_number().over(first)).where("copy = 1")
+    once = placed.withColumn("copy", f.row_number().over(first)).where("copy = 1")
     of_the_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("event_time", "seq")
     so_far = of_the_epoch.rowsBetween(Window.unboundedPreceding, 0)
     is_why = f.col("kind") == log_lines.WHY
@@ -120,6 +123,23 @@ def _events(parsed: DataFrame, cluster_id: str) -> DataFrame:
         "cause": f.when(f.col("kind") == log_lines.WHY, f.col("cause")),
     }
     return _as(EVENTS, records.select("*", "record.*").withColumns(known))
+
+
+def _set_back(lines: DataFrame, cluster_id: str, time_zone: str) -> DataFrame:
+    """A record for each time that a host's clock was set back, of the lines whose local times came twice."""
+    clocks = lines.selectExpr(
+        "journal", "set_back_us AS took_us", f"{set_back_clocks.set_back_at(time_zone)} AS event_time"
+    ).distinct()
+    known = {
+        "seq": f.lit(0),
+        "controller_epoch": f.lit(-1),
+        "cluster_id": f.lit(cluster_id),
+        "origin": f.lit(ORIGIN),
+        "kind": f.lit(set_back_clocks.SET_BACK),
+        "inferred": f.lit(True),
+        "snapshot": f.lit(False),
+    }
+    return _as(EVENTS, clocks.withColumns(known))
 
 
 _TOLD_DIFFERENTLY: Final = ("unclean", "state_controller_epoch")
