@@ -50,6 +50,7 @@ from controller_pipeline.schemas import (
 from controller_pipeline.sources import text_logs
 from controller_pipeline.store import Change, Store
 from controller_pipeline.transforms import journals, layers, lines
+from controller_pipeline.transforms.accounts.once import once
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 
@@ -114,8 +115,8 @@ class KeptHistory:
     @contextmanager
     def reading(self) -> Iterator["KeptHistory"]:
         """This history as it is now, whatever is taken in while the block runs. Raises `NoHistory`."""
-        with self.store.reading() as store:
-            kept = replace(self, store=store)
+        with self.store.reading() as store, self.raw.reading() as raw:
+            kept = replace(self, store=store, raw=raw)
             kept.layers()
             yield kept
 
@@ -159,7 +160,8 @@ class KeptHistory:
     def audit(self) -> DataFrame:
         """The violations. Raises `NoHistory`."""
         kept = self.layers()
-        return audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS])
+        recorded = lines.of_their_writers(journals.of_their_clusters(self.raw.read(RAW_EVENTS)))
+        return audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS], recorded=recorded)
 
     def report(
         self, output: Path, options: Options, period: Period, objective: Objective | None = None
@@ -199,7 +201,7 @@ class KeptHistory:
 
     def _fold(self, raw: Store, change: Change) -> None:
         unreadable = text_logs.counted(raw.read(RAW_FINDINGS))
-        events, repeated = journals.once(_of_whole_journals(raw.read(RAW_EVENTS)))
+        events, repeated = once(_of_whole_journals(raw.read(RAW_EVENTS)))
         events = self._kept(change, EVENTS, events)
         files = 1 + events.count() // ROWS_IN_A_FILE
         spans = self._kept(change, KNOWN_SPANS, known_spans(events))

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from controller_pipeline.audit.invariants import RECORD, Invariant, violations
+from controller_pipeline.transforms.lines import CONTROLLER
 
 CLOCK_TOLERANCE_SECONDS: Final = 60
 """By how much the clocks of two controllers may differ before what they say of each other is suspicious."""
@@ -47,15 +48,18 @@ MEMORY: Final = (
 _NO_PARTITION: Final = ("CAST(NULL AS STRING) AS topic", "CAST(NULL AS INT) AS partition")
 
 
-def second_controllers(events: DataFrame) -> DataFrame:
-    """Each further controller of an epoch, at its first record. -1: somebody who looked on did not know who it was."""
+def second_controllers(events: DataFrame, recorded: DataFrame) -> DataFrame:
+    """Each further controller of an epoch, at its first record. -1: somebody who looked on did not know who it was.
+
+    `recorded`: what all journals have recorded, of which that of controllers counts though it was not taken."""
+    written = events.unionByName(recorded.where(f.col("origin") == CONTROLLER))
     firsts = (
-        events.where("controller_id >= 0")
+        written.where("controller_id >= 0")
         .withColumn("record", f.expr(RECORD))
         .groupBy("cluster_id", "controller_epoch", "controller_id")
-        .agg(f.min_by("record", "seq").alias("record"), f.min_by("inferred", "seq").alias("inferred"))
+        .agg(f.min("record").alias("record"), f.min_by("inferred", "record").alias("inferred"))
     )
-    of_the_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("record.seq")
+    of_the_epoch = Window.partitionBy("cluster_id", "controller_epoch").orderBy("record")
     rows = firsts.withColumns(
         {
             "other_id": f.first("controller_id").over(of_the_epoch),

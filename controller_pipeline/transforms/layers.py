@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from controller_pipeline.schemas import FINDINGS, Table
-from controller_pipeline.transforms import journals, lines
+from controller_pipeline.transforms import lines
+from controller_pipeline.transforms.accounts.once import once
 from controller_pipeline.transforms.broker_intervals import broker_intervals
 from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.partition_intervals import partition_intervals
@@ -42,7 +43,7 @@ def ingest(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
 
     Records that come late are added to the lines, and everything is computed again: order and repetition do not matter."""
     events, unreadable = lines.read(raw)
-    events, repeated = journals.once(events)
+    events, repeated = once(events)
     return events, unreadable.unionByName(repeated)
 
 

@@ -19,10 +19,11 @@ from controller_pipeline.schemas import Table
 from controller_pipeline.sources.journal_files import SEGMENTS, lines_of
 from controller_pipeline.transforms import broker_intervals as brokers
 from controller_pipeline.transforms import config_intervals as configs
-from controller_pipeline.transforms import journals, layers
 from controller_pipeline.transforms import known_spans as spans
+from controller_pipeline.transforms import layers
 from controller_pipeline.transforms import lines as journal_lines
 from controller_pipeline.transforms import partition_intervals as partitions
+from controller_pipeline.transforms.accounts.once import once
 
 JOURNALS = "spark.kontroller.journals"
 """The setting with the folder that holds the journals, at any depth."""
@@ -81,12 +82,12 @@ def unreadable() -> DataFrame:
 
 @dp.temporary_view
 def repeated() -> DataFrame:
-    return journals.once(_dataset("records"))[1]
+    return once(_dataset("records"))[1]
 
 
 @dp.materialized_view
 def events() -> DataFrame:
-    return journals.once(_dataset("records"))[0]
+    return once(_dataset("records"))[0]
 
 
 @dp.materialized_view

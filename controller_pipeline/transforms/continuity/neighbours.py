@@ -15,6 +15,8 @@ from controller_pipeline.transforms.lines import CONTROLLER, LOGS, RECORDER
 BUCKET: Final = 1 << 16
 """How many records of an epoch are looked at together."""
 EPOCH: Final = ("cluster_id", "controller_epoch")
+PART: Final = 1 << 40
+"""How far apart the numbers are of parts of an epoch that are taken from several accounts (`accounts.choice`)."""
 
 ALIVE_INTERVALS: Final = 6
 """For how many alive intervals a journal may say nothing, before its writer counts as silent."""
@@ -81,6 +83,8 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
     expected = (
         f.when(f.col("epoch_before").isNull(), f.col("seq"))
         .when(is_first, f.lit(0))
+        # Another account of the epoch goes on where the one before it was silent.
+        .when(f.floor(f.col("seq") / PART) != f.floor(f.col("seq_before") / PART), f.col("seq"))
         .otherwise(f.col("seq_before") + f.col("covered_before"))
     )
     missing = f.greatest(f.col("seq") - expected, f.lit(0))

@@ -12,6 +12,7 @@ from controller_pipeline.audit.audit import INVARIANTS
 from tests.spark.audit.mutations import MUTATIONS, Proof
 from tests.spark.audit.story import story
 from tests.spark.audit.tables import Record, Tables
+from tests.spark.audit.test_rival_journals import SCENES as RIVALS
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -84,6 +85,7 @@ def test_nothing_is_found_where_nothing_is_wrong(found: Sequence[Row]) -> None:
 
 def test_every_invariant_is_broken_once() -> None:
     broken = {invariant for invariant, _ in (*MUTATIONS.values(), *FORGETFUL.values())}
+    broken |= {invariant for _, told in RIVALS.values() for invariant in told}
     assert broken == {invariant.id for invariant in INVARIANTS}
 
 

@@ -1,0 +1,150 @@
+"""What is taken of the accounts of an epoch: all of the one that covers most, and of the others what fills the time in
+which that one is silent.
+
+An example: a controller's journal is there for a while, and a recorder without a disk of its own was started anew.
+
+    controller     [10:00 ----------- 14:00]
+    recorder A          [11:00 ---------------------- 18:00]
+    recorder B                                                [18:10 ---------- 22:00]
+
+Recorder A covers seven hours and is taken whole; then the controller's first hour, and all of recorder B. What is taken is
+in parts, one after the other in time, which are counted from 0. Each part is known from its first snapshot on.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, zip_longest
+from typing import Final, NamedTuple
+
+ABOUT_AS_MUCH: Final = 0.9
+"""What share of the time that the best account covers makes another as good."""
+WORTH_FILLING_US: Final = 60_000_000
+"""Less time than this is not filled: no two accounts begin and end at the same moment."""
+ALWAYS_US: Final = 2**63 - 1
+_LAST: Final = 2**63 - 1
+
+
+class Known(NamedTuple):
+    """A time in which an account knows the state, without interruption. Times are microseconds since 1970."""
+
+    first_seq: int
+    snapshot_seq: int
+    """Before `first_seq` where the state of the span before goes on."""
+    last_seq: int
+    began_us: int
+    ended_us: int
+
+
+class Snapshot(NamedTuple):
+    seq: int
+    time_us: int
+
+
+class Account(NamedTuple):
+    name: str
+    trust: int
+    """0 is trusted most."""
+    spans: Sequence[Known]
+    """In their order, as the snapshots."""
+    snapshots: Sequence[Snapshot]
+
+    @property
+    def covered_us(self) -> int:
+        return sum(span.ended_us - span.began_us for span in self.spans)
+
+
+class Piece(NamedTuple):
+    """Records that are taken of an account: with these numbers, as long as their time is before `until_us`."""
+
+    account: str
+    first_seq: int
+    last_seq: int
+    until_us: int
+    began_us: int
+    ended_us: int
+    lost_us: int
+    """For how long its state would not be known if another account came before it."""
+    part: int = 0
+
+
+def pieces(accounts: Sequence[Account]) -> list[Piece]:
+    """What is taken of all accounts of one epoch, in the order of time."""
+    first, *others = ranked(accounts)
+    taken = [*_all_of(first)]
+    for account in others:
+        filling = [*_apart(_filling(account, taken))]
+        taken = sorted([*taken, *filling], key=lambda piece: (piece.began_us, piece.first_seq))
+    return [*_in_parts(taken)]
+
+
+def ranked(accounts: Sequence[Account]) -> list[Account]:
+    """The account that covers most first; among those that cover about as much, the one that is trusted most."""
+    longest_us = max(account.covered_us for account in accounts)
+
+    def rank(account: Account) -> tuple[object, ...]:
+        is_shorter = account.covered_us < ABOUT_AS_MUCH * longest_us
+        return is_shorter, account.trust, -account.covered_us, account.name
+
+    return sorted(accounts, key=rank)
+
+
+def _all_of(account: Account) -> Iterator[Piece]:
+    """All records, in pieces that end where known spans do."""
+    ends = [-1, *(span.last_seq for span in account.spans[:-1]), _LAST]
+    spans = account.spans or [Known(0, 0, 0, 0, 0)]
+    for span, (before, last_seq) in zip(spans, pairwise(ends), strict=True):
+        again_us = span.began_us if _has_snapshot(span) else _known_from(account, span, span.began_us)[1]
+        yield Piece(
+            account.name, before + 1, last_seq, ALWAYS_US, span.began_us, span.ended_us, again_us - span.began_us
+        )
+
+
+def _filling(account: Account, taken: Sequence[Piece]) -> Iterator[Piece]:
+    """Pieces of an account where nothing is taken yet, each from a snapshot on, and where more is gained than lost."""
+    before, known_until_us = -1, -ALWAYS_US
+    for span in account.spans:
+        for free_from_us, free_until_us, lost_us in _free(taken):
+            is_known = _has_snapshot(span) or known_until_us >= free_from_us
+            began = Snapshot(before + 1, span.began_us)
+            if span.began_us < free_from_us or not is_known:
+                began = _known_from(account, span, max(span.began_us, free_from_us))
+            ended_us = min(span.ended_us, free_until_us)
+            if ended_us - began.time_us >= WORTH_FILLING_US and ended_us - began.time_us > lost_us:
+                until_us = ALWAYS_US if ended_us == span.ended_us else ended_us
+                yield Piece(account.name, began.seq, span.last_seq, until_us, began.time_us, ended_us, 0)
+                known_until_us = ended_us
+        before = span.last_seq
+
+
+def _apart(of_an_account: Iterator[Piece]) -> Iterator[Piece]:
+    """The same, none with the numbers of the next one."""
+    filling = [*of_an_account]
+    for piece, after in zip_longest(filling, filling[1:]):
+        yield piece if after is None else piece._replace(last_seq=min(piece.last_seq, after.first_seq - 1))
+
+
+def _free(taken: Sequence[Piece]) -> Iterator[tuple[int, int, int]]:
+    """Where nothing is taken: from, until, and for how long what follows would not be known."""
+    from_us = -ALWAYS_US
+    for piece in taken:
+        yield from_us, piece.began_us, piece.lost_us
+        from_us = max(from_us, piece.ended_us)
+    yield from_us, ALWAYS_US, 0
+
+
+def _has_snapshot(span: Known) -> bool:
+    return span.snapshot_seq >= span.first_seq
+
+
+def _known_from(account: Account, span: Known, from_us: int) -> Snapshot:
+    """The first snapshot of a span at this time or later; where there is none, its end."""
+    within = (snapshot for snapshot in account.snapshots if span.first_seq <= snapshot.seq <= span.last_seq)
+    later = (snapshot for snapshot in within if snapshot.time_us >= from_us)
+    return next(later, Snapshot(span.last_seq, span.ended_us))
+
+
+def _in_parts(taken: Sequence[Piece]) -> Iterator[Piece]:
+    part, before = 0, None
+    for piece in taken:
+        part += before is not None and before != piece.account
+        yield piece._replace(part=part)
+        before = piece.account

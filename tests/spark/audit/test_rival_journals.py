@@ -1,0 +1,105 @@
+"""Two controllers that both believed to have an epoch are found, though a history takes the account of one."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from controller_pipeline.audit.audit import audit
+from controller_pipeline.schemas import EVENTS, PROOFS
+from controller_pipeline.transforms import lines
+from controller_pipeline.transforms.accounts.once import once
+from controller_pipeline.transforms.known_spans import known_spans
+from tests.spark.journal_scenes import Folders, as_lines, controller, recorder
+
+
+def two_controllers(name: str) -> Folders:
+    """Of an epoch with two controllers, each elects somebody else when broker 1 fails."""
+    return {
+        "first": controller(name, who=1).begin().led_by(2, 0.1).alive(1.0).lines,
+        "second": controller(name, who=2).begin(0.05).led_by(3, 0.2).alive(0.3).lines,
+    }
+
+
+def two_that_agree(name: str) -> Folders:
+    """The second one changed nothing before it noticed."""
+    return {
+        "first": controller(name, who=1).begin().led_by(2, 0.1).alive(1.0).lines,
+        "second": controller(name, who=2).begin(0.05).alive(0.06).lines,
+    }
+
+
+def restored(name: str) -> Folders:
+    """ZooKeeper is set back to a copy, and the same controller has the same epoch again."""
+    return {
+        "before": controller(name).begin().led_by(2, 0.1).alive(0.5).lines,
+        "again": controller(name).begin(1.0).led_by(3, 1.1).alive(1.2).lines,
+    }
+
+
+def beside(name: str) -> Folders:
+    """A recorder sees the same a little later, and misses some of it."""
+    return {
+        "controller": controller(name).begin().led_by(-1, 0.1).led_by(2, 0.2).alive(1.0).lines,
+        "recorder": recorder(name, who=1).begin(0.0001).led_by(2, 0.2001).alive(1.0).lines,
+    }
+
+
+def copies(name: str) -> Folders:
+    """A topic is created anew; of the two copies each has lost some, and a third one is whole."""
+    own = controller(name).begin().led_by(2, 0.1).created_again(9).led_by(1, 0.2).alive(1.0).lines
+    return {"own": own, "begin": own[: len(own) // 3], "end": own[-len(own) // 2 :]}
+
+
+def restarted(name: str) -> Folders:
+    """A controller that has lost its disk goes on in a new epoch."""
+    before = controller(name, epoch=1).begin().led_by(2, 0.1).alive(0.2)
+    after = controller(name, epoch=2).after(before).begin(0.3).led_by(3, 0.4).alive(1.0)
+    return {"before": before.lines, "after": after.lines}
+
+
+SCENES: dict[str, tuple[Callable[[str], Folders], set[str]]] = {
+    "two controllers": (
+        two_controllers, {"OneControllerPerEpoch", "JournalsAgreeOnStates", "JournalsAgreeOnLeaders"},
+    ),
+    "two controllers that agree": (two_that_agree, {"OneControllerPerEpoch"}),
+    "ZooKeeper restored from a copy": (
+        restored,
+        {"JournalsAgreeOnStates", "JournalsAgreeOnLeaders", "LeaderEpochNeverFalls", "PartitionEpochNeverFalls"},
+    ),
+    "a recorder beside a controller": (beside, set()),
+    "copies and parts": (copies, set()),
+    "a controller that was restarted": (restarted, set()),
+}  # fmt: skip
+"""What was written, and what it breaks."""
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> Sequence[Row]:
+    """Violations of all clusters, by the way that a history goes."""
+    scenes = {name: make(name) for name, (make, _) in SCENES.items()}
+    recorded = spark.createDataFrame(lines.read(as_lines(spark, scenes))[0].collect(), EVENTS.schema)
+    events = spark.createDataFrame(once(recorded)[0].collect(), EVENTS.schema)
+    proofs = spark.createDataFrame([], PROOFS.schema)
+    return audit(events, known_spans(events), proofs, recorded=recorded).collect()
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_what_journals_of_one_epoch_contradict_is_found_and_nothing_else(name: str, found: Sequence[Row]) -> None:
+    _, expected = SCENES[name]
+    assert {row.invariant for row in found if row.cluster_id == name} == expected, found
+
+
+@pytest.mark.parametrize("name", [name for name, (_, expected) in SCENES.items() if expected])
+def test_a_contradiction_is_proven_by_a_record_of_each_journal(name: str, found: Sequence[Row]) -> None:
+    folders = {f"/{name}/{folder}/segment.jsonl" for folder in SCENES[name][0](name)}
+    for row in (row for row in found if row.cluster_id == name):
+        assert {record.source for record in row.evidence} == folders, row
+        assert row.controller_epoch == 1
+
+
+def test_the_words_say_who_and_what(found: Sequence[Row]) -> None:
+    told = {row.invariant: row.detail for row in found if row.cluster_id == "two controllers"}
+    assert told["OneControllerPerEpoch"] == "controllers 1 and 2 both acted in controller epoch 1"
+    assert "brokers 2 and 3 both lead in leader epoch 1" in told["JournalsAgreeOnLeaders"]
+    assert "partition epoch 1 says leader 3, ISR [1, 2, 3], leader epoch 1" in told["JournalsAgreeOnStates"]

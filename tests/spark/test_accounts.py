@@ -1,0 +1,184 @@
+"""What is taken of several journals of an epoch, what is known then, and what is said of the rest."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from controller_pipeline.schemas import EVENTS, KNOWN_SPANS
+from controller_pipeline.transforms import lines
+from controller_pipeline.transforms.accounts.once import once
+from controller_pipeline.transforms.continuity.doubts import doubts
+from controller_pipeline.transforms.known_spans import known_spans
+from tests.spark.journal_scenes import BEGAN, Folders, as_lines, controller, recorder
+
+
+def a_minute(name: str) -> Folders:
+    """A controller's journal ends after a minute; the recorder saw all."""
+    own = controller(name).begin().alive(1 / 60)
+    seen = recorder(name).begin().led_by(-1, 3.0).led_by(2, 3.5).alive(6.0)
+    return {"controller": own.lines, "recorder": seen.lines}
+
+
+def both(name: str) -> Folders:
+    """A recorder that goes on for a moment longer, and began a moment earlier."""
+    return {
+        "controller": controller(name).begin(0.001).led_by(2, 3.0).alive(6.0).lines,
+        "recorder": recorder(name).begin().led_by(2, 3.0).alive(6.01).lines,
+    }
+
+
+def a_lost_while(name: str) -> Folders:
+    """What a controller lost of its journal is little."""
+    return {
+        "controller": controller(name).begin().alive(3.0).lost(3.1).alive(6.0).lines,
+        "recorder": recorder(name).begin().alive(6.0).lines,
+    }
+
+
+def filled(name: str) -> Folders:
+    """While the controller could not write, a recorder beside it took a snapshot."""
+    return {
+        "controller": controller(name).begin().alive(2.0).lost(3.0).alive(6.0).lines,
+        "recorder": recorder(name).begin().alive(2.5).snapshot().led_by(2, 2.75).alive(5.0).lines,
+    }
+
+
+def one_after_the_other(name: str) -> Folders:
+    """A recorder that has no disk of its own is started anew, and counts from 0 again."""
+    return {
+        "first": recorder(name).begin().alive(3.0).lines,
+        "second": recorder(name).begin(3.5).led_by(2, 4.0).alive(6.0).lines,
+    }
+
+
+def in_two_folders(name: str) -> Folders:
+    """Each half of a controller's journal is less than what the recorder saw, and both together are more."""
+    own = controller(name).begin().alive(6.0).lines
+    half = len(own) // 2
+    return {
+        "archived": own[: half + 5],
+        "current": own[half:],
+        "recorder": recorder(name).begin(2.0).alive(6.0).lines,
+    }
+
+
+def slept(name: str) -> Folders:
+    """One recorder's process stood still for most of the time; it has the larger numbers."""
+    return {
+        "awake": recorder(name).begin(3.0).alive(6.0).lines,
+        "asleep": recorder(name).begin().alive(0.5).silent(5.5).alive(6.0).lines,
+    }
+
+
+def never_known(name: str) -> Folders:
+    """A journal whose snapshots are lost says nothing that is known."""
+    without = [
+        line for line in controller(name).begin().alive(6.0).lines if b"snapshot" not in line and b"elected" not in line
+    ]
+    return {"controller": without, "recorder": recorder(name).begin(3.0).alive(6.0).lines}
+
+
+def copies(name: str) -> Folders:
+    """A journal, a copy of it, and a part of it."""
+    own = controller(name).begin().led_by(2, 1.0).alive(2.0).lines
+    return {"own": own, "copy": own, "part": own[20:50]}
+
+
+def two_controllers(name: str) -> Folders:
+    """Both are of one epoch; the records of the first that are left have other numbers than those of the second."""
+    first, second = controller(name, who=1).begin().alive(6.0), controller(name, who=2).begin().alive(5.0)
+    return {"first": first.lines[-50:], "second": second.lines}
+
+
+ALL, SOME, NONE = "all", "some", "none"
+Hours = tuple[float, float]
+SCENES: dict[str, tuple[Callable[[str], Folders], dict[str, str], list[Hours]]] = {
+    "a minute of a controller beside a recorder's hours": (
+        a_minute, {"recorder": ALL, "controller": NONE}, [(0, 6)],
+    ),
+    "both saw all": (both, {"controller": ALL, "recorder": NONE}, [(0.001, 6)]),
+    "a controller that lost a while": (a_lost_while, {"controller": ALL, "recorder": NONE}, [(0, 3), (3.1, 6)]),
+    "a lost while that is filled": (
+        filled, {"controller": ALL, "recorder": SOME}, [(0, 2), (2.5, 3), (3, 6)],
+    ),
+    "two recorders one after the other": (
+        one_after_the_other, {"first": ALL, "second": ALL}, [(0, 3), (3.5, 6)],
+    ),
+    "a controller's journal in two folders": (
+        in_two_folders, {"archived": ALL, "current": ALL, "recorder": NONE}, [(0, 6)],
+    ),
+    "a recorder that slept": (slept, {"awake": ALL, "asleep": SOME}, [(0, 0.5), (3, 6)]),
+    "a controller without any state": (never_known, {"recorder": ALL, "controller": NONE}, [(3, 6)]),
+    "copies": (copies, {"own": ALL, "copy": ALL, "part": ALL}, [(0, 2)]),
+    "two controllers": (two_controllers, {"first": NONE, "second": ALL}, [(0, 5)]),
+}  # fmt: skip
+"""What was written, how much of each folder is taken, and when the state is known then."""
+FOLDERS = {name: make(name) for name, (make, _, _) in SCENES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    events: list[Row]
+    findings: list[Row]
+    spans: list[Row]
+
+    def taken(self, name: str) -> Counter[str]:
+        """How many records of each folder."""
+        return Counter(row.journal.rsplit("/", 1)[1] for row in self.events if row.cluster_id == name)
+
+    def found(self, name: str, problem: str) -> list[Row]:
+        return [row for row in self.findings if row.cluster_id == name and row.problem == problem]
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession) -> Outcome:
+    recorded = spark.createDataFrame(lines.read(as_lines(spark, FOLDERS))[0].collect(), EVENTS.schema)
+    events, findings = once(recorded)
+    rows = events.orderBy(*EVENTS.order).collect()
+    events = spark.createDataFrame(rows, EVENTS.schema)
+    found = [*findings.collect(), *doubts(events).collect()]
+    return Outcome(rows, found, known_spans(events).orderBy(*KNOWN_SPANS.order).collect())
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_what_covers_most_is_taken_and_what_fills_its_silence_each_record_once(name: str, outcome: Outcome) -> None:
+    _, expected, _ = SCENES[name]
+    taken = outcome.taken(name)
+    whole = {line for folder, how in expected.items() if how == ALL for line in FOLDERS[name][folder]}
+    assert sum(taken[folder] for folder, how in expected.items() if how == ALL) == len(whole)
+    for folder, how in expected.items():
+        assert (how == SOME) == (0 < taken[folder] < len(FOLDERS[name][folder]) and how != ALL)
+        assert how != NONE or not taken[folder]
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_state_is_known_while_any_account_that_is_taken_knows_it(name: str, outcome: Outcome) -> None:
+    def hours(moment: datetime) -> float:
+        return (moment.astimezone(UTC) - BEGAN) / timedelta(hours=1)
+
+    spans = [row for row in outcome.spans if row.cluster_id == name]
+    together = [(hours(row.began), hours(row.ended)) for row in spans]
+    assert together == [pytest.approx(span, abs=0.02) for span in SCENES[name][2]]
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_numbers_are_in_the_order_of_time_and_no_part_is_a_gap(name: str, outcome: Outcome) -> None:
+    rows = [row for row in outcome.events if row.cluster_id == name]
+    assert len({(row.controller_epoch, row.seq) for row in rows}) == len(rows)
+    assert [row.event_time for row in rows] == sorted(row.event_time for row in rows)
+    assert sum(row["count"] for row in outcome.found(name, "gap")) == 3 * name.count("lost")
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_each_journal_that_is_not_all_taken_is_named_with_what_is_left(name: str, outcome: Outcome) -> None:
+    _, expected, _ = SCENES[name]
+    found = {row.source: row for row in outcome.found(name, "two_journals")}
+    assert set(found) == {f"/{name}/{folder}" for folder, how in expected.items() if how != ALL}
+    for folder in (folder for folder, how in expected.items() if how != ALL):
+        row = found[f"/{name}/{folder}"]
+        assert row["count"] == len(FOLDERS[name][folder]) - outcome.taken(name)[folder]
+        assert expected[row.detail.rsplit("/", 1)[1]] == ALL
