@@ -3,26 +3,45 @@
 from typing import Final
 
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.spark.clocks.drawn import journals
 from tests.spark.clocks.folded import folded
 from tests.spark.clocks.journals import in_order
-from tests.spark.clocks.oracle import timelines
+from tests.spark.clocks.oracle import Record, Timeline, timelines
 
-BATCH: Final = 120
-"""How many journals there are in one run of Spark."""
+EXAMPLES: Final = 150
+"""All of them are clusters of one run of Spark."""
 SILENCE_S: Final = 60
 
 
-@settings(
-    max_examples=1, phases=[Phase.generate], deadline=None, suppress_health_check=[*HealthCheck], database=None,
-)  # fmt: skip
-@given(st.data())
-def test_what_is_known_is_what_the_oracle_says(spark: SparkSession, data: st.DataObject) -> None:
-    batch = {f"cluster {number}": data.draw(journals()) for number in range(BATCH)}
+def drawn() -> list[list[Record]]:
+    found: list[list[Record]] = []
+
+    @settings(
+        max_examples=EXAMPLES,
+        phases=[Phase.generate],
+        deadline=None,
+        suppress_health_check=[*HealthCheck],
+        database=None,
+    )
+    @given(journals())
+    def collect(records: list[Record]) -> None:
+        found.append(records)
+
+    collect()
+    return found
+
+
+def lasting(states: dict[int, Timeline]) -> dict[int, Timeline]:
+    return {partition: timeline for partition, timeline in states.items() if timeline}
+
+
+def test_what_is_known_is_what_the_oracle_says(spark: SparkSession) -> None:
+    batch = {f"cluster {number}": records for number, records in enumerate(drawn())}
     found = folded(spark, batch)
-    for name, records in batch.items():
-        expected = timelines(in_order(records), silence_s=SILENCE_S)
-        assert dict(found.timelines[name]) == {key: states for key, states in expected.items() if states}, records
+    expected = {name: timelines(in_order(records), silence_s=SILENCE_S) for name, records in batch.items()}
+    wrong = [name for name in batch if lasting(found.timelines[name]) != lasting(expected[name])]
+    assert [(found.timelines[name], expected[name], in_order(batch[name])) for name in wrong[:1]] == []
+    unknown = [state for states in expected.values() for timeline in states.values() for state in timeline]
+    assert {None, -1, 1, 2} <= {leader for _, _, leader in unknown}, "or this compares nothing"
