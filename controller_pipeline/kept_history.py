@@ -171,7 +171,7 @@ class KeptHistory:
         tables = kept | answer_all(kept, options) | {VIOLATIONS: self.audit()}
         with self.steps.step("Computing the answers and writing the report"):
             named = {table.name: rows for table, rows in tables.items()}
-            return write_report(named, output, period=period, objective=objective)
+            return write_report(named, output, period=period, options=options, objective=objective)
 
     def period(self, began: datetime | None, ended: datetime | None, days: int | None) -> Period:
         """From the beginning of what is known to its end, but for what is given; `days`: so many before the end.

@@ -165,7 +165,7 @@ PARTITION_INTERVALS: Final = Table(
         replicas=BROKERS,
         adding=BROKERS,
         removing=BROKERS,
-        min_insync_replicas=INT,  # of the topic, else of its leader, else of all brokers, else 1
+        min_insync_replicas=INT,  # of the topic, else its leader, all brokers, 1; at most the number of replicas
         unclean=FLAG,  # it began with an unclean election
         cause=TEXT,  # of its beginning
         correlation_id=TEXT,
@@ -244,8 +244,12 @@ AVAILABILITY: Final = Table(
         leaderless_seconds=REAL,
         under_min_isr_seconds=REAL,  # with a leader
         unknown_seconds=REAL,
+        detection_seconds=REAL,  # at most: led by a broker that had gone, and nobody had elected another yet
+        detection_writable_seconds=REAL,  # of these, not under min ISR
         availability=REAL,  # 1 - leaderless / known; null where nothing is known
         write_availability=REAL,  # 1 - (leaderless + under min ISR) / known
+        availability_with_detection=REAL,  # at least: 1 - (leaderless + detection) / known
+        write_availability_with_detection=REAL,  # at least: 1 - (leaderless + under min ISR + detection) / known
     ),
     order=("cluster_id", "topic", "day"),
 )
@@ -312,6 +316,8 @@ FAILOVERS: Final = Table(
         median_seconds=REAL,  # until a partition had a leader again
         p99_seconds=REAL,
         max_seconds=REAL,
+        detection_seconds=REAL,  # at most: before lost_at; 0 where it was announced, or led nothing
+        max_seconds_with_detection=REAL,  # at most: their sum
         controller_epoch=LONG,
         seq=LONG,
     ),

@@ -172,6 +172,14 @@ def report(
             show_default=False,
         ),
     ] = None,
+    broker_session_timeout_ms: Annotated[
+        int,
+        typer.Option(
+            help="zookeeper.session.timeout.ms of the brokers, the longest: for so long at most a broker that died was not "
+            "noticed. Added in figures of their own.",
+            min=0,
+        ),
+    ] = 18_000,
     cores: CoresOption = 2,
     memory: MemoryOption = "2g",
 ) -> None:
@@ -185,7 +193,11 @@ def report(
         from controller_pipeline.answers.options import Options
 
         try:
-            options = Options(namespaces=_pairs(namespace or []), stalled_after_seconds=stalled_after_seconds)
+            options = Options(
+                namespaces=_pairs(namespace or []),
+                stalled_after_seconds=stalled_after_seconds,
+                broker_session_timeout_ms=broker_session_timeout_ms,
+            )
             period = kept.period(began=_utc(from_), ended=_utc(to), days=days)
         except ValueError as error:
             raise WrongOption(str(error)) from error

@@ -6,10 +6,12 @@ from pyspark.sql import DataFrame
 
 from controller_pipeline import schemas
 from controller_pipeline.answers.controllers import controllers
+from controller_pipeline.answers.intervals.within import Within
 from controller_pipeline.answers.isr_flaps import isr_flaps
 from controller_pipeline.answers.leadership import leadership
 from controller_pipeline.answers.options import Options
 from controller_pipeline.answers.outages.availability import availability, downtime_by_cause
+from controller_pipeline.answers.outages.detection import led_by_the_dead
 from controller_pipeline.answers.outages.exposure import exposure
 from controller_pipeline.answers.outages.failovers import failovers
 from controller_pipeline.answers.outages.incidents import incidents
@@ -26,18 +28,31 @@ def answer_all(layers: Mapping[Table, DataFrame], options: Options | None = None
     """
     options = options or Options()
     events, known_spans = layers[schemas.EVENTS], layers[schemas.KNOWN_SPANS]
-    partitions, brokers = layers[schemas.PARTITION_INTERVALS], layers[schemas.BROKER_INTERVALS]
-    all_incidents = incidents(partitions, known_spans)
-    return {
-        schemas.AVAILABILITY: availability(partitions, options),
-        schemas.DOWNTIME_BY_CAUSE: downtime_by_cause(all_incidents, options),
-        schemas.RACK_AVAILABILITY: rack_availability(partitions, brokers),
-        schemas.INCIDENTS: all_incidents,
-        schemas.FAILOVERS: failovers(partitions, known_spans, events),
-        schemas.ISR_FLAPS: isr_flaps(partitions),
-        schemas.EXPOSURE: exposure(partitions, brokers),
+    partitions = layers[schemas.PARTITION_INTERVALS]
+    found = {
+        schemas.INCIDENTS: incidents(partitions, known_spans),
+        schemas.FAILOVERS: failovers(partitions, known_spans, events, options),
         schemas.UNCLEAN_ELECTIONS: unclean_elections(partitions),
-        schemas.LEADERSHIP: leadership(partitions, brokers),
         schemas.REASSIGNMENTS: reassignments(partitions, options),
         schemas.CONTROLLERS: controllers(known_spans, events),
+    }
+    found |= answer_by_day({**layers, schemas.INCIDENTS: found[schemas.INCIDENTS]}, options)
+    return {table: found[table] for table in schemas.ANSWERS}
+
+
+def answer_by_day(
+    layers: Mapping[Table, DataFrame], options: Options, within: Within | None = None
+) -> dict[Table, DataFrame]:
+    """The answers that have a row for each day, as `answer_all`, and from INCIDENTS as well.
+
+    `within`: of that part of the history alone, so that the rows of a day which it cuts are of the part of the day."""
+    partitions, brokers = layers[schemas.PARTITION_INTERVALS], layers[schemas.BROKER_INTERVALS]
+    dead = led_by_the_dead(partitions, layers[schemas.KNOWN_SPANS], layers[schemas.EVENTS], options)
+    return {
+        schemas.AVAILABILITY: availability(partitions, dead, options, within),
+        schemas.DOWNTIME_BY_CAUSE: downtime_by_cause(layers[schemas.INCIDENTS], options, within),
+        schemas.RACK_AVAILABILITY: rack_availability(partitions, brokers, within),
+        schemas.ISR_FLAPS: isr_flaps(partitions, within),
+        schemas.EXPOSURE: exposure(partitions, brokers, within),
+        schemas.LEADERSHIP: leadership(partitions, brokers, within),
     }

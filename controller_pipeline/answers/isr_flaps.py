@@ -9,13 +9,14 @@ from pyspark.sql import functions as f
 
 from controller_pipeline.answers.intervals.days import micros_where, seconds, split_by_day
 from controller_pipeline.answers.intervals.states import PARTITION, in_stretches, previous
+from controller_pipeline.answers.intervals.within import Within
 from controller_pipeline.schemas import BROKERS, ISR_FLAPS
 
 
-def isr_flaps(partition_intervals: DataFrame) -> DataFrame:
+def isr_flaps(partition_intervals: DataFrame, within: Within | None = None) -> DataFrame:
     """ISR_FLAPS of each replica and day on which it left the ISR, came back, or was out of it."""
     moves = _with_flaps(_moves(in_stretches(partition_intervals)))
-    parts = split_by_day(moves)
+    parts = split_by_day(moves, within)
     happened = f.col("is_first")
     sums = parts.groupBy("cluster_id", "broker", "topic", "partition", "day").agg(
         f.count_if(happened & f.col("left")).alias("shrinks"),

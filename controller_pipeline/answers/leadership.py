@@ -4,12 +4,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from controller_pipeline.answers.intervals.days import micros_where, seconds, split_by_day
+from controller_pipeline.answers.intervals.within import Within
 from controller_pipeline.schemas import LEADERSHIP
 
 
-def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
+def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None) -> DataFrame:
     """LEADERSHIP of each broker and day on which it was registered, or assigned anything."""
-    brokers_of = _assigned(partition_intervals).unionByName(_registered(broker_intervals))
+    brokers_of = _assigned(partition_intervals, within).unionByName(_registered(broker_intervals, within))
     is_leader, is_preferred = f.col("leader") == f.col("broker"), f.col("preferred") == f.col("broker")
     sums = brokers_of.groupBy("cluster_id", "broker", "day").agg(
         micros_where(is_leader).alias("_led"),
@@ -25,9 +26,9 @@ def leadership(partition_intervals: DataFrame, broker_intervals: DataFrame) -> D
     return sums.withColumn("skew", skew).select(*LEADERSHIP.schema.fieldNames())
 
 
-def _assigned(partition_intervals: DataFrame) -> DataFrame:
+def _assigned(partition_intervals: DataFrame, within: Within | None) -> DataFrame:
     """A row for each replica, partition and day."""
-    parts = split_by_day(partition_intervals.where("is_known and began < ended"))
+    parts = split_by_day(partition_intervals.where("is_known and began < ended"), within)
     return parts.select(
         "cluster_id",
         "day",
@@ -39,10 +40,10 @@ def _assigned(partition_intervals: DataFrame) -> DataFrame:
     )
 
 
-def _registered(broker_intervals: DataFrame) -> DataFrame:
+def _registered(broker_intervals: DataFrame, within: Within | None) -> DataFrame:
     """A row for each broker and day on which it was registered; it leads nothing by that."""
     days = (
-        split_by_day(broker_intervals.where("is_known and began < ended"))
+        split_by_day(broker_intervals.where("is_known and began < ended"), within)
         .groupBy("cluster_id", "day", "broker")
         .agg(f.lit(True).alias("is_registered"))
     )

@@ -18,12 +18,16 @@ Value = str | int | float | bool | tuple[int, ...] | tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uptime:
-    """Sums over partitions, in microseconds. `known` contains what is leaderless and what is under min ISR."""
+    """Sums over partitions, in microseconds. `known` contains what is leaderless, what is under min ISR, and detection."""
 
     known_us: int = 0
     unknown_us: int = 0
     leaderless_us: int = 0
     under_us: int = 0
+    detection_us: int = 0
+    """At most: led by a broker that had gone, and nobody had elected another yet."""
+    detection_writable_us: int = 0
+    """Of that, not under min ISR."""
 
     def __add__(self, other: "Uptime") -> "Uptime":
         return Uptime(
@@ -31,6 +35,8 @@ class Uptime:
             unknown_us=self.unknown_us + other.unknown_us,
             leaderless_us=self.leaderless_us + other.leaderless_us,
             under_us=self.under_us + other.under_us,
+            detection_us=self.detection_us + other.detection_us,
+            detection_writable_us=self.detection_writable_us + other.detection_writable_us,
         )
 
     @property
@@ -41,6 +47,17 @@ class Uptime:
     @property
     def write_availability(self) -> float | None:
         return None if self.known_us <= 0 else 1 - (self.leaderless_us + self.under_us) / self.known_us
+
+    @property
+    def availability_with_detection(self) -> float | None:
+        """At least."""
+        return None if self.known_us <= 0 else 1 - (self.leaderless_us + self.detection_us) / self.known_us
+
+    @property
+    def write_availability_with_detection(self) -> float | None:
+        """At least."""
+        lost_us = self.leaderless_us + self.under_us + self.detection_writable_us
+        return None if self.known_us <= 0 else 1 - lost_us / self.known_us
 
     @property
     def unknown_share(self) -> float:
@@ -226,6 +243,10 @@ class Report:
     """Tables that were not given."""
     quiet_us: int
     """So long without a new incident, and the next one belongs to another episode."""
+    broker_session_timeout_ms: int = 0
+    """For so long at most a broker had been dead when the controller heard of it."""
+    has_whole_days: bool = False
+    """Whether sums are of the whole days that the period touches."""
     before: Before | None = None
     objective: Objective | None = None
 

@@ -68,6 +68,15 @@ class Period:
         return self.began_us % DAY == 0 and self.ended_us % DAY == 0
 
     @property
+    def partial_days_us(self) -> tuple[tuple[int, int], ...]:
+        """What it has of days that it has not all of: nothing, one piece, or the two at its ends."""
+        first_midnight, last_midnight = -(-self.began_us // DAY) * DAY, self.ended_us // DAY * DAY
+        if first_midnight > last_midnight:
+            return ((self.began_us, self.ended_us),)
+        ends = ((self.began_us, first_midnight), (last_midnight, self.ended_us))
+        return tuple((began, ended) for began, ended in ends if began < ended)
+
+    @property
     def first_day(self) -> date:
         return moment_of(self.began_us).date()
 

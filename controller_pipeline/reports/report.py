@@ -7,12 +7,14 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from controller_pipeline.answers.options import Options
 from controller_pipeline.reports.export import exported, rows_in
 from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import Period
 from controller_pipeline.reports.rendering.page import page
 from controller_pipeline.reports.selection.before import figures_before
+from controller_pipeline.reports.selection.partial_days import of_the_period
 from controller_pipeline.reports.selection.report_facts import selected
 from controller_pipeline.reports.selection.tables import tables_of
 from controller_pipeline.schemas import PARTITION_INTERVALS
@@ -46,23 +48,27 @@ def write_report(
     period: Period,
     now: datetime | None = None,
     limits: Limits | None = None,
+    options: Options | None = None,
     objective: Objective | None = None,
 ) -> ReportSummary:
     """Writes `output`/index.html and `output`/tables/NAME.parquet and NAME.json.
 
     `tables`: by the names of `schemas`, computed or read; the page names those missing. Rows outside `period` are left out;
-    intervals that it touches are cut in what is drawn, and whole in the files. The same tables have the figures of the
-    period before, which is as long. `objective`: of availability; the page shows its budget. The same rows make the same
-    page, unless `now` is given to be named in it.
+    intervals and days that it touches are whole in the files. What the page says is of the period alone: of days that it
+    cuts, answers are computed anew, with the `options` that the given ones were computed with. The same tables have the
+    figures of the period before, which is as long. `objective`: of availability; the page shows its budget. The same rows
+    make the same page, unless `now` is given to be named in it.
 
     Raises ValueError where no table is given, OSError where `output` cannot be written.
     """
-    limits = limits or Limits()
+    limits, options = limits or Limits(), options or Options()
     cut = tables_of(tables, period)
     files = exported(cut, output / "tables")
     stored = cut.stored_in({name: path for name, path in files.items() if rows_in(path)})
     try:
-        report = selected(stored, limits, before=figures_before(tables, period), objective=objective)
+        before = figures_before(tables, period)
+        with of_the_period(stored, tables, options) as exact:
+            report = selected(exact, limits, options=options, before=before, objective=objective)
     finally:
         stored[PARTITION_INTERVALS].unpersist()
     path = output / "index.html"

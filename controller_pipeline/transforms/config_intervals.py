@@ -1,5 +1,6 @@
 """What was configured when, and how many replicas in sync that asked for."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -30,20 +31,19 @@ def config_intervals(events: DataFrame, spans: DataFrame) -> DataFrame:
 
 def min_isr_steps(configs: DataFrame) -> DataFrame:
     """The `min.insync.replicas` that each `scope` and `name` which ever set it had: from the beginning of time to its end,
-    in steps from `began` to `ended` with a `value`. While it does not say it, its cluster's default does; else it is 1."""
+    in steps from `began` to `ended`; `value` is null in those in which it did not say it."""
     value = "try_cast(config['min.insync.replicas'] as int) as value"
     told = f"struct(began, if(is_last, {_FOREVER}, ended) as ended, {value}) as told"
     values = configs.where("is_known").selectExpr(*_KEY, told)
-    values = values.where("told.value is not null").groupBy(*_KEY).agg(f.collect_list("told").alias("own"))
-    defaults = values.where("scope = 'default'").selectExpr("cluster_id", "own as inherited")
-    steps = values.join(f.broadcast(defaults), "cluster_id", "left")
-    steps = steps.withColumn("inherited", f.coalesce("inherited", f.expr("slice(own, 1, 0)")))
-    told = "concat(own, inherited)"
-    bounds = f"array({_EVER}), transform({told}, v -> v.began), transform({told}, v -> v.ended), array({_FOREVER})"
-    steps = steps.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")
-    own, inherited = (
-        f"array_max(filter({values}, v -> v.began <= times[i] and times[i] < v.ended)).value"
-        for values in ("own", "inherited")
-    )
-    step = f"struct(times[i] as began, times[i + 1] as ended, coalesce({own}, {inherited}, 1) as value)"
-    return steps.selectExpr(*_KEY, f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")
+    return steps(values.where("told.value is not null"), _KEY)
+
+
+def steps(told: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Of a few values that each `key` had for a while (`told`: began, ended, value) steps without a hole, from the
+    beginning of time to its end; `value` is null in those between."""
+    values = told.groupBy(*key).agg(f.collect_list("told").alias("told"))
+    bounds = f"array({_EVER}), transform(told, v -> v.began), transform(told, v -> v.ended), array({_FOREVER})"
+    values = values.selectExpr("*", f"array_sort(array_distinct(concat({bounds}))) as times")
+    value = "array_max(filter(told, v -> v.began <= times[i] and times[i] < v.ended)).value"
+    step = f"struct(times[i] as began, times[i + 1] as ended, {value} as value)"
+    return values.selectExpr(*key, f"inline(transform(sequence(0, size(times) - 2), i -> {step}))")

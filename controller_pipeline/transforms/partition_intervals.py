@@ -119,33 +119,45 @@ def _carried(rows: DataFrame) -> DataFrame:
 
 
 def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
-    """Cuts intervals where `min.insync.replicas` changed: the topic's, else its leader's, else that of all brokers."""
-    steps = min_isr_steps(configs)
-    topics = steps.where("scope = 'topic'").selectExpr("*", "name as topic", _CLUSTER)
-    topics = topics.selectExpr(_TOPIC, *_step("own"))
-    leaders = steps.where("scope = 'broker'").selectExpr(_CLUSTER, "int(name) as leader", *_step("leaders"))
-    brokers = steps.where("scope = 'default'").selectExpr(_CLUSTER, *_step("brokers"))
-    rows = _left(rows, topics, ("topic_key",), f"is_known and {_overlaps('own')}")
-    rows = _left(rows, leaders, ("cluster_key", "leader"), f"own is null and {_overlaps('leaders')}")
-    rows = _left(
-        rows, brokers, ("cluster_key",), f"is_known and coalesce(own, leaders) is null and {_overlaps('brokers')}"
-    )
+    """Cuts intervals where `min.insync.replicas` changed: the topic's, else its leader's, else that of all brokers, else 1.
+
+    A leader asks for no more than there are replicas: all that are assigned, also those that a reassignment adds or
+    removes (Kafka's `Partition.effectiveMinIsr`)."""
+    said = min_isr_steps(configs)
+    topics = said.where("scope = 'topic'").selectExpr("*", "name as topic", _CLUSTER).selectExpr(_TOPIC, *_STEP)
+    leaders = said.where("scope = 'broker'").selectExpr(_CLUSTER, "int(name) as leader", *_STEP)
+    brokers = said.where("scope = 'default'").selectExpr(_CLUSTER, *_STEP)
+    rows = rows.selectExpr("*", "began as whole_began", "ended as whole_ended", "int(null) as asked")
+    rows = _cut(rows, topics, ("topic_key",))
+    rows = _cut(rows, leaders, ("cluster_key", "leader"))
+    rows = _cut(rows, brokers, ("cluster_key",))
+    is_whole = "began = whole_began"
+    most = "if(size(replicas) > 0, size(replicas), null)"  # logs may not say them
+    values = {
+        "min_insync_replicas": f"if(is_known, least(coalesce(asked, 1), {most}), null)",
+        "is_last": "is_last and ended = whole_ended",
+        "cause": f"if({is_whole}, cause, 'configs_changed')",
+        "correlation_id": f"if({is_whole}, correlation_id, null)",
+        "took_us": f"if({is_whole}, took_us, null)",
+        "unclean": f"unclean and {is_whole}",
+    }
+    return rows.withColumns({name: f.expr(value) for name, value in values.items()})
+
+
+_STEP: Final = ("began as step_began", "ended as step_ended", "value as step")
+
+
+def _cut(rows: DataFrame, steps: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """Cuts intervals, of which nobody has been `asked` for anything yet, where steps with the same keys begin and end."""
+    overlaps = "step_ended > began and step_began < ended or step_began <= began and began < step_ended"
+    rows = _left(rows, steps, keys, f"is_known and asked is null and ({overlaps})")
     of_step = {
-        "b": "greatest(began, own_began, leaders_began, brokers_began)",
-        "e": "least(ended, own_ended, leaders_ended, brokers_ended)",
+        "began": "greatest(began, step_began)",
+        "ended": "least(ended, step_ended)",
+        "asked": "coalesce(asked, step)",
     }
     rows = rows.withColumns({name: f.expr(value) for name, value in of_step.items()})
-    cut = {
-        "min_insync_replicas": "if(is_known, coalesce(own, leaders, brokers, 1), null)",
-        "began": "b",
-        "ended": "e",
-        "is_last": "is_last and e = ended",
-        "cause": "if(b > began, 'configs_changed', cause)",
-        "correlation_id": "if(b > began, null, correlation_id)",
-        "took_us": "if(b > began, null, took_us)",
-        "unclean": "unclean and b = began",
-    }
-    return rows.withColumns({name: f.expr(value) for name, value in cut.items()})
+    return rows.selectExpr("* except (step_began, step_ended, step)")
 
 
 def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
@@ -166,15 +178,6 @@ def _before_the_first_mention(events: DataFrame, spans: DataFrame) -> DataFrame:
         "cluster_id", "topic", "partition", *envelope, "told_from as began", "at as ended",
         "false as is_known", "false as is_last", "false as unclean",
     )  # fmt: skip
-
-
-def _step(name: str) -> tuple[str, str, str]:
-    return f"began as {name}_began", f"ended as {name}_ended", f"value as {name}"
-
-
-def _overlaps(step: str) -> str:
-    began, ended = f"{step}_began", f"{step}_ended"
-    return f"({ended} > began and {began} < ended or {began} <= began and began < {ended})"
 
 
 def _left(rows: DataFrame, few: DataFrame, keys: tuple[str, ...], condition: str) -> DataFrame:

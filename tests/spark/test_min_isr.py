@@ -1,4 +1,5 @@
-"""How many replicas must be in sync: what the topic says, else its leader, else all brokers, whenever that changes."""
+"""How many replicas must be in sync: what the topic says, else its leader, else all brokers, whenever that changes; and
+never more than there are replicas."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,12 @@ CONFIGURED: Mapping[str, Sequence[Said]] = {
     "one leader": [("default", "", 0, ENDED, "2"), ("broker", "1", 0, ENDED, "3")],
     "one leader, for a while": [("broker", "1", 10, 20, "3"), ("broker", "3", 0, ENDED, "5")],
     "the topic before its leader": [("broker", "1", 0, ENDED, "3"), ("topic", "orders", 0, ENDED, "2")],
+    "the topic for a while, before its leader": [("topic", "orders", 10, 20, "2"), ("broker", "1", 0, ENDED, "3")],
+    "one replica": [("default", "", 0, ENDED, "2")],
+    "a second replica that is being added": [("topic", "orders", 0, ENDED, "3")],
 }
+REPLICAS = {"one replica": [1], "a second replica that is being added": [1, 2]}
+"""Those that are assigned, of whatever reassignment; of the others nobody recorded them."""
 WANTED = {
     "nobody said it": [(0, 50, 1), (50, ENDED, 1)],
     "all brokers": [(0, 50, 2), (50, ENDED, 2)],
@@ -35,6 +41,9 @@ WANTED = {
     "one leader": [(0, 50, 3), (50, ENDED, 2)],
     "one leader, for a while": [(0, 10, 1), (10, 20, 3), (20, 50, 1), (50, ENDED, 1)],
     "the topic before its leader": [(0, 50, 2), (50, ENDED, 2)],
+    "the topic for a while, before its leader": [(0, 10, 3), (10, 20, 2), (20, 50, 3), (50, ENDED, 1)],
+    "one replica": [(0, 50, 1), (50, ENDED, 1)],
+    "a second replica that is being added": [(0, 50, 2), (50, ENDED, 2)],
 }
 """The topic orders has one partition, which 1 leads for 50 seconds, and then 2."""
 
@@ -45,6 +54,7 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
     led = {**common, "kind": "leadership", "topic": "orders", "partition": 0, "isr": [1, 2]}
     events = [
         {**led, "cluster_id": name, "seq": seq, "event_time": after(seconds), "leader": leader, "cause": "led"}
+        | {"replicas": REPLICAS.get(name)}
         for name in CONFIGURED
         for seq, seconds, leader in ((1, 0, 1), (2, 50, 2))
     ]

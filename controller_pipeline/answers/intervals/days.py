@@ -6,23 +6,28 @@ Lengths are summed as whole microseconds and become seconds at the very end, so 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from controller_pipeline.answers.intervals.within import Within
 
-def split_by_day(intervals: DataFrame) -> DataFrame:
+
+def split_by_day(intervals: DataFrame, within: Within | None = None) -> DataFrame:
     """A row for each day that an interval [began, ended) has a part in, clipped to that day; `ended` must not be null.
 
     Adds `day`, `micros` (the length of the part), and `is_first`: true for the part that the interval begins with.
-    An interval without length has one part. The session's time zone must be UTC.
+    An interval without length has one part. The session's time zone must be UTC. `within`: only the parts that are there.
     """
+    intervals = intervals.withColumn("_whole_began", f.col("began"))
+    intervals = intervals if within is None else within.clipped(intervals)
     last_moment = f.greatest(f.col("began"), f.col("ended") - f.expr("INTERVAL '0.000001' SECOND"))
     days = f.sequence(f.to_date("began"), f.to_date(last_moment), f.expr("INTERVAL 1 DAY"))
-    parts = intervals.withColumn("day", f.explode(days))
+    parts = intervals.withColumns({"day": f.explode(days), "_is_begin": f.col("_whole_began") == f.col("began")})
     midnight = f.col("day").cast("timestamp")
     next_midnight = f.date_add("day", 1).cast("timestamp")
-    return parts.withColumns({
-        "is_first": f.col("day") == f.to_date("began"),
+    parts = parts.withColumns({
+        "is_first": f.col("_is_begin") & (f.col("day") == f.to_date("began")),
         "began": f.greatest(f.col("began"), midnight),
         "ended": f.least(f.col("ended"), next_midnight),
     }).withColumn("micros", micros_between("began", "ended"))  # fmt: skip
+    return parts.drop("_whole_began", "_is_begin")
 
 
 def micros_between(began: str, ended: str) -> Column:

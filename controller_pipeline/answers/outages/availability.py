@@ -1,24 +1,36 @@
 """How much of the time topics could be written to and read from, day by day, and what they could not be written to for."""
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from controller_pipeline.answers.intervals.days import micros_where, seconds, split_by_day
 from controller_pipeline.answers.intervals.states import is_leaderless, is_under_min_isr
+from controller_pipeline.answers.intervals.within import Within
 from controller_pipeline.answers.options import Options
 from controller_pipeline.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
 
+_TOPIC_DAY: Final = ("cluster_id", "topic", "day")
 
-def availability(partition_intervals: DataFrame, options: Options) -> DataFrame:
-    """AVAILABILITY of each topic and day on which a partition of it existed."""
-    parts = split_by_day(partition_intervals.where("began < ended"))
-    sums = parts.groupBy("cluster_id", "topic", "day").agg(
+
+def availability(
+    partition_intervals: DataFrame, led_by_the_dead: DataFrame, options: Options, within: Within | None = None
+) -> DataFrame:
+    """AVAILABILITY of each topic and day on which a partition of it existed. `led_by_the_dead`: of `detection`."""
+    parts = split_by_day(partition_intervals.where("began < ended"), within)
+    sums = parts.groupBy(*_TOPIC_DAY).agg(
         f.countDistinct("partition").alias("partitions"),
         f.sum("micros").alias("_existed"),
         micros_where(is_leaderless()).alias("_leaderless"),
         micros_where(is_under_min_isr()).alias("_under"),
         micros_where(~f.col("is_known")).alias("_unknown"),
     )
+    dead = split_by_day(led_by_the_dead, within).groupBy(*_TOPIC_DAY).agg(
+        f.sum("micros").alias("_dead"), micros_where(~f.col("is_under")).alias("_dead_only")
+    )  # fmt: skip
+    sums = sums.join(dead, list(_TOPIC_DAY), "left").fillna(0, ["_dead", "_dead_only"])
+    refused = f.col("_leaderless") + f.col("_under")
     return sums.select(
         "*",
         options.namespace().alias("namespace"),
@@ -26,8 +38,12 @@ def availability(partition_intervals: DataFrame, options: Options) -> DataFrame:
         seconds("_leaderless").alias("leaderless_seconds"),
         seconds("_under").alias("under_min_isr_seconds"),
         seconds("_unknown").alias("unknown_seconds"),
+        seconds("_dead").alias("detection_seconds"),
+        seconds("_dead_only").alias("detection_writable_seconds"),
         _share_without(f.col("_leaderless")).alias("availability"),
-        _share_without(f.col("_leaderless") + f.col("_under")).alias("write_availability"),
+        _share_without(refused).alias("write_availability"),
+        _share_without(f.col("_leaderless") + f.col("_dead")).alias("availability_with_detection"),
+        _share_without(refused + f.col("_dead_only")).alias("write_availability_with_detection"),
     ).select(*AVAILABILITY.schema.fieldNames())
 
 
@@ -37,9 +53,9 @@ def _share_without(micros: Column) -> Column:
     return f.when(known > 0, f.lit(1.0) - micros / known)
 
 
-def downtime_by_cause(incidents: DataFrame, options: Options) -> DataFrame:
+def downtime_by_cause(incidents: DataFrame, options: Options, within: Within | None = None) -> DataFrame:
     """DOWNTIME_BY_CAUSE of the table `incidents`; each day's part counts for that day."""
-    parts = split_by_day(incidents.where("began < ended"))
+    parts = split_by_day(incidents.where("began < ended"), within)
     sums = parts.groupBy("cluster_id", "topic", "day", "cause").agg(
         seconds(micros_where(f.col("problem") == "leaderless")).alias("leaderless_seconds"),
         seconds(micros_where(f.col("problem") == "under_min_isr")).alias("under_min_isr_seconds"),

@@ -6,17 +6,17 @@ from pyspark.sql import functions as f
 from controller_pipeline.answers.intervals.days import micros_where, seconds, split_by_day
 from controller_pipeline.answers.intervals.racks import in_racks, rack_of
 from controller_pipeline.answers.intervals.states import members
+from controller_pipeline.answers.intervals.within import Within
 from controller_pipeline.schemas import EXPOSURE
 
 
-def exposure(partition_intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
+def exposure(partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None) -> DataFrame:
     """EXPOSURE of each topic and day of which something is known."""
     known = partition_intervals.where("is_known and began < ended")
     in_one_replica = members("isr") <= 1
     in_one_rack = ~in_one_replica & (_racks("isr") == 1) & (_racks("replicas") > 1)
-    parts = split_by_day(
-        in_racks(known, broker_intervals).withColumns({"_one_replica": in_one_replica, "_one_rack": in_one_rack})
-    )
+    exposed = in_racks(known, broker_intervals).withColumns({"_one_replica": in_one_replica, "_one_rack": in_one_rack})
+    parts = split_by_day(exposed, within)
     day = ("cluster_id", "topic", "day")
     # The frame of a running sum by value takes in all rows of the same moment, so what ends there has ended.
     exposed_at_once = f.sum("_more").over(Window.partitionBy(*day).orderBy("_at"))

@@ -6,14 +6,17 @@ from pyspark.sql import functions as f
 from controller_pipeline.answers.intervals.days import micros_where, seconds, split_by_day
 from controller_pipeline.answers.intervals.racks import in_racks, rack_of
 from controller_pipeline.answers.intervals.states import in_order
+from controller_pipeline.answers.intervals.within import Within
 from controller_pipeline.schemas import RACK_AVAILABILITY
 
 
-def rack_availability(partition_intervals: DataFrame, broker_intervals: DataFrame) -> DataFrame:
+def rack_availability(
+    partition_intervals: DataFrame, broker_intervals: DataFrame, within: Within | None = None
+) -> DataFrame:
     """RACK_AVAILABILITY. In unknown time a partition has the replicas that it had before."""
     replicas = f.coalesce("replicas", f.last("replicas", ignorenulls=True).over(in_order()))
     known_or_not = partition_intervals.withColumn("replicas", replicas).where("began < ended")
-    parts = split_by_day(in_racks(known_or_not, broker_intervals))
+    parts = split_by_day(in_racks(known_or_not, broker_intervals), within)
     replicas_of = parts.withColumn("_broker", f.explode("replicas")).withColumn("rack", rack_of(f.col("_broker")))
     is_in_sync = f.coalesce(f.array_contains("isr", f.col("_broker")), f.lit(False))
     sums = replicas_of.groupBy("cluster_id", "rack", "day").agg(

@@ -81,7 +81,9 @@ def _available(report: Report) -> Panel:
     notes = ("no history",) if ratio is None else (
         f"{words.nines(ratio)}: {words.duration(seconds(uptime.leaderless_us))} without a leader, summed over "
         f"{words.counted(report.partitions, 'partition')}",
+        *_detected(report, uptime.availability_with_detection),
         f"To writers with acks=all {words.percent(writable)}: {words.duration(seconds(uptime.under_us))} under min ISR",
+        *_detected(report, uptime.write_availability_with_detection),
     )  # fmt: skip
     return Panel(
         section="availability",
@@ -90,6 +92,14 @@ def _available(report: Report) -> Panel:
         notes=notes,
         tone=honest(report, tone_of(ratio)),
     )
+
+
+def _detected(report: Report, ratio: float | None) -> tuple[str, ...]:
+    """The second figure: what clients met at worst; nothing where no broker died."""
+    if not report.uptime.detection_us or ratio is None:
+        return ()
+    timeout = words.duration(report.broker_session_timeout_ms / 1000)
+    return (f"At least {words.percent(ratio)} with at most {timeout} until each crash was noticed",)
 
 
 def _risk(report: Report) -> Panel:

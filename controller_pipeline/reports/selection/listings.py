@@ -8,11 +8,20 @@ from controller_pipeline.reports.selection.listed import Listing
 CLUSTER = Column(title="Cluster", field="cluster_id")
 TOPIC = Column(title="Topic", field="topic")
 PARTITION = Column(title="Partition", field="partition", kind="id")
-AVAILABLE = (
-    Column(title="Availability", field="availability", kind="ratio", hint="1 - leaderless / known"),
-    Column(title="To writers", field="writable", kind="ratio", hint="1 - (leaderless + under min ISR) / known"),
+LOST = (
     Column(title="Without a leader", field="leaderless_seconds", kind="seconds", hint="summed over partitions"),
     Column(title="Under min ISR", field="under_seconds", kind="seconds", hint="summed over partitions, with a leader"),
+)
+AVAILABLE = (
+    Column(title="Availability", field="availability", kind="ratio", hint="1 - leaderless / known"),
+    Column(
+        title="With detection",
+        field="availability_with_detection",
+        kind="ratio",
+        hint="at least: as if each broker that died had been dead for its session timeout when that was noticed",
+    ),
+    Column(title="To writers", field="writable", kind="ratio", hint="1 - (leaderless + under min ISR) / known"),
+    *LOST,
     Column(title="Unknown", field="unknown_seconds", kind="seconds", hint="summed over partitions"),
 )
 WORST = ("leaderless_us desc", "under_us desc", "unknown_us desc", "cluster_id")
@@ -51,8 +60,7 @@ LISTINGS = (
             CLUSTER,
             Column(title="Cause", field="cause", hint="the event that the controller was handling"),
             Column(title="Topics and partitions", field="places"),
-            AVAILABLE[2],
-            AVAILABLE[3],
+            *LOST,
         ),
         first=("leaderless_seconds desc", "under_seconds desc", "cluster_id", "cause"),
     ),
@@ -87,6 +95,13 @@ LISTINGS = (
             Column(title="Median", field="median_seconds", kind="seconds", hint="until a partition had a leader again"),
             Column(title="99 %", field="p99_seconds", kind="seconds"),
             Column(title="Slowest", field="max_seconds", kind="seconds"),
+            Column(
+                title="Unnoticed before, at most",
+                field="detection_seconds",
+                kind="seconds",
+                hint="the brokers' session timeout; 0 after a controlled shutdown",
+            ),
+            Column(title="Slowest with it, at most", field="max_seconds_with_detection", kind="seconds"),
         ),
         first=("is_missing desc", "max_seconds desc", "lost_at", "cluster_id", "controller_epoch", "seq", "broker"),
     ),

@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import date
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
 from controller_pipeline import schemas
+from controller_pipeline.answers.options import Options
 from controller_pipeline.reports.facts import Before, ClusterFacts, Listed, Report, Strip, Uptime
 from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.objective import Objective
@@ -27,11 +29,17 @@ ALL = ""
 """Stands for all topics of a cluster."""
 FEW_TOPICS = 6
 """Are drawn though they lost nothing."""
+SUMS = tuple(field.name for field in fields(Uptime))
 MEASURES = ("known", "unknown", "leaderless", "under_min_isr")
 
 
 def selected(
-    tables: Tables, limits: Limits, *, before: Before | None = None, objective: Objective | None = None
+    tables: Tables,
+    limits: Limits,
+    *,
+    options: Options,
+    before: Before | None = None,
+    objective: Objective | None = None,
 ) -> Report:
     """Runs a few dozen bounded queries."""
     period = tables.period
@@ -70,6 +78,8 @@ def selected(
         listings=listings,
         missing=tables.missing,
         quiet_us=quiet_us(period),
+        broker_session_timeout_ms=options.broker_session_timeout_ms,
+        has_whole_days=tables.has_whole_days,
         before=before,
         objective=objective,
     )
@@ -78,12 +88,15 @@ def selected(
 def whole(tables: Tables) -> tuple[int, int, Uptime]:
     """Of all clusters: topics, partitions, and the sums."""
     topics = uptimes(tables, "cluster_id", "topic")
-    names = ("known_us", "unknown_us", "leaderless_us", "under_us")
-    sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in names]
+    sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in SUMS]
     row = topics.agg(
         f.count("*").alias("topics"), f.coalesce(f.sum("partitions"), f.lit(0)).alias("partitions"), *sums
     ).collect()[0]
-    return row["topics"], row["partitions"], Uptime(**{name: row[name] for name in names})
+    return row["topics"], row["partitions"], _uptime(row)
+
+
+def _uptime(row: Row) -> Uptime:
+    return Uptime(**{name: row[name] for name in SUMS})
 
 
 def _clusters(tables: Tables) -> DataFrame:
@@ -126,12 +139,7 @@ def cluster_facts(
         return ()
     days: dict[str, dict[date, Uptime]] = defaultdict(dict)
     for row in uptimes(tables, "cluster_id", "day").where(f.col("cluster_id").isin(*unknown_us)).collect():
-        days[row["cluster_id"]][row["day"]] = Uptime(
-            known_us=row["known_us"],
-            unknown_us=row["unknown_us"],
-            leaderless_us=row["leaderless_us"],
-            under_us=row["under_us"],
-        )
+        days[row["cluster_id"]][row["day"]] = _uptime(row)
     longest = unknowns(tables, most=limits.table_rows)
     return tuple(
         ClusterFacts(

@@ -17,12 +17,14 @@ def _seconds(total_us: str, name: str) -> Expression:
 
 
 def uptimes(tables: Tables, *keys: str) -> DataFrame:
-    """Sums of the daily availability by `keys`, in microseconds, and ratios."""
+    """Sums of the availability by `keys`, in microseconds, and ratios."""
     sums = tables[schemas.AVAILABILITY].groupBy(*keys).agg(
         summed_us("partition_seconds").alias("exist_us"),
         summed_us("unknown_seconds").alias("unknown_us"),
         summed_us("leaderless_seconds").alias("leaderless_us"),
         summed_us("under_min_isr_seconds").alias("under_us"),
+        summed_us("detection_seconds").alias("detection_us"),
+        summed_us("detection_writable_seconds").alias("detection_writable_us"),
         f.max("partitions").alias("partitions"),
         f.countDistinct("topic").alias("topics"),
     )  # fmt: skip
@@ -32,6 +34,10 @@ def uptimes(tables: Tables, *keys: str) -> DataFrame:
         sums.withColumn("known_us", known)
         .withColumn("availability", f.when(is_known, 1 - f.col("leaderless_us") / f.col("known_us")))
         .withColumn("writable", f.when(is_known, 1 - (f.col("leaderless_us") + f.col("under_us")) / f.col("known_us")))
+        .withColumn(
+            "availability_with_detection",
+            f.when(is_known, 1 - (f.col("leaderless_us") + f.col("detection_us")) / f.col("known_us")),
+        )
         .withColumn("leaderless_seconds", f.col("leaderless_us") / 1_000_000)
         .withColumn("under_seconds", f.col("under_us") / 1_000_000)
         .withColumn("unknown_seconds", f.col("unknown_us") / 1_000_000)

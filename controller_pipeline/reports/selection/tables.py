@@ -40,6 +40,8 @@ class Tables:
     missing: tuple[str, ...]
     empty: frozenset[str] = frozenset()
     """Tables that are known to have no rows: nobody needs to ask them."""
+    has_whole_days: bool = False
+    """Whether rows by day are of whole days, though the period is not."""
 
     def stored_in(self, files: Mapping[str, Path]) -> "Tables":
         """The same, read from files; what is in none of them has no rows. The intervals of partitions are kept by Spark."""

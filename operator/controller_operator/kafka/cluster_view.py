@@ -133,7 +133,7 @@ def count_partitions(topic: TopicView) -> Counts:
 
     A partition is offline where it has no leader, under-replicated where its ISR does not hold all of the replicas it
     is to have (those that a reassignment still adds do not count), and led by another than the preferred replica only
-    where it is led at all.
+    where it is led at all. Its leader asks for no more replicas in sync than are assigned, those being added among them.
     """
     offline = under_replicated = under_min_isr = not_preferred = reassigning = 0
     for partition, assignment in topic.partitions.items():
@@ -145,7 +145,7 @@ def count_partitions(topic: TopicView) -> Counts:
         reassigning += is_moving
         offline += leader == NO_LEADER
         under_replicated += not set(wanted) <= set(isr)
-        under_min_isr += len(isr) < min(topic.min_isr, len(wanted))
+        under_min_isr += len(isr) < min(topic.min_isr, len(assignment.replicas))
         not_preferred += leader not in (NO_LEADER, *assignment.replicas[:1])
     return Counts(
         partitions=len(topic.partitions),

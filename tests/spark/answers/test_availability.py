@@ -1,17 +1,25 @@
 """Availability and downtime: clipped to days, the unknown neither up nor down, deleted topics gone."""
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from controller_pipeline.answers.options import Options
 from controller_pipeline.answers.outages.availability import availability, downtime_by_cause
+from controller_pipeline.answers.outages.detection import led_by_the_dead
 from controller_pipeline.answers.outages.incidents import incidents
 from controller_pipeline.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
-from tests.spark.answers.literals import DAY, Answers, Histories, answers, day, partition
+from tests.spark.answers.literals import DAY, Answers, Histories, answers, day, event, partition, span
 
 NO_LEADER = {"leader": -1, "isr": [1], "cause": "brokers_changed"}
 TOO_FEW = {"leader": 1, "isr": [1], "cause": "alter_partition"}
 HEALED = {"leader": 1, "isr": [1, 2, 3], "cause": "alter_partition"}
+BY_IT = {"correlation_id": "1-5"}
+ELSEWHERE = {"leader": 2, "isr": [2, 3], "cause": "broker_failed"} | BY_IT
+DIED = [
+    span(0, 1000),
+    event(99, "broker_removed", broker=1, correlation_id="1-5", seq=5000, took_us=40_000),
+]
+"""Broker 1, of which the controller heard 40 ms before it had elected others."""
 
 CLUSTERS = {
     "over two midnights": partition((0, {}), (DAY - 100, NO_LEADER), (2 * DAY + 50, HEALED), until=3 * DAY),
@@ -30,6 +38,28 @@ CLUSTERS = {
     "no length": partition((0, {}), (50, NO_LEADER), (50, HEALED), until=100),
     "never led": partition((0, {"leader": None, "isr": None}), (1, HEALED), until=10),
     "min isr was raised": partition((0, {"isr": [1, 2]}), (30, {"min_insync_replicas": 3}), until=40),
+    "one of three died": [
+        *DIED,
+        *partition((0, {}), (99, ELSEWHERE), until=1000),
+        *partition((0, {"leader": 2}), until=1000, number=1),
+    ],
+    "died under min isr": [*DIED, *partition((0, {}), (90, TOO_FEW), (99, ELSEWHERE), until=1000)],
+    "died after its election": [
+        *DIED,
+        *partition((0, {"leader": 2}), (97, HEALED), (99, NO_LEADER | BY_IT), until=109),
+    ],
+    "died after the unknown": [*DIED, *partition((0, {}), (10, None), (95, {}), (99, ELSEWHERE), until=100)],
+    "died before midnight": [
+        span(0, 2 * DAY),
+        event(DAY + 2, "broker_removed", broker=1, correlation_id="1-5", seq=5000),
+        *partition((0, {}), (DAY + 3, ELSEWHERE), until=2 * DAY),
+    ],
+    "elected late": [*DIED, *partition((0, {}), (104, {"leader": 2, "seq": 5020}), until=200)],
+    "came back and led on": [
+        *DIED,
+        event(105, "broker", broker=1, seq=5010, broker_epoch=9),
+        *partition((0, {}), (150, {"leader": 2, "seq": 5020}), until=200),
+    ],
     "other names": [
         *partition((0, {}), until=1, topic="team-blue-orders"),
         *partition((0, {}), until=1, topic="__consumer_offsets"),
@@ -44,7 +74,12 @@ def histories(spark: SparkSession) -> Histories:
 
 @pytest.fixture(scope="module")
 def found(histories: Histories) -> Answers:
-    return answers(availability(histories.partitions, Options()), AVAILABILITY)
+    return answers(available(histories, Options()), AVAILABILITY)
+
+
+def available(histories: Histories, options: Options) -> DataFrame:
+    dead = led_by_the_dead(histories.partitions, histories.spans, histories.events, options)
+    return availability(histories.partitions, dead, options)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +143,7 @@ def test_the_namespace_is_the_text_before_the_first_dot_or_what_the_user_says(
 ) -> None:
     assert found("other names", "topic", "namespace") == [("__consumer_offsets", ""), ("team-blue-orders", "")]
     own = Options(namespaces=(("^team-([a-z]+)-", "$1"), ("^__", "internal")))
-    named = answers(availability(histories.partitions, own), AVAILABILITY)
+    named = answers(available(histories, own), AVAILABILITY)
     assert named("other names", "topic", "namespace") == [
         ("__consumer_offsets", "internal"),
         ("team-blue-orders", "blue"),
@@ -129,8 +164,41 @@ def test_downtime_goes_to_what_began_it_and_to_the_days_on_which_it_was(downtime
     ]
 
 
+DETECTED = ("leaderless_seconds", "detection_seconds", "availability", "availability_with_detection")
+
+
+def test_a_crash_counts_apart_with_the_time_that_it_may_have_gone_unnoticed(found: Answers) -> None:
+    [row] = found("one of three died", *DETECTED)
+    assert row == pytest.approx((0, 18.04, 1, 1 - 18.04 / 2000))
+
+
+def test_time_under_min_isr_does_not_count_twice_for_writers(found: Answers) -> None:
+    names = ("under_min_isr_seconds", "detection_seconds", "detection_writable_seconds")
+    [row] = found("died under min isr", *names, "write_availability", "write_availability_with_detection")
+    assert row == pytest.approx((9, 18.04, 9.04, 1 - 9 / 1000, 1 - 18.04 / 1000))
+
+
+def test_a_leader_was_not_dead_before_it_was_elected(found: Answers) -> None:
+    assert found("died after its election", *DETECTED) == [pytest.approx((10, 2, 1 - 10 / 109, 1 - 12 / 109))]
+
+
+def test_unknown_time_is_not_called_dead(found: Answers) -> None:
+    assert found("died after the unknown", "unknown_seconds", "detection_seconds") == [(85, 4)]
+
+
+def test_the_time_until_a_crash_was_noticed_counts_for_the_days_in_which_it_was(found: Answers) -> None:
+    assert found("died before midnight", "day", "detection_seconds") == [(day(1), 16), (day(2), 3)]
+
+
+def test_a_dead_leader_counts_until_another_is_elected_or_it_is_back(found: Answers) -> None:
+    assert found("elected late", "detection_seconds") == [(pytest.approx(104 - 99 + 18.04),)]
+    assert found("came back and led on", "detection_seconds") == [(pytest.approx(105 - 99 + 18.04),)]
+
+
 def test_options_that_mean_nothing_are_refused_with_what_to_change() -> None:
     with pytest.raises(ValueError, match=r"'\(' is no regular expression.*correct it"):
         Options(namespaces=(("(", "x"),))
     with pytest.raises(ValueError, match="stalled_after_seconds is 0; give a number above 0"):
         Options(stalled_after_seconds=0)
+    with pytest.raises(ValueError, match="broker_session_timeout_ms is -1; give the brokers'"):
+        Options(broker_session_timeout_ms=-1)

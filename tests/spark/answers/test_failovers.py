@@ -3,6 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from controller_pipeline.answers.options import Options
 from controller_pipeline.answers.outages.failovers import failovers
 from controller_pipeline.schemas import FAILOVERS
 from tests.spark.answers.literals import Answers, Histories, Row, answers, at, event, partition, span
@@ -25,6 +26,7 @@ def led(number: int, *elections: tuple[float, int, int], until: float = 100) -> 
 
 
 DOWN: Row = {"leader": -1, "seq": 51} | GONE
+SHUTDOWN: Row = {"correlation_id": "1-4", "cause": "controlled_shutdown"}
 
 CLUSTERS = {
     "within the event": [
@@ -56,6 +58,36 @@ CLUSTERS = {
     "another epoch": [
         lost(10, 1, 50, controller_epoch=2),
         *partition((0, {"seq": 1}), (5, None), (6, {"controller_epoch": 2, "leader": 2, "seq": 5}), until=40),
+    ],
+    "elected in one epoch, lost in the next": [
+        lost(10, 1, 3, controller_epoch=2),
+        *partition((0, {"seq": 60}), (10, {"controller_epoch": 2, "leader": 2, "seq": 4} | GONE), until=40),
+        *partition((0, {"seq": 61}), (12, {"controller_epoch": 2, "leader": 2, "seq": 9}), until=40, number=1),
+        *partition((0, {"seq": 62}), until=10, number=2),
+        *partition((0, {"seq": 63}), (9, {"controller_epoch": 2, "leader": 2, "seq": 1}), until=40, number=3),
+    ],
+    "elected in one epoch, unknown, lost in the next": [
+        lost(10, 1, 3, controller_epoch=2),
+        *partition((0, {"seq": 60}), (5, None), (15, {"controller_epoch": 2, "leader": 2, "seq": 9}), until=40),
+        *partition((0, {"seq": 60}), (10, None), (15, {"controller_epoch": 2, "leader": 2, "seq": 9}), until=40, number=1),
+    ],
+    "announced": [
+        seen(0, 1, 0, 100),
+        lost(10, 1, 50),
+        *partition((0, {"seq": 1}), (9, {"leader": 2, "seq": 40} | SHUTDOWN), until=40),
+        *led(1, (10, -1, 51)),
+    ],
+    "announced before it came back": [
+        seen(0, 1, 0, 100),
+        seen(5, 1, 30, 200),
+        lost(10, 1, 50),
+        *partition((0, {"seq": 1}), (4, {"leader": 2, "seq": 20} | SHUTDOWN), until=40),
+        *partition((0, {"leader": 2, "seq": 1}), (6, {"leader": 1, "seq": 35}), (10, DOWN), until=40, number=1),
+    ],
+    "another was announced": [
+        lost(10, 1, 50),
+        *partition((0, {"seq": 1, "leader": 3}), (9, {"leader": 2, "seq": 40} | SHUTDOWN), until=40),
+        *led(1, (10, 2, 51)),
     ],
     "bounced": [
         seen(0, 1, 0, 100),
@@ -93,7 +125,7 @@ UNKNOWN = {
 def found(spark: SparkSession) -> Answers:
     known = [span(0, 200), span(0, 200, controller_epoch=2)]
     histories = Histories(spark, {name: [*rows, *known] for name, rows in CLUSTERS.items()} | UNKNOWN)
-    return answers(failovers(histories.partitions, histories.spans, histories.events), FAILOVERS)
+    return answers(failovers(histories.partitions, histories.spans, histories.events, Options()), FAILOVERS)
 
 
 def test_time_runs_from_when_the_controller_heard_of_it(found: Answers) -> None:
@@ -130,6 +162,31 @@ def test_what_was_not_seen_to_move_has_not_moved(found: Answers, cluster: str) -
 
 def test_what_it_led_in_an_earlier_epoch_does_not_count(found: Answers) -> None:
     assert found("another epoch", "partitions") == [(0,)]
+
+
+def test_a_leader_that_was_elected_in_an_earlier_epoch_and_stayed_counts(found: Answers) -> None:
+    """But not the one whose state was no longer known then, nor the one that another had taken over from before."""
+    names = ("partitions", "moved", "max_seconds")
+    assert found("elected in one epoch, lost in the next", *names) == [(3, 2, 2)]
+
+
+def test_who_led_across_an_unknown_time_stays_unknown(found: Answers) -> None:
+    assert found("elected in one epoch, unknown, lost in the next", "partitions") == [(0,)]
+
+
+DETECTION = ("partitions", "max_seconds", "detection_seconds", "max_seconds_with_detection")
+
+
+def test_a_crash_may_have_gone_unnoticed_for_the_session_timeout(found: Answers) -> None:
+    assert found("led the same again", *DETECTION) == [(1, 20, 18, 38)]
+    assert found("records in the other order", *DETECTION) == [(1, 0, 18, 18)]
+    assert found("another was announced", *DETECTION) == [(1, 0, 18, 18)]
+    assert found("announced before it came back", *DETECTION) == [(1, None, 18, None)]
+
+
+def test_a_broker_that_announced_its_end_or_led_nothing_had_not_to_be_noticed(found: Answers) -> None:
+    assert found("announced", *DETECTION) == [(1, None, 0, None)]
+    assert found("drained before", *DETECTION) == [(0, None, 0, None)]
 
 
 @pytest.mark.parametrize("cluster", ["bounced", "went and came by one event"])

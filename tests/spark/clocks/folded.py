@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 
 from controller_pipeline.answers.options import Options
 from controller_pipeline.answers.outages.availability import availability
+from controller_pipeline.answers.outages.detection import led_by_the_dead
 from controller_pipeline.schemas import CONFIG_INTERVALS, PARTITION_INTERVALS
 from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.continuity.doubts import doubts
@@ -39,7 +40,8 @@ def folded(spark: SparkSession, journals: Mapping[str, Sequence[Record]]) -> Fol
         found.timelines[name][partition] = tidy(iter(states))
     for finding in doubts(events).collect():
         found.findings[finding.cluster_id][finding.problem] += finding["count"]
-    by_cluster = availability(intervals, Options()).groupBy("cluster_id")
+    dead = led_by_the_dead(intervals, known_spans(events).localCheckpoint(), events, Options())
+    by_cluster = availability(intervals, dead, Options()).groupBy("cluster_id")
     names = ("unknown_seconds", "leaderless_seconds")
     for row in by_cluster.agg(f.count("*").alias("days"), *(f.sum(name).alias(name) for name in names)).collect():
         found.days[row.cluster_id] = row.days

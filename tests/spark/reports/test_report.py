@@ -1,7 +1,6 @@
 """A bad day's tables become one page and its tables as files."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from html.parser import HTMLParser
 
@@ -38,27 +37,6 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts[self.section] = self.texts.get(self.section, "") + data
-
-
-QUICK = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-}
-"""For many queries of few rows, which take longer to compile than to run."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(spark: SparkSession) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in QUICK}
-    for name, value in QUICK.items():
-        spark.conf.set(name, value)
-    yield
-    for name, old in before.items():
-        if old is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, old)
 
 
 @pytest.fixture(scope="module")

@@ -158,6 +158,24 @@ def test_the_same_facts_make_the_same_page_unless_a_time_is_given() -> None:
     assert "Written 2026-11-21 06:00:00 UTC" in page(report, now=datetime(2026, 11, 21, 6, tzinfo=UTC))
 
 
+def test_what_may_have_gone_unnoticed_is_a_second_figure_and_a_bound() -> None:
+    report = full_report()
+    uptime = Uptime(known_us=DAY, under_us=DAY // 100, detection_us=DAY // 50, detection_writable_us=DAY // 100)
+    crashed = replace(report, uptime=uptime, broker_session_timeout_ms=6_000)
+    available, _ = panels(crashed)
+    notes = [note for note in available.notes if "until each crash was noticed" in note]
+    assert available.value == "100 %"
+    assert notes == ["At least 98.00 % with at most 6 s until each crash was noticed"] * 2
+    calm, _ = panels(replace(report, uptime=Uptime(known_us=DAY)))
+    assert not any("noticed" in note for note in calm.notes)
+
+
+def test_the_page_says_where_sums_are_of_whole_days() -> None:
+    words = "Sums are of the whole days that this period touches"
+    assert words in page(replace(full_report(), has_whole_days=True))
+    assert words not in source_of("a day")
+
+
 def test_availability_risk_and_the_worst_incident_stand_before_all_sections() -> None:
     top = Page(page(full_report())).text.split("This period, and the one before")[0]
     assert top.index("Available") < top.index("Risk of data loss") < top.index("The worst incident")
