@@ -7,13 +7,13 @@ messages. It holds no records and does no I/O. `tests/contract/test_broker_link.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
 from controller_core.model.metadata import Broker
 from controller_core.wire.codecs.encoding import encode_control_request
-from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected
+from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected, UnreadableAnswer
 from controller_core.wire.messages import (
     ControlRequest,
     ControlResponse,
@@ -45,6 +45,8 @@ class SimulatedBroker:
         self.metadata = SimulatedMetadata()
         self.requests: list[ControlRequest] = []
         """Every request that arrived, in order, refused ones included."""
+        self.static_config = {"min.insync.replicas": "1", "log.retention.hours": "168"}
+        """What its own file says, or Kafka's defaults."""
         self._state = SimulatedReplicas(broker_id)
         self._is_reachable = True
         self._running = asyncio.Event()
@@ -144,6 +146,13 @@ class SimulatedBroker:
         if not self._is_reachable:
             raise NotConnected(f"broker {self.id} cannot be reached")
 
+    async def tell_static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
+        """Says what its own file says. Raises `BrokerUnreachable` where a fault asks for it, and `UnreadableAnswer`."""
+        await self.answer_connection()
+        if broker != self.id:
+            raise UnreadableAnswer(f"broker {self.id} was asked for the configuration of broker {broker}")
+        return {name: value for name, value in self.static_config.items() if name in names}
+
     async def handle(self, request: ControlRequest) -> ControlResponse:
         """Judges and applies a request. Raises `BrokerUnreachable` where a fault asks for it."""
         await self.answer_connection()
@@ -193,6 +202,10 @@ class SimulatedBrokerLink:
     async def reach(self) -> None:
         """See `BrokerLink.reach`."""
         await self._ask(lambda broker: broker.answer_connection())
+
+    async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
+        """See `BrokerLink.static_config`."""
+        return await self._ask(lambda answering: answering.tell_static_config(broker, names))
 
     async def _ask(self, ask: Callable[[SimulatedBroker], Awaitable[T]]) -> T:
         async with self._turn:

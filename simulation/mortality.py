@@ -1,10 +1,11 @@
 """How a process dies between two instructions: it falls silent towards ZooKeeper and brokers, and learns no more."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
+from controller_core.model.ids import BrokerId
 from controller_core.wire.link import BrokerLink
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from controller_core.zk.delegating_session import DelegatingSession
@@ -114,6 +115,11 @@ class MortalLink:
         if self._life.is_over:
             await self._life.never()
         await self._life.unless_over(self._link.reach())
+
+    async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
+        if self._life.is_over:
+            await self._life.never()
+        return await self._life.unless_over(self._link.static_config(broker, names))
 
     async def close(self) -> None:
         await self._link.close()

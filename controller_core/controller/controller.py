@@ -29,6 +29,7 @@ from controller_core.controller.loop.faults import LATER_MS, Fault, fault_of
 from controller_core.controller.loop.retrying_reads import PatientSession
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
+from controller_core.controller.recording.static_configs import StaticConfigs
 from controller_core.controller.recording.term_journal import TermJournal
 from controller_core.controller.role.readiness import Readiness
 from controller_core.controller.role.role import Role, Won
@@ -262,6 +263,7 @@ class Controller:
                 alive_interval_ms=self._settings.journal_alive_interval_seconds * 1000,
                 own_config=topic_configs.own_config(self._settings),
             ),
+            static_configs=StaticConfigs(links=self._seams.links, clock=self._seams.clock, enqueue=self._queue.put),
             counts=self._metrics,
             clock=self._seams.clock,
             settings=self._settings,

@@ -29,6 +29,7 @@ from controller_core.controller.loop.events import (
     RequestReceived,
     RoleDue,
     SessionEnded,
+    StaticConfigAnswered,
     StreamBroken,
     TopicDeletionsRequested,
     TopicModified,
@@ -98,7 +99,10 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await config_changes.on_configs_changed(term)
         case BalanceDue():
             await leader_rebalance.on_balance_due(term)
+        case StaticConfigAnswered():
+            config_changes.on_static_config_answered(term, event)
         case JournalDue():
+            config_changes.ask_for_static_configs(term)
             term.enqueue_later(JournalDue(), await term.journal.record_alive())
         case LedgerDue():
             await removed_replicas_retention.on_ledger_due(term)

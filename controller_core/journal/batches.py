@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from controller_core.journal.changes import Change
-from controller_core.journal.configs import RecordedConfig
+from controller_core.journal.configs import RecordedConfig, StaticConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
@@ -56,6 +56,8 @@ class StateCopy:
     """As `topic_configs`; None is the default of all brokers."""
     failed_replicas: Mapping[BrokerId, frozenset[TopicPartition]] = field(default_factory=dict)
     """The replicas of live brokers that are in failed log directories; without brokers that have none."""
+    static_configs: Mapping[BrokerId, StaticConfig] = field(default_factory=dict)
+    """Of those registered brokers that were asked and answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

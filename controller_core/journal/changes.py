@@ -34,6 +34,8 @@ class Kind(StrEnum):
     TOPIC_CONFIG_REMOVED = "topic_config_removed"
     BROKER_CONFIG = "broker_config"
     BROKER_CONFIG_REMOVED = "broker_config_removed"
+    BROKER_STATIC_CONFIG = "broker_static_config"
+    BROKER_STATIC_CONFIG_REMOVED = "broker_static_config_removed"
     OFFLINE_REPLICAS = "offline_replicas"
     OFFLINE_REPLICAS_REMOVED = "offline_replicas_removed"
     SNAPSHOT_STARTED = "snapshot_started"
@@ -49,6 +51,7 @@ REMOVED = {
     Kind.FEATURES: Kind.FEATURES_REMOVED,
     Kind.TOPIC_CONFIG: Kind.TOPIC_CONFIG_REMOVED,
     Kind.BROKER_CONFIG: Kind.BROKER_CONFIG_REMOVED,
+    Kind.BROKER_STATIC_CONFIG: Kind.BROKER_STATIC_CONFIG_REMOVED,
     Kind.OFFLINE_REPLICAS: Kind.OFFLINE_REPLICAS_REMOVED,
 }
 """What each kind of entry is called when it is gone."""

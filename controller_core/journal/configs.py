@@ -4,7 +4,10 @@ A broker's dynamic configuration may hold passwords, and clients may write anyth
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from controller_core.model.ids import BrokerEpoch
 
 RecordedConfig: TypeAlias = Mapping[str, str]
 """What is recorded of one entity's overrides, by name; never changed, but replaced."""
@@ -22,6 +25,17 @@ BROKER_CONFIGS: Final = frozenset({
     "unclean.leader.election.enable",
 })  # fmt: skip
 """What topics have that do not say it themselves, and the limits of replication."""
+
+STATIC_CONFIGS: Final = frozenset({"min.insync.replicas"})
+"""What a broker's own file, or Kafka's default, says; a broker has to be asked for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticConfig:
+    """What a broker said of its own file under a registration; it read the file when it started."""
+
+    broker_epoch: BrokerEpoch
+    config: RecordedConfig
 
 
 def recorded(config: Mapping[str, str], names: frozenset[str]) -> RecordedConfig:

@@ -32,6 +32,8 @@ class Image:
     broker_configs: dict[int | None, Fields] = field(default_factory=dict)
     """By broker; None is the default of all of them."""
     offline_replicas: dict[int, Fields] = field(default_factory=dict)
+    static_configs: dict[int, Fields] = field(default_factory=dict)
+    """In no checksum (`records.WITHOUT_TEXT`)."""
 
     def texts(self) -> Iterator[str]:
         """Each entry as text, for the checksum."""
@@ -216,6 +218,12 @@ _ENTRIES: Final[Mapping[str, _Entries]] = {
     ),
     Kind.BROKER_CONFIG: _Entries(
         of=lambda image: image.broker_configs, key=lambda line: line.broker, fields=("config",)
+    ),
+    Kind.BROKER_STATIC_CONFIG: _Entries(
+        of=lambda image: image.static_configs,
+        key=lambda line: _given(line.broker),
+        fields=("broker_epoch", "config"),
+        is_written_in_full=True,
     ),
     Kind.OFFLINE_REPLICAS: _Entries(
         of=lambda image: image.offline_replicas, key=lambda line: _given(line.broker), fields=("partitions",)

@@ -35,10 +35,11 @@ _FIELDS: Final[Mapping[Kind, Callable[[Any], Fields]]] = {
     Kind.FEATURES: records.features_fields,
     Kind.TOPIC_CONFIG: records.config_fields,
     Kind.BROKER_CONFIG: records.config_fields,
+    Kind.BROKER_STATIC_CONFIG: records.static_config_fields,
     Kind.OFFLINE_REPLICAS: records.offline_fields,
 }
 
-_WRITTEN_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES)
+_WRITTEN_IN_FULL: Final = (Kind.BROKER, Kind.TOPIC, Kind.FEATURES, Kind.BROKER_STATIC_CONFIG)
 """They are few, and may lack a field that they had before."""
 
 
@@ -90,7 +91,7 @@ class RecordEncoder:
 
     def _key(self, change: Change) -> Fields:
         match change.kind:
-            case Kind.BROKER | Kind.BROKER_CONFIG | Kind.OFFLINE_REPLICAS:
+            case Kind.BROKER | Kind.BROKER_CONFIG | Kind.BROKER_STATIC_CONFIG | Kind.OFFLINE_REPLICAS:
                 return {"broker": change.key}
             case Kind.TOPIC:
                 topic_id = (change.after or change.before).topic_id
@@ -118,7 +119,8 @@ class RecordEncoder:
         texts: list[str] = []
         for change in _entries(state):
             key, fields = self._key(change), _FIELDS[change.kind](change.after)
-            texts.append(entry_text(change.kind, key, fields))
+            if change.kind not in records.WITHOUT_TEXT:
+                texts.append(entry_text(change.kind, key, fields))
             yield self._line(context, change.kind, **key, delta=fields, snapshot=True)
         yield self._line(context, Kind.SNAPSHOT_ENDED, entries=len(texts), checksum=records.checksum(texts))
 
@@ -184,6 +186,8 @@ def _entries(state: StateCopy) -> Iterator[Change]:
         yield Change(Kind.TOPIC_CONFIG, topic_name, None, config)
     for broker_id, config in state.broker_configs.items():
         yield Change(Kind.BROKER_CONFIG, broker_id, None, config)
+    for told_by, static in state.static_configs.items():
+        yield Change(Kind.BROKER_STATIC_CONFIG, told_by, None, static)
     for owner, failed in state.failed_replicas.items():
         yield Change(Kind.OFFLINE_REPLICAS, owner, None, failed)
 

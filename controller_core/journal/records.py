@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from controller_core.journal.changes import Kind
-from controller_core.journal.configs import RecordedConfig
+from controller_core.journal.configs import RecordedConfig, StaticConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
@@ -98,11 +98,16 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.TOPIC_CONFIG: ("topic", "delta"),
     Kind.TOPIC_CONFIG_REMOVED: ("topic",),
     Kind.BROKER_CONFIG: ("delta",),
+    Kind.BROKER_STATIC_CONFIG: ("broker", "delta"),
+    Kind.BROKER_STATIC_CONFIG_REMOVED: ("broker",),
     Kind.OFFLINE_REPLICAS: ("broker", "delta"),
     Kind.OFFLINE_REPLICAS_REMOVED: ("broker",),
     Kind.SNAPSHOT_ENDED: ("entries", "checksum"),
     Kind.GAP: ("dropped",),
 }
+
+WITHOUT_TEXT: Final = (Kind.BROKER_STATIC_CONFIG,)
+"""Kinds of entries that readers of version 1 need not know: they are in no checksum, and not in the number of entries."""
 
 Fields = dict[str, Any]
 """The fields of a thing that a delta may name."""
@@ -143,6 +148,10 @@ def features_fields(finalized: FinalizedFeatures) -> Fields:
 
 def config_fields(config: RecordedConfig) -> Fields:
     return {"config": config}
+
+
+def static_config_fields(static: StaticConfig) -> Fields:
+    return {"broker_epoch": static.broker_epoch, "config": static.config}
 
 
 def offline_fields(offline: frozenset[TopicPartition]) -> Fields:

@@ -8,8 +8,10 @@ until when, is decided by the stream that owns the link (`controller_core.contro
 controller knows whether the broker is still the one that the request was meant for.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
@@ -46,6 +48,14 @@ class BrokerLink(Protocol):
         """Connects where there is no connection, and returns when the broker has answered that it speaks Kafka's protocol.
 
         Raises `BrokerUnreachable` or `UnreadableAnswer`. Nothing on the broker changes.
+        """
+        ...
+
+    async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
+        """What the broker of this id says of these configurations without what ZooKeeper has: its own file's values, else
+        Kafka's defaults. Connects first where there is no connection.
+
+        Raises `BrokerUnreachable`, or `UnreadableAnswer` also where the broker refuses to tell. Nothing on it changes.
         """
         ...
 

@@ -12,12 +12,13 @@ of another request.
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
+from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.wire.codecs.answers import decode_control_response
 from controller_core.wire.codecs.decoding import Undecodable
@@ -30,6 +31,7 @@ from controller_core.wire.codecs.frames import (
     read_correlation_id,
     read_frame,
 )
+from controller_core.wire.codecs.static_configs import decode_static_config, static_config_request
 from controller_core.wire.link import (
     BrokerLink,
     BrokerLinkFactory,
@@ -97,6 +99,19 @@ class TcpBrokerLink:
             "ApiVersions",
             lambda: [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)],
             lambda content: _check_correlation(content, correlation_id),
+        )
+
+    async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
+        """See `BrokerLink.static_config`."""
+        correlation_id = next(self._correlation_ids)
+        request = static_config_request(broker, names)
+
+        def read(content: bytes) -> Mapping[str, str]:
+            _check_correlation(content, correlation_id)
+            return decode_static_config(content)
+
+        return await self._ask(
+            "DescribeConfigs", lambda: [encode_request(request, correlation_id, self._client_id)], read
         )
 
     async def close(self) -> None:
@@ -237,6 +252,9 @@ class _NoWay:
         raise NotConnected(self.reason)
 
     async def reach(self) -> None:
+        raise BrokerUnreachable(self.reason)
+
+    async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         raise BrokerUnreachable(self.reason)
 
     async def close(self) -> None:

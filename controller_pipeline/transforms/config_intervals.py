@@ -1,4 +1,4 @@
-"""What was configured when, and how many replicas in sync that asked for."""
+"""What was configured when, and how many replicas in sync that asked for, brokers' own files included."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -36,6 +36,23 @@ def min_isr_steps(configs: DataFrame) -> DataFrame:
     told = f"struct(began, if(is_last, {_FOREVER}, ended) as ended, {value}) as told"
     values = configs.where("is_known").selectExpr(*_KEY, told)
     return steps(values.where("told.value is not null"), _KEY)
+
+
+def static_min_isr_steps(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """The `min.insync.replicas` of brokers' own files, by `cluster_id` and `broker`, in steps as `min_isr_steps`.
+
+    A broker reads its file when it starts, so what it said under a registration holds from the beginning of that on, in
+    whatever controller's epoch it was seen first; and until the next one under which it was asked, and answered."""
+    kinds = f"kind in ('{Kind.BROKER}', '{Kind.BROKER_STATIC_CONFIG}') and broker_epoch is not null"
+    rows = placed(events.where(kinds), spans)
+    said = f"if(kind = '{Kind.BROKER_STATIC_CONFIG}', try_cast(config['min.insync.replicas'] as int), null)"
+    registrations = rows.groupBy("cluster_id", "broker", "broker_epoch").agg(
+        f.min("at").alias("began"), f.max(f.expr(said)).alias("value")
+    )
+    until = "lead(began) over (partition by cluster_id, broker order by broker_epoch)"
+    told = f"struct(began, coalesce({until}, {_FOREVER}) as ended, value) as told"
+    answered = registrations.where("value is not null").selectExpr("cluster_id", "broker", told)
+    return steps(answered, ("cluster_id", "broker"))
 
 
 def steps(told: DataFrame, key: Sequence[str]) -> DataFrame:

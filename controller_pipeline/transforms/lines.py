@@ -61,6 +61,7 @@ IN_FULL: Final[Mapping[str, tuple[str, ...]]] = {
     Kind.FEATURES: ("finalized_features", "features_epoch"),
     Kind.TOPIC_CONFIG: ("config",),
     Kind.BROKER_CONFIG: ("config",),
+    Kind.BROKER_STATIC_CONFIG: ("broker_epoch", "config"),
     Kind.OFFLINE_REPLICAS: ("partitions",),
 }
 """What a delta of a kind that is always recorded in full must name."""

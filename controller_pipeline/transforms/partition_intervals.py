@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import PARTITION_INTERVALS
-from controller_pipeline.transforms.config_intervals import min_isr_steps
+from controller_pipeline.transforms.config_intervals import min_isr_steps, static_min_isr_steps
 from controller_pipeline.transforms.intervals import lasting, placed, with_unknown
 from controller_pipeline.transforms.lines import LOGS
 
@@ -52,7 +52,8 @@ def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame)
     and ends with either, or with its topic."""
     rows = _told(lasting(_nearly_sorted(_records(events, spans)), _KEY, latest=_FOLDED, also_next=("event",)))
     rows = _carried(with_unknown(_until_deletion(_one_for_each_event(rows), events, spans), STATE, spans))
-    rows = _with_min_isr(rows, configs).select(*PARTITION_INTERVALS.schema.fieldNames())
+    files = static_min_isr_steps(events, spans)
+    rows = _with_min_isr(rows, configs, files).select(*PARTITION_INTERVALS.schema.fieldNames())
     return rows.unionByName(_before_the_first_mention(events, spans), allowMissingColumns=True)
 
 
@@ -118,8 +119,9 @@ def _carried(rows: DataFrame) -> DataFrame:
     return rows.withColumns({name: f.expr(value) for name, value in values.items()})
 
 
-def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
-    """Cuts intervals where `min.insync.replicas` changed: the topic's, else its leader's, else that of all brokers, else 1.
+def _with_min_isr(rows: DataFrame, configs: DataFrame, files: DataFrame) -> DataFrame:
+    """Cuts intervals where `min.insync.replicas` changed: the topic's, else its leader's, else that of all brokers, else
+    what its leader's own file says, else 1.
 
     A leader asks for no more than there are replicas: all that are assigned, also those that a reassignment adds or
     removes (Kafka's `Partition.effectiveMinIsr`)."""
@@ -131,6 +133,7 @@ def _with_min_isr(rows: DataFrame, configs: DataFrame) -> DataFrame:
     rows = _cut(rows, topics, ("topic_key",))
     rows = _cut(rows, leaders, ("cluster_key", "leader"))
     rows = _cut(rows, brokers, ("cluster_key",))
+    rows = _cut(rows, files.selectExpr(_CLUSTER, "broker as leader", *_STEP), ("cluster_key", "leader"))
     is_whole = "began = whole_began"
     most = "if(size(replicas) > 0, size(replicas), null)"  # logs may not say them
     values = {

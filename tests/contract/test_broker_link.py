@@ -29,7 +29,13 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_frame
-from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected
+from controller_core.wire.link import (
+    BrokerLink,
+    BrokerLinkFactory,
+    BrokerUnreachable,
+    NotConnected,
+    UnreadableAnswer,
+)
 from controller_core.wire.messages import (
     ErrorCode,
     LeaderAndIsrLiveLeader,
@@ -508,3 +514,21 @@ async def test_a_cancelled_request_does_not_confuse_the_next_ones_answer(
         await asyncio.wait({interrupted})
         assert interrupted.cancelled() or isinstance(interrupted.result(), UpdateMetadataResponse)
     assert await lead(link, controller.leadership(0)) == ErrorCode.none
+
+
+async def test_a_broker_says_what_its_own_file_configures(subject: Subject, link: BrokerLink) -> None:
+    """Without what ZooKeeper has of it, and what nobody asked for."""
+    assert await link.static_config(ID, {"min.insync.replicas"}) == {"min.insync.replicas": "1"}
+
+
+async def test_a_broker_does_not_tell_another_ones_configuration(subject: Subject, link: BrokerLink) -> None:
+    with pytest.raises(UnreadableAnswer):
+        await link.static_config(OTHER, {"min.insync.replicas"})
+    assert await link.static_config(ID, {"min.insync.replicas"}) == {"min.insync.replicas": "1"}
+
+
+async def test_who_cannot_be_reached_says_nothing_of_its_file(subject: Subject) -> None:
+    link = subject.connect(subject.unreachable)
+    with pytest.raises(NotConnected):
+        await link.static_config(OTHER, {"min.insync.replicas"})
+    await link.close()

@@ -26,8 +26,19 @@ CONFIGURED: Mapping[str, Sequence[Said]] = {
     "one leader, for a while": [("broker", "1", 10, 20, "3"), ("broker", "3", 0, ENDED, "5")],
     "the topic before its leader": [("broker", "1", 0, ENDED, "3"), ("topic", "orders", 0, ENDED, "2")],
     "the topic for a while, before its leader": [("topic", "orders", 10, 20, "2"), ("broker", "1", 0, ENDED, "3")],
+    "the leaders' files": [],
+    "the leaders' files, for a while": [("topic", "orders", 10, 20, "1"), ("default", "", 30, 40, "2")],
+    "a file that changed with a restart": [],
     "one replica": [("default", "", 0, ENDED, "2")],
     "a second replica that is being added": [("topic", "orders", 0, ENDED, "3")],
+}
+Answer = tuple[int, int, int, int, str]
+"""Broker, its epoch, when it registered, when it answered, and what its file says."""
+FILES: Mapping[str, Sequence[Answer]] = {
+    "the leaders' files": [(1, 7, 0, 5, "3"), (2, 8, 0, 60, "4")],
+    "the leaders' files, for a while": [(1, 7, 0, 5, "3"), (2, 8, 0, 60, "4")],
+    "a file that changed with a restart": [(2, 8, 0, 5, "3"), (2, 9, 60, 70, "2"), (2, 11, 80, 81, "5")],
+    "all brokers": [(1, 7, 0, 5, "3")],
 }
 REPLICAS = {"one replica": [1], "a second replica that is being added": [1, 2]}
 """Those that are assigned, of whatever reassignment; of the others nobody recorded them."""
@@ -42,6 +53,16 @@ WANTED = {
     "one leader, for a while": [(0, 10, 1), (10, 20, 3), (20, 50, 1), (50, ENDED, 1)],
     "the topic before its leader": [(0, 50, 2), (50, ENDED, 2)],
     "the topic for a while, before its leader": [(0, 10, 3), (10, 20, 2), (20, 50, 3), (50, ENDED, 1)],
+    "the leaders' files": [(0, 50, 3), (50, ENDED, 4)],
+    "the leaders' files, for a while": [
+        (0, 10, 3),
+        (10, 20, 1),
+        (20, 30, 3),
+        (30, 40, 2),
+        (40, 50, 3),
+        (50, ENDED, 4),
+    ],
+    "a file that changed with a restart": [(0, 50, 1), (50, 60, 3), (60, 80, 2), (80, ENDED, 5)],
     "one replica": [(0, 50, 1), (50, ENDED, 1)],
     "a second replica that is being added": [(0, 50, 2), (50, ENDED, 2)],
 }
@@ -58,8 +79,15 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
         for name in CONFIGURED
         for seq, seconds, leader in ((1, 0, 1), (2, 50, 2))
     ]
+    events += [
+        {**common, "cluster_id": name, "broker": number, "broker_epoch": epoch, "kind": kind, "seq": 10 + seconds}
+        | {"event_time": after(seconds), "config": {"min.insync.replicas": value} if "static" in kind else None}
+        for name, answers in FILES.items()
+        for number, epoch, registered, answered, value in answers
+        for kind, seconds in (("broker", registered), ("broker_static_config", answered))
+    ]
     spans = [
-        {**common, "cluster_id": name, "span": 0, "first_seq": 0, "snapshot_seq": 0, "last_seq": 9}
+        {**common, "cluster_id": name, "span": 0, "first_seq": 0, "snapshot_seq": 0, "last_seq": 999}
         | {"began": after(0), "ended": after(ENDED)}
         for name in CONFIGURED
     ]

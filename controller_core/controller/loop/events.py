@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.journal.configs import StaticConfig
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicName
 from controller_core.wire.messages import ControlRequest, ControlResponse
 
@@ -148,6 +149,14 @@ class StreamBroken:
     error: Exception
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StaticConfigAnswered:
+    """A broker said what its own file configures, as far as the journal records it."""
+
+    broker: BrokerId
+    config: StaticConfig
+
+
 @dataclass(frozen=True, slots=True)
 class EpochOutdated:
     """A broker must be sent something under a later controller epoch than this one."""
@@ -192,6 +201,7 @@ Event: TypeAlias = (
     | BrokerAnswered
     | BrokerBehind
     | StreamBroken
+    | StaticConfigAnswered
     | EpochOutdated
     | RequestReceived
     | AnswerOverdue

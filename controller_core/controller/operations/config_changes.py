@@ -1,5 +1,5 @@
 """Configurations change, and one of them concerns the controller: whether a topic allows unclean leader elections.
-The journal records some more.
+The journal records some more, and of brokers' own files what these say when they are asked.
 
 Whoever changes a configuration leaves a sequential notification; others remove it after a while. A partition that waits
 for its in-sync replicas gets a leader when its topic's configuration says that it may have another one.
@@ -8,7 +8,7 @@ for its in-sync replicas gets a leader when its topic's configuration says that 
 from collections.abc import Iterable
 from typing import Final
 
-from controller_core.controller.loop.events import ConfigsChanged
+from controller_core.controller.loop.events import ConfigsChanged, StaticConfigAnswered
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import recorded_configs, topic_configs
@@ -41,6 +41,22 @@ async def on_configs_changed(term: Term) -> None:
         return
     await recorded_configs.refresh(term, [f"{paths.CONFIG}/{entity}" for entity in sorted(changed)])
     await _elect(term, changed)
+
+
+def ask_for_static_configs(term: Term) -> None:
+    """Asks the brokers that have not said what their files configure since they registered; answers are events.
+
+    Nothing waits for that, and there is one round of it at a time."""
+    missing = term.static_configs.missing(term.state)
+    if missing and not term.static_configs.is_asking:
+        term.end_with_term(term.static_configs.ask(missing))
+
+
+def on_static_config_answered(term: Term, answered: StaticConfigAnswered) -> None:
+    """Takes an answer of a broker that is still the one that was asked."""
+    broker = term.state.brokers.get(answered.broker)
+    if broker is not None and broker.epoch == answered.config.broker_epoch and answered.config.config:
+        term.state.set_static_config(broker.id, answered.config)
 
 
 async def _elect(term: Term, changed: Iterable[str]) -> None:

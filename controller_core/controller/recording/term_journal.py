@@ -238,4 +238,5 @@ def copy_of(state: ClusterState) -> StateCopy:
         topic_configs=dict(state.topic_configs),
         broker_configs=dict(state.broker_configs),
         failed_replicas=dict(state.failed_replicas),
+        static_configs=dict(state.static_configs),
     )

@@ -17,7 +17,7 @@ from controller_core.controller.state.replica_statuses import ReplicaStatuses
 from controller_core.controller.state.topic_deletion import TopicDeletion
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
 from controller_core.journal.changes import Changes, Kind, tracked
-from controller_core.journal.configs import RecordedConfig
+from controller_core.journal.configs import RecordedConfig, StaticConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     BrokerId,
@@ -54,6 +54,9 @@ class ClusterState(AssignedReplicas):
         self._broker_configs: dict[BrokerId | None, RecordedConfig] = tracked(Kind.BROKER_CONFIG, recorded_by)
         self.broker_configs: Final[Mapping[BrokerId | None, RecordedConfig]] = self._broker_configs
         """Of those brokers that have any; None is the default of all of them."""
+        self._static_configs: dict[BrokerId, StaticConfig] = tracked(Kind.BROKER_STATIC_CONFIG, recorded_by)
+        self.static_configs: Final[Mapping[BrokerId, StaticConfig]] = self._static_configs
+        """What registered brokers said of their own files; filled only where a journal is kept."""
         self._partition_status: dict[TopicPartition, PartitionStatus] = {}
         self.partition_status: Final[Mapping[TopicPartition, PartitionStatus]] = self._partition_status
         self.replica_status: Final = ReplicaStatuses()
@@ -107,6 +110,11 @@ class ClusterState(AssignedReplicas):
         """What a broker's configuration says now, or that of all of them; empty where there is none."""
         _keep(self._broker_configs, broker, config)
 
+    def set_static_config(self, broker: BrokerId, config: StaticConfig) -> None:
+        """What a registered broker's own file says."""
+        if config != self._static_configs.get(broker):
+            self._static_configs[broker] = config
+
     # Brokers
 
     @property
@@ -128,6 +136,7 @@ class ClusterState(AssignedReplicas):
         self._brokers.pop(broker, None)
         self._shutting_down.discard(broker)
         self._failed_replicas.pop(broker, None)
+        self._static_configs.pop(broker, None)
 
     def begin_shutdown(self, broker: BrokerId) -> None:
         """A live broker is about to end, and may lead nothing any more."""

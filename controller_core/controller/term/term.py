@@ -14,6 +14,7 @@ from controller_core.controller.loop.events import Event
 from controller_core.controller.loop.faults import Fault
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.recording.state_change_log import StateChangeLog
+from controller_core.controller.recording.static_configs import StaticConfigs
 from controller_core.controller.recording.term_journal import TermJournal
 from controller_core.controller.sending.broker_requests import ControllerIdentity
 from controller_core.controller.sending.channels import BrokerChannels
@@ -114,6 +115,7 @@ class Term:
     channels: BrokerChannels
     state_change_log: StateChangeLog
     journal: TermJournal
+    static_configs: StaticConfigs
     counts: Counts
     clock: Clock
     settings: Settings
@@ -130,7 +132,10 @@ class Term:
             await self.clock.sleep_ms(delay_ms)
             self.enqueue(event)
 
-        timer = noticed(wait(), name=f"timer of {type(event).__name__}")
+        self.end_with_term(noticed(wait(), name=f"timer of {type(event).__name__}"))
+
+    def end_with_term(self, timer: asyncio.Task[None]) -> None:
+        """Something that goes on beside the events, and queues some of them, ends when the term does."""
         self.timers.add(timer)
         timer.add_done_callback(self.timers.discard)
 

@@ -1,6 +1,6 @@
 """A report is of exactly its period, also where that is an hour of a day, or begins and ends in the middle of days."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,6 @@ from controller_pipeline.reports.selection.tables import Tables, tables_of
 from tests.spark.answers.literals import DAY, DAY_1, Histories, broker, event, partition, span
 
 HOUR: Final = 3600
-Found = Callable[[str, DataFrame], list[dict[str, Any]]]
 
 HISTORY: Final = [
     span(0, 3 * DAY),
