@@ -39,7 +39,7 @@ TOPICS: dict[str, tuple[list[list[int]], dict[str, str]]] = {
     "web.clicks": ([[4, 6], [2, 5], [1, 3]], UNGUARDED),
     "audit.trail": ([[3, 5, 1], [5, 1, 3]], {}),
 }
-FOLLOWER_LAG_MS = 2_000
+FOLLOWER_LAG_MS, SESSION_TIMEOUT_MS = 2_000, 6_000
 PAUSES, PAUSE_S = 3, 4.0
 """Longer than a follower may lag behind, shorter than a broker's session with ZooKeeper."""
 OBJECTIVE = "99"
@@ -101,7 +101,7 @@ def running_day(stage: Stage, folder: RunFolder, journal: Path) -> Iterator[Day]
         "journal_alive_interval_seconds": 1,
         "journal_snapshot_interval_seconds": 10,
     }
-    properties = {"replica.lag.time.max.ms": FOLLOWER_LAG_MS}
+    properties = {"replica.lag.time.max.ms": FOLLOWER_LAG_MS, "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS}
     with (
         ZooKeeper(folder) as zookeeper,
         KafkaCluster(folder, zookeeper, brokers=6, racks=RACKS, properties=properties) as kafka,
@@ -201,7 +201,8 @@ def tell(stage: Stage, journal: Path, history: Path, output: Path) -> None:
     run(stage, "ingest", "--journal", str(journal), "--history", str(history))
     audited = run(stage, "audit", "--history", str(history))
     stage.expect(audited.returncode == 0, "the audit finds no violation of the controller's invariants")
-    run(stage, "report", "--history", str(history), "--output", str(output), "--objective", OBJECTIVE)
+    options = ("--objective", OBJECTIVE, "--broker-session-timeout-ms", str(SESSION_TIMEOUT_MS))
+    run(stage, "report", "--history", str(history), "--output", str(output), *options)
     stage.expect((output / "index.html").exists(), "there is a report")
     unclean = _unclean(output)
     stage.expect(("web.clicks", 0, 6) in unclean, "it knows of the unclean leader")

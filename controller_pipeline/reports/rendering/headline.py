@@ -99,7 +99,7 @@ def _detected(report: Report, ratio: float | None) -> tuple[str, ...]:
     if not report.uptime.detection_us or ratio is None:
         return ()
     timeout = words.duration(report.broker_session_timeout_ms / 1000)
-    return (f"At least {words.percent(ratio)} with at most {timeout} until each crash was noticed",)
+    return (f"With detection: at least {words.percent(ratio)} with at most {timeout} until each crash was noticed",)
 
 
 def _risk(report: Report) -> Panel:

@@ -91,7 +91,7 @@ LISTINGS = (
             Column(title="Cause", field="cause"),
             Column(title="Led", field="partitions", kind="count", hint="partitions that it led"),
             Column(title="Topics and partitions", field="places", hint="what it led at that moment"),
-            Column(title="Without a new leader", field="missing", kind="count"),
+            Column(title="No new leader", field="missing", kind="count"),
             Column(title="Median", field="median_seconds", kind="seconds", hint="until a partition had a leader again"),
             Column(title="99 %", field="p99_seconds", kind="seconds"),
             Column(title="Slowest", field="max_seconds", kind="seconds"),

@@ -165,7 +165,7 @@ def test_what_may_have_gone_unnoticed_is_a_second_figure_and_a_bound() -> None:
     available, _ = panels(crashed)
     notes = [note for note in available.notes if "until each crash was noticed" in note]
     assert available.value == "100 %"
-    assert notes == ["At least 98.00 % with at most 6 s until each crash was noticed"] * 2
+    assert notes == ["With detection: at least 98.00 % with at most 6 s until each crash was noticed"] * 2
     calm, _ = panels(replace(report, uptime=Uptime(known_us=DAY)))
     assert not any("noticed" in note for note in calm.notes)
 
