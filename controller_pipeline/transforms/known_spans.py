@@ -32,6 +32,7 @@ from controller_pipeline.schemas import KNOWN_SPANS, LONG, columns
 from controller_pipeline.transforms.continuity.breaks import (
     BREAK,
     END,
+    MARKS,
     SILENCE,
     UNSEEN,
     Mark,
@@ -43,6 +44,7 @@ from controller_pipeline.transforms.continuity.breaks import (
 )
 from controller_pipeline.transforms.continuity.clock_runs import Place, placed
 from controller_pipeline.transforms.continuity.neighbours import EPOCH, edges
+from controller_pipeline.transforms.in_groups import of_each
 from controller_pipeline.transforms.lines import LOGS
 
 _SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
@@ -57,7 +59,7 @@ def known_spans(events: DataFrame) -> DataFrame:
     """`schemas.KNOWN_SPANS`, of records that are there once each."""
     of = edges(events)
     marks = breaks(events, of).unionByName(_snapshots(events)).unionByName(end(of))
-    spans = marks.groupBy("cluster_id").applyInArrow(_of_a_cluster, _SPANS)
+    spans = of_each(marks, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _SPANS)
     times = {name: f.timestamp_micros(name) for name in ("began", "ended", "known_again")}
     return spans.withColumns(times).select(*KNOWN_SPANS.schema.fieldNames())
 
@@ -209,6 +211,5 @@ def _of_a_cluster(marks: pa.Table) -> pa.Table:
 def _snapshots(events: DataFrame) -> DataFrame:
     """Where snapshots begin and end."""
     rows = events.where(f.col("kind").isin(*_SNAPSHOT))
-    return as_marks(
-        rows.withColumns({"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)})
-    )
+    values = {"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)}
+    return as_marks(rows.withColumns(values), {*EPOCH, "seq", *values})

@@ -114,9 +114,9 @@ class TestHowTablesAreMade:
         plan = plans[table.name]
         for sign in ("CartesianProduct", "BroadcastNestedLoopJoin"):
             assert sign not in plan
-        for sign in ("EvalPython", "MapInArrow", "MapInPandas"):
+        for sign in ("ArrowEvalPython", "InArrow", "InPandas"):
             assert sign not in plan, "of each record"
-        # Accounts, spans and doubts are found by Arrow, from marks, of which there are a few for each epoch or span.
+        # Accounts, spans and doubts are found by Python, from marks, of which there are a few for each epoch or span.
         by_marks = table in (EVENTS, KNOWN_SPANS, FINDINGS)
         assert by_marks or not ("Python" in plan or "Arrow" in plan)
         is_small = table in (KNOWN_SPANS, BROKER_INTERVALS, CONFIG_INTERVALS, PROOFS)

@@ -15,6 +15,7 @@ from pyspark.sql.types import MapType
 
 from controller_pipeline.schemas import EVENTS, LONG, TEXT, columns
 from controller_pipeline.transforms.continuity.neighbours import EPOCH
+from controller_pipeline.transforms.in_groups import of_each
 from controller_pipeline.transforms.lines import CONTROLLER
 
 FROM: Final = ("origin", "journal", "source")
@@ -51,7 +52,7 @@ def accounts(events: DataFrame) -> DataFrame:
         f.count("*").alias("records"),
         f.array_distinct(f.flatten(f.collect_set("others"))).alias("contradicts"),
     )
-    return journals.groupBy(*EPOCH).applyInArrow(_of_an_epoch, _NAMED)
+    return of_each(journals, EPOCH, (*EPOCH, *Journal._fields), _of_an_epoch, _NAMED)
 
 
 def grouped(journals: Iterable[Journal]) -> dict[str, str]:

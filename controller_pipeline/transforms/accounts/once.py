@@ -17,6 +17,7 @@ from controller_pipeline.transforms.accounts.agreement import FROM, accounts, co
 from controller_pipeline.transforms.accounts.choice import pieces, ranked
 from controller_pipeline.transforms.accounts.stretches import Mark, account_of, marks
 from controller_pipeline.transforms.continuity.neighbours import EPOCH, PART, bucket
+from controller_pipeline.transforms.in_groups import of_each
 from controller_pipeline.transforms.journals import finding
 
 _NAMES: Final = EVENTS.schema.fieldNames()
@@ -45,7 +46,7 @@ def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 def _chosen(told: DataFrame) -> DataFrame:
     """What is taken of the accounts of each epoch: parts, with what they hold."""
-    return marks(told).groupBy(*EPOCH).applyInArrow(_of_an_epoch, _PIECES)
+    return of_each(marks(told), EPOCH, (*EPOCH, *Mark._fields), _of_an_epoch, _PIECES)
 
 
 def _of_an_epoch(of: pa.Table) -> pa.Table:

@@ -2,7 +2,7 @@
 did not run on steadily. All that is known of times and states follows from them, so they may be put in order by cluster.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -73,7 +73,8 @@ def breaks(events: DataFrame, of: DataFrame, *, also: tuple[str, ...] = (), or_w
         .when((passed_us > 0) & f.col("is_unobserved"), UNSEEN)
     )
     rows = rows.withColumns({"forgets": begins | (f.col("seq") != f.col("seq_before") + 1), "step": step})
-    return as_marks(rows.where(f"forgets or step is not null or {or_where}").withColumn("mark", f.lit(BREAK)))
+    rows = rows.where(f"forgets or step is not null or {or_where}").withColumn("mark", f.lit(BREAK))
+    return as_marks(rows, {*MARKS.fieldNames()} - {"source"} | {*also})
 
 
 class Mark(NamedTuple):
@@ -109,12 +110,11 @@ def end(of: DataFrame) -> DataFrame:
         "time_us_before": f.col("last.left_us"),
         "was_resigned": f.col("last.is_resigned"),
     }
-    return as_marks(rows.withColumns(values))
+    return as_marks(rows.withColumns(values), {"cluster_id", *values})
 
 
-def as_marks(rows: DataFrame) -> DataFrame:
-    """In the columns of `MARKS`; null where there is none of the name."""
-    there = set(rows.columns)
+def as_marks(rows: DataFrame, there: Collection[str]) -> DataFrame:
+    """In the columns of `MARKS`, of which these are there; the others are null."""
     values = {field.name: f.col(field.name) if field.name in there else f.lit(None) for field in MARKS}
     return rows.select(*(values[field.name].cast(field.dataType).alias(field.name) for field in MARKS))
 

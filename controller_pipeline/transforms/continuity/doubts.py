@@ -17,9 +17,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from controller_core.model.wording import counted
 from controller_pipeline.schemas import FINDINGS, LONG, TEXT, columns
-from controller_pipeline.transforms.continuity.breaks import BACK, SILENCE, Mark, breaks, end, in_order, runs
+from controller_pipeline.transforms.continuity.breaks import BACK, MARKS, SILENCE, Mark, breaks, end, in_order, runs
 from controller_pipeline.transforms.continuity.clock_runs import Place, placed
 from controller_pipeline.transforms.continuity.neighbours import edges
+from controller_pipeline.transforms.in_groups import of_each
 from controller_pipeline.transforms.lines import LOGS
 
 _DAY_US: Final = 86_400_000_000
@@ -43,7 +44,7 @@ def doubts(events: DataFrame) -> DataFrame:
     """`schemas.FINDINGS`, of records that are there once each."""
     of = edges(events)
     marks = breaks(events, of, also=("source",), or_where="time_us < time_us_before").unionByName(end(of))
-    found = marks.groupBy("cluster_id").applyInArrow(_of_a_cluster, _FOUND)
+    found = of_each(marks, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _FOUND)
     found = found.withColumns({"event_time": f.timestamp_micros("time_us"), "line": f.lit(None).cast(LONG)})
     return found.select(*FINDINGS.schema.fieldNames())
 

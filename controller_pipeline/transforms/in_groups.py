@@ -1,0 +1,32 @@
+"""What plain Python makes of small groups of rows, where SQL cannot say it: the marks of a cluster, of which there are a
+few for each span, or the journals of an epoch.
+
+`GroupedData.applyInArrow` would do the same. In Spark Connect it asks for the columns of its input first, which no function
+of a declared pipeline may do.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, StructType
+
+
+def of_each(
+    rows: DataFrame,
+    keys: Sequence[str],
+    names: Sequence[str],
+    made: Callable[[pa.Table], pa.Table],
+    schema: StructType,
+) -> DataFrame:
+    """All rows of `schema` that `made` gives for the rows with the same keys, as a table of the columns `names`.
+
+    A group is in memory as a whole, and in no order."""
+
+    def of_a_group(group: list[Row]) -> list[tuple[object, ...]]:
+        found = made(pa.Table.from_pylist([row.asDict() for row in group]))
+        return [tuple(row[name] for name in schema.fieldNames()) for row in found.to_pylist()]
+
+    groups = rows.groupBy(*keys).agg(f.collect_list(f.struct(*names)).alias("group"))
+    return groups.select(f.inline(f.udf(of_a_group, ArrayType(schema))("group")))
