@@ -17,6 +17,7 @@ PROJECT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_operator")
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
+    "controller_core/controller/recording/static_configs.py",
     "controller_core/controller/term/groups.py",
     "controller_core/controller/znodes/partition_states.py",
     "controller_core/controller/role/reach.py",

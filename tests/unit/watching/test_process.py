@@ -33,7 +33,8 @@ QUICK = (
 @contextmanager
 def watching(*options: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "controller_admin", "history", "watch", *QUICK, *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    env = {**os.environ, "COLUMNS": "500"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     try:
         yield process
     finally:
@@ -147,9 +148,17 @@ def test_alarms_are_on_standard_output_where_no_file_is_given(journal: Path) -> 
         (("--topic=t",), "--topic and --bootstrap go together"),
         (("--journal=x", "--alertmanager=am:9093"), "am:9093 is no address"),
         (("--journal=x", "--silent-after-seconds=0.1"), "alive interval"),
-        (("--journal=x", "--checkpoint=pyproject.toml"), "is no checkpoint of a watch"),
     ],
 )
 def test_a_command_that_is_wrong_ends_with_2_and_says_what_to_change(options: tuple[str, ...], message: str) -> None:
     ended = CliRunner().invoke(main, ["history", "watch", *QUICK, *options])
     assert (ended.exit_code, message in ended.stderr) == (2, True), ended.stderr
+
+
+def test_a_file_that_is_no_checkpoint_is_not_written_over(journal: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    with watching(f"--journal={journal}", f"--checkpoint={notes}") as process:
+        _, log = process.communicate(timeout=60)
+    assert (process.returncode, "is no checkpoint of a watch" in log) == (2, True), log
+    assert notes.read_text() == "mine"
