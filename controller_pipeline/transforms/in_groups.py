@@ -29,4 +29,4 @@ def of_each(
         return [tuple(row[name] for name in schema.fieldNames()) for row in found.to_pylist()]
 
     groups = rows.groupBy(*keys).agg(f.collect_list(f.struct(*names)).alias("group"))
-    return groups.select(f.inline(f.udf(of_a_group, ArrayType(schema))("group")))
+    return groups.select(f.inline(f.udf(of_a_group, ArrayType(schema), useArrow=False)("group")))

@@ -32,6 +32,8 @@ from tests.spark.histories import as_lines, random_cluster
 from tests.spark.unchangeable import unchangeable
 
 SEED = 5
+MADE_OF_MARKS = (EVENTS, KNOWN_SPANS, FINDINGS)
+"""Accounts, spans and doubts are found by Python, from marks, of which there are a few for each epoch or span."""
 Write = Callable[..., None]
 
 
@@ -112,13 +114,11 @@ class TestHowTablesAreMade:
     @pytest.mark.parametrize("table", [*LAYERS, RAW_EVENTS], ids=lambda table: table.name)
     def test_nothing_is_done_in_one_place_or_by_python(self, table: Table, plans: dict[str, str]) -> None:
         plan = plans[table.name]
-        for sign in ("CartesianProduct", "BroadcastNestedLoopJoin"):
+        for sign in ("CartesianProduct", "BroadcastNestedLoopJoin", "InArrow", "InPandas"):
             assert sign not in plan
-        for sign in ("ArrowEvalPython", "InArrow", "InPandas"):
-            assert sign not in plan, "of each record"
-        # Accounts, spans and doubts are found by Python, from marks, of which there are a few for each epoch or span.
-        by_marks = table in (EVENTS, KNOWN_SPANS, FINDINGS)
-        assert by_marks or not ("Python" in plan or "Arrow" in plan)
+        by_python = re.findall(r"EvalPython \[(\w+)\(group#", plan)
+        assert len(by_python) == plan.count("EvalPython"), "of each record"
+        assert set(by_python) == ({"of_a_group"} if table in MADE_OF_MARKS else set())
         is_small = table in (KNOWN_SPANS, BROKER_INTERVALS, CONFIG_INTERVALS, PROOFS)
         assert plan.count("SinglePartition") == is_small, "a small table is written as one file"
 

@@ -17,7 +17,7 @@ from tests.spark.unchangeable import unchangeable
 VISITS = Table(
     name="visits", schema=columns(cluster_id=TEXT, who=TEXT, seq=LONG, at=TIME), order=("at", "who"), by_day="at"
 )
-SPAN = ("c", 0, 1, 1000, "controller", 0, 4, 9, None, None, "end", None)
+SPAN = ("c", 0, 1, 1000, "controller", 0, 4, 9, None, None, True, "end", None)
 
 
 class Stop(Exception):

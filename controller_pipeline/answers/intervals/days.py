@@ -27,7 +27,7 @@ def split_by_day(intervals: DataFrame, within: Within | None = None) -> DataFram
         "began": f.greatest(f.col("began"), midnight),
         "ended": f.least(f.col("ended"), next_midnight),
     }).withColumn("micros", micros_between("began", "ended"))  # fmt: skip
-    return parts.drop("_whole_began", "_is_begin")
+    return parts.selectExpr("* except (_whole_began, _is_begin)")
 
 
 def micros_between(began: str, ended: str) -> Column:

@@ -21,7 +21,7 @@ class Within:
         first, end = f.col("_piece.first"), f.col("_piece.end")
         is_here = (f.col("began") < end) & ((f.col("ended") > first) | (f.col("began") >= first))
         ends = {"began": f.greatest(f.col("began"), first), "ended": f.least(f.col("ended"), end)}
-        return rows.where(is_here).withColumns(ends).drop("_piece")
+        return rows.where(is_here).withColumns(ends).selectExpr("* except (_piece)")
 
 
 def _moment(at_us: int) -> Column:

@@ -29,7 +29,8 @@ def availability(
     dead = split_by_day(led_by_the_dead, within).groupBy(*_TOPIC_DAY).agg(
         f.sum("micros").alias("_dead"), micros_where(~f.col("is_under")).alias("_dead_only")
     )  # fmt: skip
-    sums = sums.join(dead, list(_TOPIC_DAY), "left").fillna(0, ["_dead", "_dead_only"])
+    sums = sums.join(dead, list(_TOPIC_DAY), "left")
+    sums = sums.withColumns({name: f.coalesce(name, f.lit(0)) for name in ("_dead", "_dead_only")})
     refused = f.col("_leaderless") + f.col("_under")
     return sums.select(
         "*",

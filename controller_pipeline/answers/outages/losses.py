@@ -30,8 +30,8 @@ def losses(events: DataFrame, known_spans: DataFrame, led: DataFrame, *, session
     is_of_it = (f.col("announced") < f.col("place")) & (
         f.col("registered").isNull() | (f.col("announced") > f.col("registered"))
     )
-    announced = ends.join(_announcements(led), keys).where(is_of_it).select(*LOSS).distinct()
-    announced = announced.withColumn("is_announced", f.lit(True))
+    announced = ends.join(_announcements(led), keys).where(is_of_it).groupBy(*LOSS)
+    announced = announced.agg(f.lit(True).alias("is_announced"))
     undetected_us = f.lit(session_timeout_ms * 1000).cast("long")
     detection_us = f.when(f.col("is_announced"), f.lit(0).cast("long")).otherwise(undetected_us)
     return ends.join(announced, list(LOSS), "left").withColumn("detection_us", detection_us).select(*_OF_LOSS)
@@ -142,4 +142,4 @@ def _announcements(led: DataFrame) -> DataFrame:
     """When brokers had leaderships taken from them because they asked for a controlled shutdown: `announced`, its place."""
     moved = led.where(f.col("is_election") & (f.col("next.cause") == CONTROLLED_SHUTDOWN))
     by_event = moved.groupBy("cluster_id", f.col("leader").alias("broker"), f.col("next.correlation_id").alias("event"))
-    return by_event.agg(f.min("next.place").alias("announced")).drop("event")
+    return by_event.agg(f.min("next.place").alias("announced")).selectExpr("* except (event)")

@@ -77,8 +77,7 @@ def content() -> Column:
 
 def _contested(events: DataFrame) -> DataFrame:
     """The records of epochs that several journals have, each once for each journal; `contents` has what it says there."""
-    journals = events.select(*EPOCH, "journal").distinct()
-    several = journals.groupBy(*EPOCH).agg(f.count("*").alias("journals")).where("journals > 1")
+    several = events.groupBy(*EPOCH).agg(f.count_distinct("journal").alias("journals")).where("journals > 1")
     rows = events.join(f.broadcast(several), [*EPOCH], "left_semi").withColumn("content", content())
     return rows.groupBy(*_PLACE, "journal", "origin").agg(
         f.collect_set("content").alias("contents"),

@@ -40,7 +40,8 @@ def once(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     taken = taken.withColumn("seq", f.coalesce("part", f.lit(0)) * PART + f.col("seq"))
     kept, again = _each_once(taken.select(*_NAMES))
     left = told.where("account IS NOT NULL").join(chosen, f.expr(_IS_TAKEN), "left_anti")
-    best = chosen.selectExpr("of_cluster AS cluster_id", "of_epoch AS controller_epoch", "best").distinct()
+    best = chosen.groupBy("of_cluster", "of_epoch").agg(f.max("best").alias("best"))
+    best = best.selectExpr("of_cluster AS cluster_id", "of_epoch AS controller_epoch", "best")
     return kept, _of_journals(left.join(f.broadcast(best), [*EPOCH])).unionByName(_of_records(again))
 
 
