@@ -84,7 +84,7 @@ def spark_pipelines(command: str, project: Path, *options: str, **variables: str
     return (ended.stdout + ended.stderr).splitlines()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSession, project: Path) -> None:
     printed = spark_pipelines("run", project)
     assert any("COMPLETED" in line for line in printed)
@@ -103,7 +103,7 @@ def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSess
         assertDataFrameEqual(kept(table), answers[table])
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_tables_in_delta_hold_what_the_batch_comes_to_also_after_a_second_run(
     spark: SparkSession, project: Path
 ) -> None:
@@ -139,7 +139,7 @@ def take_half_away(journal: Path) -> bytes:
     return b"".join(lines[len(lines) // 2 :])
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_dry_run_finds_what_the_definitions_lack(project: Path) -> None:
     definitions = project / "definitions.py"
     spark_pipelines("dry-run", project)
