@@ -30,8 +30,8 @@ def losses(events: DataFrame, known_spans: DataFrame, led: DataFrame, *, session
     is_of_it = (f.col("announced") < f.col("place")) & (
         f.col("registered").isNull() | (f.col("announced") > f.col("registered"))
     )
-    announced = ends.join(_announcements(led), keys).where(is_of_it).groupBy(*LOSS)
-    announced = announced.agg(f.lit(True).alias("is_announced"))
+    of_the_announced = ends.join(_announcements(led), keys).where(is_of_it).groupBy(*LOSS)
+    announced = of_the_announced.agg(f.lit(True).alias("is_announced"))
     undetected_us = f.lit(session_timeout_ms * 1000).cast("long")
     detection_us = f.when(f.col("is_announced"), f.lit(0).cast("long")).otherwise(undetected_us)
     return ends.join(announced, list(LOSS), "left").withColumn("detection_us", detection_us).select(*_OF_LOSS)
