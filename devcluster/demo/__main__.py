@@ -24,7 +24,7 @@ from devcluster.demo.with_tools import first_part
 from devcluster.filling.parts import Part, fill, missing
 from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
-_BUILD_CORE_MINUTES = 10
+_BUILD_CORE_MINUTES = 18
 """What the API server, kubectl and etcd take to build from nothing, on one core."""
 
 
