@@ -1,4 +1,4 @@
-"""The journal's topic, batch after batch: into a history that is kept, and into alarms.
+"""The journal's topic, batch after batch, into a history that is kept.
 
 A batch may run twice, when Spark was stopped between its end and the record of it, and a line may be in the topic twice,
 also hours apart. So a batch is taken in as a folder of segments is, into the same tables: whatever comes again changes
@@ -7,19 +7,14 @@ nothing. Spark's own dropping of duplicates needs a watermark, which would drop 
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
 
-from controller_pipeline.alarms.stream import raise_alarms, write_alarms
 from controller_pipeline.generations.errors import StoreError
 from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import EVENTS
 from controller_pipeline.sources import kafka_topic
-from controller_pipeline.store import Store
-from controller_pipeline.transforms import lines as journal_lines
 
 _ANSWER_SOON: Final = {"kafka.default.api.timeout.ms": "30000", "fetchOffset.numRetries": "1"}
 """Somebody waits for a command; by itself Spark takes five minutes to say that no broker answers, which suits a stream
@@ -96,31 +91,3 @@ def ingest(kept: KeptHistory, lines: DataFrame, checkpoint: str) -> None:
         if failures:  # of which Spark would only say that there was one
             raise failures[0] from error
         raise
-
-
-def watch_topic(
-    store: Store,
-    topic: str,
-    bootstrap_servers: str,
-    location: str,
-    checkpoint: str,
-    options: Mapping[str, str] | None = None,
-    *,
-    every_seconds: float | None = 5,
-    **rules: Any,
-) -> StreamingQuery:
-    """Starts to write alarms on what comes into the topic; `rules` are those of `raise_alarms`, the rest is as in
-    `write_alarms` and `ingest_topic`. Unless they say otherwise, a stream that goes on is live."""
-    lines = kafka_topic.stream(store.spark, topic, bootstrap_servers, options)
-    return write_alarms(
-        raise_alarms(events_of(lines), **({"is_live": every_seconds is not None} | rules)),
-        location,
-        checkpoint,
-        every_seconds=every_seconds,
-    )
-
-
-def events_of(lines: DataFrame) -> DataFrame:
-    """The events among lines, also of a stream: as often as they come, and without what only whole journals show."""
-    checked = journal_lines.checked(lines)
-    return checked.where("problem IS NULL").select(*EVENTS.schema.fieldNames())

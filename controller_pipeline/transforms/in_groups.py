@@ -5,9 +5,8 @@ few for each span, or the journals of an epoch.
 of a declared pipeline may do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
@@ -17,16 +16,15 @@ def of_each(
     rows: DataFrame,
     keys: Sequence[str],
     names: Sequence[str],
-    made: Callable[[pa.Table], pa.Table],
+    made: Callable[[Sequence[Row]], Iterable[Mapping[str, object]]],
     schema: StructType,
 ) -> DataFrame:
-    """All rows of `schema` that `made` gives for the rows with the same keys, as a table of the columns `names`.
+    """All rows of `schema` that `made` gives for the rows with the same keys, of which it gets the columns `names`.
 
     A group is in memory as a whole, and in no order."""
 
     def of_a_group(group: list[Row]) -> list[tuple[object, ...]]:
-        found = made(pa.Table.from_pylist([row.asDict() for row in group]))
-        return [tuple(row[name] for name in schema.fieldNames()) for row in found.to_pylist()]
+        return [tuple(row[name] for name in schema.fieldNames()) for row in made(group)]
 
     groups = rows.groupBy(*keys).agg(f.collect_list(f.struct(*names)).alias("group"))
     return groups.select(f.inline(f.udf(of_a_group, ArrayType(schema), useArrow=False)("group")))

@@ -22,10 +22,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import KNOWN_SPANS, LONG, columns
@@ -199,13 +197,11 @@ def _followed(spans: list[Span], history_ended_us: int) -> Iterator[Span]:
         yield replace(span, known_again=None if span.is_last else max(span.ended, history_ended_us))
 
 
-def _of_a_cluster(marks: pa.Table) -> pa.Table:
+def _of_a_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
     names = [name for name in _SPANS.fieldNames() if name not in ("cluster_id", "span")]
-    found = [
-        {"cluster_id": marks["cluster_id"][0].as_py(), "span": number} | {name: getattr(span, name) for name in names}
-        for number, span in enumerate(spans_of(in_order(marks)))
-    ]
-    return pa.Table.from_pylist(found, schema=to_arrow_schema(_SPANS))
+    for number, span in enumerate(spans_of(in_order(marks))):
+        place = {"cluster_id": marks[0]["cluster_id"], "span": number}
+        yield place | {name: getattr(span, name) for name in names}
 
 
 def _snapshots(events: DataFrame) -> DataFrame:

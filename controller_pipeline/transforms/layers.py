@@ -1,8 +1,8 @@
-"""All layers of a history: events and findings from lines, and what follows from the events.
+"""All layers of a history: what follows from its events.
 
-Each is lazy: what nobody asks for is not computed. Events, known spans and configurations are to be written first and read
-again (`ingest`, `known_spans`, `config_intervals`, `derive`), since the other layers begin with them: Spark would plan all
-that they are made of anew wherever they are used.
+Each is lazy: what nobody asks for is not computed. Checked lines (`lines.checked`), events (`accounts.once`), known spans
+and configurations are to be written first and read again, since the other layers begin with them: Spark would plan all that
+they are made of anew wherever they are used.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from controller_pipeline.schemas import FINDINGS, Table
-from controller_pipeline.transforms import lines
-from controller_pipeline.transforms.accounts.once import once
 from controller_pipeline.transforms.broker_intervals import broker_intervals
 from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.partition_intervals import partition_intervals
@@ -35,16 +33,6 @@ class Layers:
     def of(self, table: Table) -> DataFrame:
         found: DataFrame = getattr(self, table.name)
         return found
-
-
-def ingest(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Events, each once, of the lines (`schemas.LINES`) that sources give, of any number of clusters together; and what is
-    wrong with the lines and journals that are left out.
-
-    Records that come late are added to the lines, and everything is computed again: order and repetition do not matter."""
-    events, unreadable = lines.read(raw)
-    events, repeated = once(events)
-    return events, unreadable.unionByName(repeated)
 
 
 def derive(events: DataFrame, findings: DataFrame, spans: DataFrame, configs: DataFrame) -> Layers:

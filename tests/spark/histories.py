@@ -53,6 +53,8 @@ from controller_core.model.metadata import (
 from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, FINDINGS, KNOWN_SPANS, LAYERS, LINES, Table
 from controller_pipeline.store import Store
 from controller_pipeline.transforms import layers
+from controller_pipeline.transforms import lines as journal_lines
+from controller_pipeline.transforms.accounts.once import once
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 
@@ -394,15 +396,22 @@ def as_lines(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
 
 
 def as_events(spark: SparkSession, *journals: Iterable[bytes]) -> DataFrame:
-    """The events of journals, by the production transform."""
-    return layers.ingest(as_lines(spark, *journals))[0]
+    """The events of journals, by the production transforms."""
+    return ingested(as_lines(spark, *journals))[0]
+
+
+def ingested(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Events and findings of lines, by the production transforms; what was checked is kept first, as a job does."""
+    recorded, unreadable = journal_lines.judged(journal_lines.checked(lines).localCheckpoint())
+    events, repeated = once(recorded.localCheckpoint())
+    return events, unreadable.unionByName(repeated)
 
 
 def kept(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:
     """The layers of lines, written step by step as a job does."""
     store = Store(spark=spark, location=str(folder))
     lines.write.parquet(str(folder / "lines"))
-    events, left_out = layers.ingest(spark.read.schema(LINES).parquet(str(folder / "lines")))
+    events, left_out = ingested(spark.read.schema(LINES).parquet(str(folder / "lines")))
     events.write.parquet(store.path(EVENTS))
     left_out.write.parquet(str(folder / "left_out"))
     events = rows(store, EVENTS)

@@ -59,7 +59,7 @@ def _view_of(name: str) -> None:
     dp.temporary_view(name=_VIEW.format(name))(lambda: _dataset(name))
 
 
-for _read in ("lines", schemas.CONFIG_INTERVALS.name, *(table.name for table in ANSWERED_FROM)):
+for _read in ("lines", "checked", schemas.CONFIG_INTERVALS.name, *(table.name for table in ANSWERED_FROM)):
     _view_of(_read)
 
 
@@ -70,14 +70,21 @@ def segments() -> DataFrame:
 
 
 # Views and tables cut what would be nested deeper than a message of Spark Connect may be, which is 100.
+@dp.materialized_view(
+    comment="What each line says, checked; kept, as Spark would plan the checks anew wherever it is read"
+)
+def checked() -> DataFrame:
+    return journal_lines.checked(_table("lines"))
+
+
 @dp.temporary_view
 def records() -> DataFrame:
-    return journal_lines.read(_table("lines"))[0]
+    return journal_lines.judged(_table("checked"))[0]
 
 
 @dp.temporary_view
 def unreadable() -> DataFrame:
-    return journal_lines.read(_table("lines"))[1]
+    return journal_lines.judged(_table("checked"))[1]
 
 
 @dp.temporary_view

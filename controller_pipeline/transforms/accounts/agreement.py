@@ -5,11 +5,10 @@ Those of a controller and a recorder beside it, of two recorders, or, which must
 believed to have the epoch, are accounts of their own. Epochs are put side by side only where several journals have them.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 from pyspark.sql.types import MapType
 
@@ -90,12 +89,8 @@ def _agree(one: Journal, other: Journal) -> bool:
     return is_of_one_writer and one.journal not in other.contradicts and other.journal not in one.contradicts
 
 
-def _of_an_epoch(journals: pa.Table) -> pa.Table:
-    rows: list[dict[str, Any]] = journals.to_pylist()
-    named = grouped(Journal(**{name: row[name] for name in Journal._fields}) for row in rows)
-    place = {name: rows[0][name] for name in EPOCH}
-    found = [place | {"journal": journal, "account": account} for journal, account in sorted(named.items())]
-    return pa.Table.from_pylist(found, schema=_ARROW)
-
-
-_ARROW: Final = pa.schema([(field.name, pa.int64() if field.dataType == LONG else pa.string()) for field in _NAMED])
+def _of_an_epoch(journals: Sequence[Row]) -> Iterator[dict[str, object]]:
+    named = grouped(Journal(*(row[name] for name in Journal._fields)) for row in journals)
+    place = {name: journals[0][name] for name in EPOCH}
+    for journal, account in sorted(named.items()):
+        yield place | {"journal": journal, "account": account}

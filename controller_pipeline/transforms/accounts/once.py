@@ -4,12 +4,12 @@ state (`choice`): a minute of a controller's journal says little of a day that a
 Where several accounts are taken of an epoch, the records of a later part are numbered behind those of the parts before it.
 """
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as f
 
 from controller_pipeline.schemas import EVENTS, LONG, TEXT, columns
@@ -50,21 +50,22 @@ def _chosen(told: DataFrame) -> DataFrame:
     return of_each(marks(told), EPOCH, (*EPOCH, *Mark._fields), _of_an_epoch, _PIECES)
 
 
-def _of_an_epoch(of: pa.Table) -> pa.Table:
+def _of_an_epoch(of: Sequence[Row]) -> Iterator[dict[str, object]]:
     by_account = attrgetter("account")
-    rows = sorted((Mark(**row) for row in of.select(list(Mark._fields)).to_pylist()), key=by_account)
+    rows = sorted((Mark(*(row[name] for name in Mark._fields)) for row in of), key=by_account)
     found = [account_of(name, own) for name, own in groupby(rows, by_account)]
-    place = {"of_cluster": of["cluster_id"][0].as_py(), "of_epoch": of["controller_epoch"][0].as_py()}
     best = ranked(found)[0].name
-    taken = [
-        place | {"of_account": piece.account, "best": best, "part": piece.part, "from_seq": piece.first_seq}
-        | {"until_seq": piece.last_seq, "until_us": piece.until_us}
-        for piece in pieces(found)
-    ]  # fmt: skip
-    return pa.Table.from_pylist(taken, schema=_ARROW)
-
-
-_ARROW: Final = pa.schema([(field.name, pa.int64() if field.dataType == LONG else pa.string()) for field in _PIECES])
+    for piece in pieces(found):
+        yield {
+            "of_cluster": of[0]["cluster_id"],
+            "of_epoch": of[0]["controller_epoch"],
+            "of_account": piece.account,
+            "best": best,
+            "part": piece.part,
+            "from_seq": piece.first_seq,
+            "until_seq": piece.last_seq,
+            "until_us": piece.until_us,
+        }
 
 
 def _each_once(taken: DataFrame) -> tuple[DataFrame, DataFrame]:

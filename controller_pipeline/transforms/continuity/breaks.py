@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
@@ -119,10 +118,10 @@ def as_marks(rows: DataFrame, there: Collection[str]) -> DataFrame:
     return rows.select(*(values[field.name].cast(field.dataType).alias(field.name) for field in MARKS))
 
 
-def in_order(marks: pa.Table) -> list[Mark]:
+def in_order(marks: Sequence[Row]) -> list[Mark]:
     """The marks of one cluster, as Spark gives them."""
-    rows = marks.select(list(Mark._fields)).to_pylist()
-    return sorted((Mark(**row) for row in rows), key=lambda mark: mark[:3])
+    rows = (Mark(*(row[name] for name in Mark._fields)) for row in marks)
+    return sorted(rows, key=lambda mark: mark[:3])
 
 
 def runs(marks: Sequence[Mark]) -> list[Run]:

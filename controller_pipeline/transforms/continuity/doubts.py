@@ -10,10 +10,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from controller_core.model.wording import counted
 from controller_pipeline.schemas import FINDINGS, LONG, TEXT, columns
@@ -114,10 +112,10 @@ def _utc(time_us: int) -> str:
         return f"{time_us} µs after 1970"
 
 
-def _of_a_cluster(marks: pa.Table) -> pa.Table:
-    rows = [
-        {
-            "cluster_id": marks["cluster_id"][0].as_py(),
+def _of_a_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
+    for doubt in doubts_of(in_order(marks)):
+        yield {
+            "cluster_id": marks[0]["cluster_id"],
             "problem": doubt.problem,
             "source": doubt.at.source,
             "controller_epoch": doubt.at.controller_epoch,
@@ -126,6 +124,3 @@ def _of_a_cluster(marks: pa.Table) -> pa.Table:
             "count": doubt.count,
             "detail": doubt.detail,
         }
-        for doubt in doubts_of(in_order(marks))
-    ]
-    return pa.Table.from_pylist(rows, schema=to_arrow_schema(_FOUND))

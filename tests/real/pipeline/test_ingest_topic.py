@@ -17,13 +17,12 @@ from controller_pipeline.generations.generation import write_of
 from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory
 from controller_pipeline.pipelines.topic import checkpoint_of, ingest_topic
 from controller_pipeline.schemas import EVENTS, FINDINGS
-from controller_pipeline.transforms import layers
 from devcluster.building.spark_jars import kafka_jars
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
-from tests.spark.histories import as_lines, history
+from tests.spark.histories import as_events, history
 
 TOPIC = "controller-journal"
 DEADLINE_S = 600
@@ -86,7 +85,7 @@ def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
     ingest.kill_when(is_written_only, "the next batch is written, and not in its place")
     assert "of 1 cluster" in ingest.run()
 
-    once, _ = layers.ingest(as_lines(spark_with_kafka, records))
+    once = as_events(spark_with_kafka, records)
     told = [name for name in EVENTS.schema.fieldNames() if name not in ("source", "journal")]
     assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
     unreadable = kept.store.read(FINDINGS).where("problem <> 'gap'").collect()

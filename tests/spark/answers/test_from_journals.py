@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from controller_pipeline import schemas
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.schemas import Table
-from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.broker_intervals import broker_intervals
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 from tests.spark.answers.literals import Answers, answers
-from tests.spark.histories import as_lines, history
+from tests.spark.histories import as_events, history
 
 JOURNALS: Final = {f"cluster {seed}": history(seed, cluster_id=f"cluster {seed}", events=120) for seed in range(4)}
 US: Final = 1_000_000
@@ -26,7 +25,7 @@ US: Final = 1_000_000
 
 @pytest.fixture(scope="module")
 def answered(spark: SparkSession) -> dict[Table, DataFrame]:
-    events = layers.ingest(as_lines(spark, *JOURNALS.values()))[0].localCheckpoint()
+    events = as_events(spark, *JOURNALS.values()).localCheckpoint()
     spans = known_spans(events).localCheckpoint()
     configs = config_intervals(events, spans).localCheckpoint()
     return answer_all({

@@ -11,13 +11,12 @@ from controller_pipeline.answers.options import Options
 from controller_pipeline.answers.outages.availability import availability
 from controller_pipeline.answers.outages.detection import led_by_the_dead
 from controller_pipeline.schemas import CONFIG_INTERVALS, PARTITION_INTERVALS
-from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 from tests.spark.clocks.journals import lines
 from tests.spark.clocks.oracle import Record, Timeline, tidy
-from tests.spark.histories import as_lines
+from tests.spark.histories import as_events
 
 
 @dataclass(slots=True)
@@ -32,7 +31,7 @@ class Folded:
 
 
 def folded(spark: SparkSession, journals: Mapping[str, Sequence[Record]]) -> Folded:
-    events = layers.ingest(as_lines(spark, *(lines(records, name) for name, records in journals.items())))[0]
+    events = as_events(spark, *(lines(records, name) for name, records in journals.items()))
     events = events.localCheckpoint()
     intervals = _intervals(spark, events)
     found = Folded()

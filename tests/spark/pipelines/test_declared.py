@@ -22,7 +22,7 @@ from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.config_intervals import config_intervals
 from controller_pipeline.transforms.known_spans import known_spans
 from devcluster.building.spark_jars import delta_jars
-from tests.spark.histories import history
+from tests.spark.histories import history, ingested
 
 PROJECT = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
 COMPARED = (schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
@@ -92,7 +92,7 @@ def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSess
     def kept(table: schemas.Table) -> DataFrame:
         return spark.read.schema(table.schema).parquet(str(project / "spark-warehouse" / table.name))
 
-    events, findings = layers.ingest(journal_files.lines(spark, [str(project / "journals")]))
+    events, findings = ingested(journal_files.lines(spark, [str(project / "journals")]))
     events = events.localCheckpoint()
     spans = known_spans(events).localCheckpoint()
     built = layers.derive(events, findings, spans, config_intervals(events, spans).localCheckpoint())
@@ -115,7 +115,7 @@ def test_tables_in_delta_hold_what_the_batch_comes_to_also_after_a_second_run(
         tables = project / "spark-warehouse"
         for name in ("lines", *(table.name for table in IN_DELTA)):
             assert list((tables / name / "_delta_log").glob("*.json")), name
-        events, _ = layers.ingest(journal_files.lines(spark, [str(project / "journals")]))
+        events, _ = ingested(journal_files.lines(spark, [str(project / "journals")]))
         for table, expected in zip(IN_DELTA, (events, known_spans(events)), strict=True):
             kept = spark.read.schema(table.schema).parquet(str(tables / f"{table.name}_read"))
             assertDataFrameEqual(kept, expected)

@@ -9,8 +9,7 @@ from pyspark.testing import assertDataFrameEqual
 from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory
 from controller_pipeline.pipelines.topic import ingest
 from controller_pipeline.schemas import EVENTS, FINDINGS, LINES
-from controller_pipeline.transforms import layers
-from tests.spark.histories import as_lines, history
+from tests.spark.histories import as_events, as_lines, history
 
 
 def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothing_twice(
@@ -23,7 +22,7 @@ def test_topic_and_files_go_into_one_history_in_which_nothing_is_lost_and_nothin
     from_topic(kept, tmp_path, "first", batches)
     kept.take_in_lines(as_lines(spark, records[half + 30 :]))
     kept.fold()
-    once, _ = layers.ingest(as_lines(spark, records))
+    once = as_events(spark, records)
     told = [name for name in EVENTS.schema.fieldNames() if name not in ("source", "journal")]
     assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
     findings = {row.problem: row["count"] for row in kept.store.read(FINDINGS).where("problem <> 'gap'").collect()}
