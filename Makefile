@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history soak test full lint unit nightly mutants spark real e2e node crds bench bench-requests bench-pipeline build images \
+.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds bench bench-requests bench-pipeline bench-fleet build images \
 	lock sbom audit clean
 
 help: ## Show the commands
@@ -26,7 +26,11 @@ demo: $(RUNS) ## Show it all on this machine: six brokers, a Kubernetes API serv
 demo-history: $(READY) ## Give a small cluster a bad day, and open the report of it (OUTPUT=bad-day, a folder)
 	$(BIN)/python -m devcluster.bad_day --output $(OUTPUT)
 
+demo-fleet: $(READY) ## Give 20 small real clusters, five at a time, a bad minute each, and write one page of them (FLEET=fleet, a folder)
+	$(BIN)/python -m devcluster.fleet --output $(FLEET)
+
 OUTPUT ?= bad-day
+FLEET ?= fleet
 MINUTES ?= 30
 SEED ?=
 
@@ -94,6 +98,11 @@ CORES ?= 1 2
 
 bench-pipeline: $(READY) ## Measure how fast Spark folds a history (EVENTS="10000000 100000000" CORES="1 2")
 	$(BIN)/python -m bench.pipeline $(EVENTS:%=--events %) $(CORES:%=--cores %)
+
+CLUSTERS ?= 500
+
+bench-fleet: $(READY) ## Measure what the history of a fleet costs: journals on paper, one history, one page (CLUSTERS=500)
+	$(BIN)/python -m bench.fleet_history --clusters $(CLUSTERS)
 
 PARTS ?=
 

@@ -11,7 +11,7 @@ changes a history at a time. Answers and violations are made for who asks, from 
 changes nothing, so it waits for nobody.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -164,11 +164,20 @@ class KeptHistory:
         return audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS], recorded=recorded)
 
     def report(
-        self, output: Path, options: Options, period: Period, objective: Objective | None = None
+        self,
+        output: Path,
+        options: Options,
+        period: Period,
+        objective: Objective | None = None,
+        *,
+        clusters: Sequence[str] = (),
     ) -> ReportSummary:
-        """Computes answers and violations, and writes those of a period. Raises `NoHistory`, `OSError`."""
-        kept = self.layers()
-        tables = kept | answer_all(kept, options) | {VIOLATIONS: self.audit()}
+        """Computes answers and violations, and writes those of a period. Raises `NoHistory`, `OSError`.
+
+        `clusters`: of these alone; none given: of all. One of which nothing is known raises `NoHistory`."""
+        kept = self._of(clusters)
+        audited = _of_clusters(self.audit(), clusters)
+        tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
         with self.steps.step("Computing the answers and writing the report"):
             named = {table.name: rows for table, rows in tables.items()}
             return write_report(named, output, period=period, options=options, objective=objective)
@@ -184,6 +193,17 @@ class KeptHistory:
         ended = ended or moment_of(known[1] + 1)
         earliest = moment_of(known[0]) if days is None else ended - timedelta(days=days)
         return Period(began=began or earliest, ended=ended)
+
+    def _of(self, clusters: Sequence[str]) -> dict[Table, DataFrame]:
+        """The layers of these clusters."""
+        kept = {table: _of_clusters(rows, clusters) for table, rows in self.layers().items()}
+        if clusters:
+            known = {row["cluster_id"] for row in kept[KNOWN_SPANS].select("cluster_id").distinct().collect()}
+            if missing := [name for name in clusters if name not in known]:
+                raise NoHistory(
+                    f"{self.location} knows nothing of {', '.join(missing)}: a report without --cluster lists all"
+                )
+        return kept
 
     def summary(self) -> str:
         """What there is, for people."""
@@ -222,6 +242,10 @@ class KeptHistory:
             raise Damaged(
                 f"{here} is a history of a version before this one, in another layout: take its journals into a new folder"
             )
+
+
+def _of_clusters(rows: DataFrame, clusters: Sequence[str]) -> DataFrame:
+    return rows.where(f.col("cluster_id").isin(*clusters)) if clusters else rows
 
 
 def _of_whole_journals(raw: DataFrame) -> DataFrame:

@@ -158,6 +158,9 @@ def report(
     days: Annotated[
         int | None, typer.Option(help="Begin so many days before the end, instead of --from.", min=1)
     ] = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option(help="The id of a cluster: of this one alone. Several times.")
+    ] = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option(help="PATTERN=NAME: topics that the pattern is found in belong to that namespace. Several times."),
@@ -201,7 +204,7 @@ def report(
             period = kept.period(began=_utc(from_), ended=_utc(to), days=days)
         except ValueError as error:
             raise WrongOption(str(error)) from error
-        typer.echo(_in_words(kept.report(output, options, period, promised)))
+        typer.echo(_in_words(kept.report(output, options, period, promised, clusters=cluster or [])))
 
 
 def _promised(percent: float | None) -> "Objective | None":

@@ -101,10 +101,7 @@ class ClusterFacts:
     name: str
     uptime: Uptime
     days: Mapping[date, Uptime]
-    unknowns: tuple[Unknown, ...]
     strip: "Strip"
-    unknown_us: int
-    """Of the period, by the clock; more than `unknowns` come to where these were cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,11 +218,17 @@ class Report:
     grid: Grid
     day_grid: Grid
     clusters: tuple[ClusterFacts, ...]
+    """Those that are drawn over time."""
     clusters_total: int
+    """Of which anything lies in the period; the listing `clusters` has those that fell silent before as well."""
     uptime: Uptime
     partitions: int
     topics_total: int
     unknown_us: int
+    """By the clock, summed over clusters."""
+    unknowns: tuple[Unknown, ...]
+    """The longest, of `unknowns_total`, longest first."""
+    unknowns_total: int
     strips: tuple[Strip, ...]
     leaders: tuple[Heat, ...]
     out_of_sync: tuple[Heat, ...]
@@ -253,6 +256,10 @@ class Report:
     @property
     def is_known(self) -> bool:
         return self.uptime.known_us > 0
+
+    @property
+    def has_many_clusters(self) -> bool:
+        return self.listings["clusters"].total > 1
 
     @property
     def known_clock_us(self) -> int:

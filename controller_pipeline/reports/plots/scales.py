@@ -19,15 +19,22 @@ UNDER_HEIGHT = 4
 
 def availability_class(uptime: Uptime) -> str:
     """`u`: nothing is known; `none`: there was nothing; `a0` (100 %) to `a5`."""
-    ratio = uptime.availability
-    if ratio is None:
+    if uptime.availability is None:
         return "u" if uptime.unknown_us > 0 else "none"
+    return ratio_class(uptime.availability)
+
+
+def ratio_class(ratio: float) -> str:
+    """`a0` (100 %) to `a5`."""
     return f"a{next((index for index, bound in enumerate(BOUNDS) if ratio >= bound), len(BOUNDS))}"
 
 
 def nines_digit(uptime: Uptime) -> str:
-    """How many whole nines, "" when no time was lost: the digit in a cell."""
-    ratio = uptime.availability
+    return ratio_digit(uptime.availability)
+
+
+def ratio_digit(ratio: float | None) -> str:
+    """How many whole nines, "" when no time was lost or nothing is known: the digit in a cell."""
     if ratio is None or ratio >= 1:
         return ""
     return str(min(9, math.floor(-math.log10(1 - ratio) + 1e-9)))

@@ -1,5 +1,7 @@
 """SVG by hand: escaped elements, and the gutters that all pictures share, so that times stand below one another."""
 
+from dataclasses import dataclass
+
 from markupsafe import Markup, escape
 
 from controller_pipeline.reports import words
@@ -9,6 +11,14 @@ LEFT = 208
 RIGHT = 14
 LABEL = 29
 """Letters of a label that fit into the left gutter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """To a row of the page, by its id; where the page's script runs, its table shows what has all words of `search`."""
+
+    row: str
+    search: str = ""
 
 
 def tag(name: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
@@ -51,7 +61,14 @@ def dot(x: float, y: float, radius: float, class_: str, tip: str = "") -> Markup
 
 def linked(row: str, *children: Markup) -> Markup:
     """What leads to a row of the page, by pointer and by keyboard. `row`: its id, "" where there is none."""
-    return tag("a", *children, href=f"#{row}") if row else group(*children)
+    return leading(Lead(row=row) if row else None, *children)
+
+
+def leading(lead: Lead | None, *children: Markup) -> Markup:
+    """As `linked`."""
+    if lead is None:
+        return group(*children)
+    return tag("a", *children, href=f"#{lead.row}", data_search=lead.search or None)
 
 
 def picture(height: float, *children: Markup, label: str, width: float = WIDTH) -> Markup:

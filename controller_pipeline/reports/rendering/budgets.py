@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Column, Listed, Report, Value, seconds
 from controller_pipeline.reports.objective import Budget, Objective
-from controller_pipeline.reports.rendering.headline import Tone, honest
+from controller_pipeline.reports.rendering.headline import honest
+from controller_pipeline.reports.tones import Tone, tone_of_budget
 
 COLUMNS = {
     "availability": Column(
@@ -21,7 +22,6 @@ COLUMNS = {
 }
 """By the field of the ratio that each is computed from."""
 WITH_BUDGET = ("topics", "namespaces", "clusters")
-HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def _spent(report: Report, label: str, budget: Budget) -> Spent:
         return Spent(label=label, said="nothing is known, so there is no budget", percent=0, tone="unknown")
     allowed, left = words.duration(seconds(budget.allowed_us)), words.duration(seconds(abs(budget.left_us)))
     rest = f"{left} left" if budget.left_us >= 0 else f"overspent by {left}"
-    tone: Tone = "good" if part <= HALF else "warn" if budget.left_us >= 0 else "bad"
+    tone = tone_of_budget(part)
     said = f"{words.spent(part)} of {allowed} spent, {rest}"
     return Spent(label=label, said=said, percent=round(min(100.0, 100 * part), 2), tone=honest(report, tone))
 

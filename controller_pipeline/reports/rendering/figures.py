@@ -1,10 +1,12 @@
 """The figures of the period, a row each, and those of the period before beside them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from controller_pipeline.reports import words
-from controller_pipeline.reports.facts import Before, Report, seconds
-from controller_pipeline.reports.rendering.headline import SIGNS, Tone, honest, tone_of
+from controller_pipeline.reports.facts import Before, Report, Uptime, seconds
+from controller_pipeline.reports.rendering.headline import honest
+from controller_pipeline.reports.tones import SIGNS, Tone, tone_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,26 +53,33 @@ def _count_before(report: Report, name: str) -> str:
 
 
 def _available(report: Report) -> Figure:
-    ratio, before = report.uptime.availability, _known_before(report)
-    return Figure(
-        section="availability",
-        label="Available",
-        now=words.percent(ratio),
-        before=words.percent(None if before is None else before.uptime.availability),
-        note="" if ratio is None else f"{words.duration(seconds(report.uptime.leaderless_us))} without a leader",
-        tone=tone_of(ratio),
+    return _share_of_time(
+        report, "Available", lambda uptime: uptime.availability, report.uptime.leaderless_us, "without a leader"
     )
 
 
 def _writable(report: Report) -> Figure:
-    ratio, before = report.uptime.write_availability, _known_before(report)
+    return _share_of_time(
+        report, "Writable", lambda uptime: uptime.write_availability, report.uptime.under_us, "under min ISR", 0.99
+    )
+
+
+def _share_of_time(
+    report: Report,
+    label: str,
+    ratio_of: Callable[[Uptime], float | None],
+    lost_us: int,
+    lost: str,
+    warned_from: float = 0.999,
+) -> Figure:
+    ratio, before = ratio_of(report.uptime), _known_before(report)
     return Figure(
         section="availability",
-        label="Writable",
+        label=label,
         now=words.percent(ratio),
-        before=words.percent(None if before is None else before.uptime.write_availability),
-        note="" if ratio is None else f"{words.duration(seconds(report.uptime.under_us))} under min ISR",
-        tone=tone_of(ratio, warned_from=0.99),
+        before=words.percent(None if before is None else ratio_of(before.uptime)),
+        note="" if ratio is None else f"{words.duration(seconds(lost_us))} {lost}",
+        tone=tone_of(ratio, warned_from=warned_from),
     )
 
 
@@ -157,7 +166,8 @@ def _flaps(report: Report) -> Figure:
     flaps = report.tallies.get("flaps", 0)
     note = f"of {words.counted(report.listings['flaps'].total, 'replica')}: left the ISR and came back" if flaps else ""
     tone: Tone = "warn" if flaps else "good" if report.is_known else "unknown"
-    return Figure(section="flapping", label="ISR flaps", now=_counted(report, flaps), before="", note=note, tone=tone)
+    now, before = _counted(report, flaps), _count_before(report, "flaps")
+    return Figure(section="flapping", label="ISR flaps", now=now, before=before, note=note, tone=tone)
 
 
 def _reassignments(report: Report) -> Figure:
@@ -173,15 +183,10 @@ def _reassignments(report: Report) -> Figure:
 def _findings(report: Report) -> Figure:
     if "findings" in report.missing:
         return Figure(section="findings", label="Input findings", now="not checked", before="", note="", tone="unknown")
-    total = report.listings["findings"].total
+    total, untimed = report.listings["findings"].total, report.tallies.get("findings:untimed", 0)
     kinds = words.counted(len({row["problem"] for row in report.listings["problems"].rows}), "kind")
     note = f"of {kinds}" if total else "the history itself is sound"
+    note += f"; {untimed:,} of no known time, which no period before has" if untimed else ""
     tone: Tone = "warn" if total else "good"
-    return Figure(
-        section="findings",
-        label="Input findings",
-        now=f"{total:,}" if total else "none",
-        before="",
-        note=note,
-        tone=tone,
-    )
+    now, before = f"{total:,}" if total else "none", _count_before(report, "findings")
+    return Figure(section="findings", label="Input findings", now=now, before=before, note=note, tone=tone)

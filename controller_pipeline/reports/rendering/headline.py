@@ -4,15 +4,10 @@ What is not known is not called good.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Report, seconds
-
-Tone = Literal["good", "warn", "bad", "unknown"]
-MOSTLY_KNOWN = 0.9
-"""Of the period: from there on, what went well may be called good."""
-SIGNS: dict[Tone, str] = {"good": "\u2713", "warn": "!", "bad": "\u2715", "unknown": "?"}
+from controller_pipeline.reports.tones import MOSTLY_KNOWN, SIGNS, Tone, tone_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +64,6 @@ def honest(report: Report, tone: Tone) -> Tone:
 
 def is_mostly_known(report: Report) -> bool:
     return report.is_known and report.known_clock_us >= MOSTLY_KNOWN * (report.known_clock_us + report.unknown_us)
-
-
-def tone_of(ratio: float | None, *, warned_from: float = 0.999) -> Tone:
-    return "unknown" if ratio is None else "good" if ratio >= 0.9999 else "warn" if ratio >= warned_from else "bad"
 
 
 def _available(report: Report) -> Panel:

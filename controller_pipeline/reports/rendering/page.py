@@ -21,6 +21,8 @@ from controller_pipeline.reports.rendering import headline
 from controller_pipeline.reports.rendering.budgets import budgets, with_budgets
 from controller_pipeline.reports.rendering.cells import RIGHT_ALIGNED, cells
 from controller_pipeline.reports.rendering.figures import figures
+from controller_pipeline.reports.rendering.fleet import fleet, reasons_of
+from controller_pipeline.reports.rendering.leads import leads_of_clusters
 from controller_pipeline.reports.rendering.pictures import Pictures
 from controller_pipeline.reports.rendering.telling import At, Piece, clock, told
 
@@ -42,6 +44,9 @@ def page(report: Report, *, now: datetime | None = None, limits: Limits | None =
         budgets=budgets(report),
         objective=None if report.objective is None else report.objective.said,
         figures=figures(report),
+        fleet=fleet(report, limits),
+        reasons=reasons_of(report),
+        leads_of_clusters=leads_of_clusters(report),
         written=words.between(report.period.began_us, report.period.ended_us),
         length=words.duration(seconds(report.period.ended_us - report.period.began_us)),
         now=None if now is None else words.moment(micros(now)),

@@ -1,14 +1,16 @@
 """The pictures of a page: from its facts to the arguments of the plots, and the words for what cannot be drawn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from controller_pipeline.reports import words
-from controller_pipeline.reports.facts import Bar, ClusterFacts, Episode, Heat, Lane, Report, Value
+from controller_pipeline.reports.facts import Bar, ClusterFacts, Episode, Heat, Lane, Report
 from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.period import DAY, shown_window
+from controller_pipeline.reports.period import DAY, Grid, shown_window
 from controller_pipeline.reports.plots import calendar, columns, failovers, grids, lanes, scales, timeline
+from controller_pipeline.reports.rendering.leads import figure_of, leads_of_days, row_id
 
 SHORT_DAYS = 14
 LOUDEST_SHARE = 12 / 7
@@ -24,7 +26,8 @@ class Pictures:
     limits: Limits
 
     def calendar(self, cluster: ClusterFacts) -> Markup:
-        return calendar.calendar(cluster.days, self.report.period.first_day, self.report.period.last_day)
+        period, leads = self.report.period, leads_of_days(self.report, cluster.strip.cluster)
+        return calendar.calendar(cluster.days, period.first_day, period.last_day, leads=leads)
 
     def availability_legend(self) -> Markup:
         return scales.availability_legend()
@@ -36,8 +39,9 @@ class Pictures:
     def cluster_strips(self) -> Markup:
         clusters = self.report.clusters
         rows = enumerate(self.report.listings["clusters"].rows)
-        found = {row["cluster_id"]: index for index, row in rows} if len(clusters) > 1 else {}
-        links = [row_id("clusters", found[one.name]) if one.name in found else "topics" for one in clusters]
+        found = {row["cluster_id"]: index for index, row in rows} if self.report.has_many_clusters else {}
+        ids = [one.strip.cluster for one in clusters]
+        links = [row_id("clusters", found[its]) if its in found else "topics" for its in ids]
         return grids.strips([cluster.strip for cluster in clusters], self.report.grid, links=links)
 
     def strips(self) -> Markup:
@@ -59,13 +63,13 @@ class Pictures:
     def failovers(self) -> Markup:
         dots = [
             failovers.Dot(
-                at_us=int(_figure(row["lost_at"])),
-                median_seconds=None if row["median_seconds"] is None else _figure(row["median_seconds"]),
-                max_seconds=_figure(row["max_seconds"]),
+                at_us=int(figure_of(row["lost_at"])),
+                median_seconds=None if row["median_seconds"] is None else figure_of(row["median_seconds"]),
+                max_seconds=figure_of(row["max_seconds"]),
                 is_whole=not row["missing"],
                 tip=(
-                    f"broker {row['broker']}, {words.moment(int(_figure(row['lost_at'])))}: "
-                    f"slowest of {row['partitions']} partitions {words.duration(_figure(row['max_seconds']))}"
+                    f"broker {row['broker']}, {words.moment(int(figure_of(row['lost_at'])))}: "
+                    f"slowest of {row['partitions']} partitions {words.duration(figure_of(row['max_seconds']))}"
                     + (f", {row['missing']} without a new leader" if row["missing"] else "")
                 ),
                 row=row_id("failovers", index),
@@ -78,14 +82,7 @@ class Pictures:
 
     def leaders(self, heat: Heat) -> Markup:
         top = self.fair_share(heat) * LOUDEST_SHARE
-        return grids.heat(
-            heat,
-            self.report.grid,
-            top=top,
-            name="Share of leaders by broker",
-            written=words.share,
-            links=self._brokers(heat),
-        )
+        return self._heat(heat, self.report.grid, "Share of leaders by broker", written=words.share, top=top)
 
     def fair_share(self, heat: Heat) -> float:
         return 1 / max(1, heat.total)
@@ -94,29 +91,22 @@ class Pictures:
         return scales.level_legend(self.fair_share(heat) * LOUDEST_SHARE * 100, " %")
 
     def out_of_sync(self, heat: Heat) -> Markup:
-        name = "Replicas out of sync by broker"
-        return grids.heat(
-            heat,
-            self.report.grid,
-            top=_top(heat),
-            name=name,
-            written=lambda value: f"{value:.3g}",
-            links=self._brokers(heat),
+        return self._heat(
+            heat, self.report.grid, "Replicas out of sync by broker", written=lambda value: f"{value:.3g}"
         )
 
     def level_legend(self, heat: Heat) -> Markup:
         return scales.level_legend(_top(heat), "")
 
     def flaps(self, heat: Heat) -> Markup:
-        name = "ISR flaps by broker"
-        return grids.heat(
-            heat,
-            self.report.day_grid,
-            top=_top(heat),
-            name=name,
-            written=lambda value: f"{value:.0f}",
-            links=self._brokers(heat),
-        )
+        return self._heat(heat, self.report.day_grid, "ISR flaps by broker", written=lambda value: f"{value:.0f}")
+
+    def _heat(
+        self, heat: Heat, grid: Grid, name: str, *, written: Callable[[float], str], top: float | None = None
+    ) -> Markup:
+        """`top`: as of `grids.heat`; None: the largest amount there is."""
+        loudest = _top(heat) if top is None else top
+        return grids.heat(heat, grid, top=loudest, name=name, written=written, links=self._brokers(heat))
 
     def _brokers(self, heat: Heat) -> list[str]:
         """The row of each in the table of brokers."""
@@ -149,7 +139,8 @@ class Pictures:
                 tip=f"unknown, {words.between(hole.began_us, hole.ended_us)}: {hole.reason}",
             )
             for cluster in self.report.clusters
-            for hole in sorted(cluster.unknowns, key=lambda hole: hole.began_us)
+            for hole in sorted(self.report.unknowns, key=lambda hole: hole.began_us)
+            if hole.cluster == cluster.strip.cluster
         )
         known = (
             replace(lane, bars=tuple(self._with_row(bar) for bar in lane.bars)) for lane in self.report.controllers
@@ -168,9 +159,9 @@ class Pictures:
         period, listed = self.report.period, self.report.listings["reassignments"]
         shown = enumerate(listed.rows[: self.limits.reassignments])
         made = []
-        for index, row in sorted(shown, key=lambda one: _figure(one[1]["began"])):
-            began = max(int(_figure(row["began"])), period.began_us)
-            ended = period.ended_us if row["ended"] is None else min(int(_figure(row["ended"])), period.ended_us)
+        for index, row in sorted(shown, key=lambda one: figure_of(one[1]["began"])):
+            began = max(int(figure_of(row["began"])), period.began_us)
+            ended = period.ended_us if row["ended"] is None else min(int(figure_of(row["ended"])), period.ended_us)
             outcome = str(row["outcome"])
             name = f"{row['topic']}-{row['partition']}"
             tip = f"{name} {outcome}: {words.between(began, ended)}, {row['origin']} to {row['target']}"
@@ -179,16 +170,6 @@ class Pictures:
             bar = Bar(began_us=began, ended_us=ended, state=state, label=outcome, tip=tip, row=link)
             made.append(Lane(label=name, bars=(bar,)))
         return lanes.lanes(made, period.began_us, period.ended_us, name="Reassignments over time")
-
-
-def row_id(listing: str, index: int) -> str:
-    """Of a row of a table of the page; `index` from 0."""
-    return f"{listing}-{index + 1}"
-
-
-def _figure(value: Value) -> float:
-    assert isinstance(value, int | float)
-    return value
 
 
 def _top(heat: Heat) -> float:

@@ -9,11 +9,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from controller_pipeline import schemas
+from controller_pipeline.answers.intervals.within import Within
+from controller_pipeline.answers.isr_flaps import isr_flaps
 from controller_pipeline.reports.facts import Before, Uptime
 from controller_pipeline.reports.period import Period
-from controller_pipeline.reports.selection.tables import Tables, tables_of
+from controller_pipeline.reports.selection.tables import INSTANTS, Tables, tables_of
+from controller_pipeline.schemas import Table
 
 COUNTED = {
+    "findings": schemas.FINDINGS,
     "failovers": schemas.FAILOVERS,
     "unclean": schemas.UNCLEAN_ELECTIONS,
     "reassignments": schemas.REASSIGNMENTS,
@@ -22,15 +26,18 @@ COUNTED = {
 
 
 def figures_before(given: Mapping[str, DataFrame], period: Period) -> Before | None:
-    """One query. None where there is no such time, or no table of it is given."""
+    """One query. None where there is no such time, or no table of it is given. What has no time is in no count."""
     earlier = period.before()
     if earlier is None:
         return None
     tables = tables_of(given, earlier)
-    found = {row["name"]: int(row["amount"] or 0) for row in reduce(DataFrame.unionByName, _amounts(tables)).collect()}
+    amounts = [*_amounts(tables), *_flaps(given, earlier)]
+    found = {row["name"]: int(row["amount"] or 0) for row in reduce(DataFrame.unionByName, amounts).collect()}
     counts = {name: found[name] for name in COUNTED if COUNTED[name].name not in tables.missing}
     if schemas.INCIDENTS.name not in tables.missing:
         counts["incidents"] = found["incidents"]
+    if schemas.PARTITION_INTERVALS.name in given:
+        counts["flaps"] = found["flaps"]
     return Before(
         period=earlier,
         uptime=Uptime(
@@ -62,8 +69,23 @@ def _amounts(tables: Tables) -> list[DataFrame]:
         incidents=f.count("*"),
     )
     spans = _named(tables.clipped(schemas.KNOWN_SPANS), known_clock_us=f.sum(lasted))
-    counts = [_named(tables[table], **{name: f.count("*")}) for name, table in COUNTED.items()]
+    counts = [_named(timed(tables, table), **{name: f.count("*")}) for name, table in COUNTED.items()]
     return [intervals, incidents, spans, *counts]
+
+
+def timed(tables: Tables, table: Table) -> DataFrame:
+    """Without what has no time, which is in the tables of every period."""
+    instant = INSTANTS.get(table.name)
+    return tables[table] if instant is None else tables[table].where(f.col(instant).isNotNull())
+
+
+def _flaps(given: Mapping[str, DataFrame], period: Period) -> list[DataFrame]:
+    """Answered anew, as the period may begin in the middle of a day; nothing without the intervals."""
+    intervals = given.get(schemas.PARTITION_INTERVALS.name)
+    if intervals is None:
+        return []
+    within = Within(pieces_us=((period.began_us, period.ended_us),))
+    return [_named(isr_flaps(intervals, within), flaps=f.sum("flaps"))]
 
 
 def _named(rows: DataFrame, **amounts: Column) -> DataFrame:

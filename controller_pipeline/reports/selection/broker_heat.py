@@ -63,7 +63,8 @@ def chosen_brokers(tables: Tables, clusters: Sequence[str], limits: Limits) -> t
     ranked = each.withColumn("rank", f.row_number().over(worst)).withColumn("total", f.count("*").over(of_cluster))
     found: dict[str, list[int]] = defaultdict(list)
     totals: dict[str, int] = {}
-    for row in ranked.where(f.col("rank") <= limits.brokers).collect():
+    of_each = max(1, limits.brokers // max(1, len(clusters)))
+    for row in ranked.where(f.col("rank") <= of_each).collect():
         found[row["cluster_id"]].append(row["broker"])
         totals[row["cluster_id"]] = row["total"]
     return tuple(

@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 
 from controller_pipeline import schemas
 from controller_pipeline.reports.facts import Column, Kind, Listed, Value
+from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.selection.tables import Tables
 
 THREADS = 4
@@ -27,11 +28,13 @@ class Listing:
     rows: Callable[[Tables], DataFrame]
     columns: tuple[Column, ...]
     first: tuple[str, ...]
+    has_rows_of_its_own: bool = False
+    """Also where the table has none."""
 
 
 def listed(listing: Listing, tables: Tables, *, most: int) -> Listed:
     """Runs one bounded query, and a count only where there are more rows than are shown."""
-    if listing.table.name in tables.empty:
+    if listing.table.name in tables.empty and not listing.has_rows_of_its_own:
         return Listed(name=listing.name, table=listing.table.name, columns=listing.columns, rows=(), total=0)
     rows = listing.rows(tables)
     order = [
@@ -66,7 +69,7 @@ def _value(value: object) -> Value:
     return value
 
 
-def all_listed(listings: Sequence[Listing], tables: Tables, *, most: int) -> Mapping[str, Listed]:
+def all_listed(listings: Sequence[Listing], tables: Tables, limits: Limits) -> Mapping[str, Listed]:
     with ThreadPoolExecutor(THREADS) as pool:
-        found = pool.map(lambda listing: listed(listing, tables, most=most), listings)
+        found = pool.map(lambda listing: listed(listing, tables, most=limits.rows_of(listing.name)), listings)
         return {one.name: one for one in found}

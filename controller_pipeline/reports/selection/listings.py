@@ -3,6 +3,7 @@
 from controller_pipeline import schemas
 from controller_pipeline.reports.facts import Column
 from controller_pipeline.reports.selection import rows
+from controller_pipeline.reports.selection.clusters import clusters
 from controller_pipeline.reports.selection.listed import Listing
 
 CLUSTER = Column(title="Cluster", field="cluster_id")
@@ -29,9 +30,19 @@ LISTINGS = (
     Listing(
         name="clusters",
         table=schemas.AVAILABILITY,
-        rows=lambda tables: rows.uptimes(tables, "cluster_id"),
-        columns=(CLUSTER, Column(title="Topics", field="topics", kind="count"), *AVAILABLE),
-        first=WORST,
+        rows=clusters,
+        columns=(
+            CLUSTER,
+            Column(title="Topics", field="topics", kind="count"),
+            *AVAILABLE[:-1],
+            Column(title="Unknown", field="unknown_share", kind="share", hint="of the period, by the clock"),
+            Column(title="Known until", field="known_until", kind="time", hint="empty: nothing was ever known of it"),
+            Column(title="Unclean elections", field="unclean", kind="count"),
+            Column(title="Violations", field="violations", kind="count"),
+            Column(title="Findings", field="findings", kind="count"),
+        ),
+        first=("concern_us desc", "unknown_share desc", "cluster_id"),
+        has_rows_of_its_own=True,
     ),
     Listing(
         name="namespaces",
@@ -211,7 +222,7 @@ LISTINGS = (
             Column(title="Leader changes", field="leader_changes", kind="count"),
             Column(title="Records", field="records", kind="count"),
         ),
-        first=("cluster_id", "controller_epoch desc"),
+        first=("began desc", "cluster_id", "controller_epoch desc"),
     ),
     Listing(
         name="violations",

@@ -11,11 +11,13 @@ from pyspark.sql import functions as f
 
 from controller_pipeline import schemas
 from controller_pipeline.answers.options import Options
+from controller_pipeline.reports.attention import by_need
 from controller_pipeline.reports.facts import Before, ClusterFacts, Listed, Report, Strip, Uptime
 from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import DAY, Grid, grid_of
 from controller_pipeline.reports.selection.broker_heat import BrokerHeats, broker_heats
+from controller_pipeline.reports.selection.clusters import totals
 from controller_pipeline.reports.selection.coverage import Key, covered, edges
 from controller_pipeline.reports.selection.episodes.worst import episodes, quiet_us
 from controller_pipeline.reports.selection.listed import all_listed
@@ -43,15 +45,17 @@ def selected(
 ) -> Report:
     """Runs a few dozen bounded queries."""
     period = tables.period
-    listings = dict(all_listed(LISTINGS, tables, most=limits.table_rows))
+    listings = dict(all_listed(LISTINGS, tables, limits))
+    listings["clusters"] = by_need(listings["clusters"], objective, period)
     listings["failovers"] = with_what_it_led(listings["failovers"], tables)
     grid = grid_of(period.began_us, period.ended_us, most=limits.pieces)
     first_us = period.began_us // DAY * DAY
     day_grid = grid_of(first_us, max(first_us + DAY, period.ended_us), most=limits.pieces, least_us=DAY)
-    unknown_by_cluster, clusters_total, unknown_us = worst_clusters(tables, limits)
-    names = tuple(unknown_by_cluster)
+    names = tuple(str(row["cluster_id"]) for row in listings["clusters"].rows[: limits.clusters])
+    clusters_total, unknown_us = totals(tables)
+    holes, holes_total = unknowns(tables, most=limits.table_rows)
     strips = strips_of(tables, names, listings["topics"], grid, limits)
-    clusters = cluster_facts(tables, unknown_by_cluster, strips, limits)
+    clusters = cluster_facts(tables, names, strips)
     heats = broker_heats(tables, names, grid, day_grid, limits) if names else BrokerHeats()
     worst, episodes_total = episodes(tables, limits)
     topics_total, partitions, uptime = whole(tables)
@@ -65,6 +69,8 @@ def selected(
         partitions=partitions,
         topics_total=topics_total,
         unknown_us=unknown_us,
+        unknowns=holes,
+        unknowns_total=holes_total,
         strips=tuple(strip for (_, topic), strip in strips.items() if topic != ALL),
         leaders=heats.leaders,
         out_of_sync=heats.out_of_sync,
@@ -99,58 +105,21 @@ def _uptime(row: Row) -> Uptime:
     return Uptime(**{name: row[name] for name in SUMS})
 
 
-def _clusters(tables: Tables) -> DataFrame:
-    """Every cluster, with the microseconds that are known of it by the clock."""
-    known = tables.clipped(schemas.KNOWN_SPANS).select(
-        "cluster_id", (f.col("ended_us") - f.col("began_us")).alias("us")
-    )
-    seen = tables[schemas.AVAILABILITY].select("cluster_id", f.lit(0).cast("long").alias("us"))
-    return known.unionByName(seen).groupBy("cluster_id").agg(f.sum(f.greatest("us", f.lit(0))).alias("known_us"))
-
-
-def cluster_totals(tables: Tables) -> tuple[int, int]:
-    """How many there are, and how long they are unknown, summed."""
-    missing = f.greatest(f.lit(length_us(tables)) - f.col("known_us"), f.lit(0))
-    row = _clusters(tables).agg(f.count("*").alias("n"), f.coalesce(f.sum(missing), f.lit(0)).alias("us")).collect()[0]
-    return row["n"], row["us"]
-
-
-def length_us(tables: Tables) -> int:
-    return tables.period.ended_us - tables.period.began_us
-
-
-def worst_clusters(tables: Tables, limits: Limits) -> tuple[dict[str, int], int, int]:
-    """Those that are drawn, with their unknown time by the clock; how many there are, and the unknown time of all."""
-    worst = uptimes(tables, "cluster_id").select("cluster_id", "leaderless_us", "under_us")
-    order = (f.col("leaderless_us").desc_nulls_last(), f.col("under_us").desc_nulls_last(), f.col("cluster_id"))
-    rows = _clusters(tables).join(worst, "cluster_id", "left").orderBy(*order).limit(limits.clusters + 1).collect()
-    unknown = {row["cluster_id"]: max(0, length_us(tables) - row["known_us"]) for row in rows}
-    if len(rows) <= limits.clusters:
-        return unknown, len(unknown), sum(unknown.values())
-    drawn = [row["cluster_id"] for row in rows[: limits.clusters]]
-    return {name: unknown[name] for name in drawn}, *cluster_totals(tables)
-
-
-def cluster_facts(
-    tables: Tables, unknown_us: Mapping[str, int], strips: Mapping[Key, Strip], limits: Limits
-) -> tuple[ClusterFacts, ...]:
-    """`unknown_us`: of the clusters that are drawn."""
-    if not unknown_us:
+def cluster_facts(tables: Tables, names: Sequence[str], strips: Mapping[Key, Strip]) -> tuple[ClusterFacts, ...]:
+    """Of the clusters that are drawn."""
+    if not names:
         return ()
     days: dict[str, dict[date, Uptime]] = defaultdict(dict)
-    for row in uptimes(tables, "cluster_id", "day").where(f.col("cluster_id").isin(*unknown_us)).collect():
+    for row in uptimes(tables, "cluster_id", "day").where(f.col("cluster_id").isin(*names)).collect():
         days[row["cluster_id"]][row["day"]] = _uptime(row)
-    longest = unknowns(tables, most=limits.table_rows)
     return tuple(
         ClusterFacts(
             name=name or "(id not known yet)",
             uptime=sum(days[name].values(), Uptime()),
             days=days[name],
             strip=strips[name, ALL],
-            unknowns=tuple(hole for hole in longest if hole.cluster == name),
-            unknown_us=lost_us,
         )
-        for name, lost_us in unknown_us.items()
+        for name in names
     )
 
 
@@ -199,7 +168,8 @@ def failover_bins(tables: Tables) -> dict[int, int]:
 
 
 def tallies(tables: Tables) -> dict[str, int]:
-    """Counts for the headline: `outcome:stalled`, `problem:leaderless`, `invariant:...`, `inferred:true`, `flaps`."""
+    """Counts for the headline: `outcome:stalled`, `problem:leaderless`, `invariant:...`, `inferred:true`, `flaps`,
+    `findings:untimed`."""
     groups = (
         (schemas.REASSIGNMENTS, "outcome", f.count("*")),
         (schemas.INCIDENTS, "problem", f.count("*")),
@@ -215,5 +185,7 @@ def tallies(tables: Tables) -> dict[str, int]:
     ]
     flaps = tables[schemas.ISR_FLAPS].agg(f.coalesce(f.sum("flaps"), f.lit(0)).cast("long").alias("n"))
     frames.append(flaps.select(f.lit("flaps").alias("name"), "n"))
+    untimed = tables[schemas.FINDINGS].agg(f.count_if(f.col("event_time").isNull()).alias("n"))
+    frames.append(untimed.select(f.lit("findings:untimed").alias("name"), "n"))
     rows = reduce(DataFrame.unionByName, frames).orderBy(f.col("n").desc(), "name").limit(100).collect()
     return {row["name"] or "": row["n"] for row in rows}

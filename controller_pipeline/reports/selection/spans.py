@@ -42,18 +42,20 @@ def holes(tables: Tables) -> DataFrame:
     return after.unionByName(begin).where("began_us < ended_us")
 
 
-def unknowns(tables: Tables, *, most: int) -> tuple[Unknown, ...]:
-    """The longest, longest first."""
-    longest = (f.col("began_us") - f.col("ended_us")).asc()
-    rows = holes(tables).orderBy(longest, "began_us", "cluster_id").limit(most).collect()
-    return tuple(
-        Unknown(
-            cluster=row["cluster_id"],
-            began_us=row["began_us"],
-            ended_us=row["ended_us"],
-            reason=REASONS.get(row["ended_by"] or "", f"the span before ended by {row['ended_by']}"[:200]),
-        )
-        for row in rows
+def unknowns(tables: Tables, *, most: int) -> tuple[tuple[Unknown, ...], int]:
+    """The longest, longest first, and how many there are."""
+    longest, every = (f.col("began_us") - f.col("ended_us")).asc(), holes(tables)
+    found = every.orderBy(longest, "began_us", "cluster_id").limit(most + 1).collect()
+    shown = tuple(_unknown(row) for row in found[:most])
+    return shown, len(found) if len(found) <= most else every.count()
+
+
+def _unknown(row: Row) -> Unknown:
+    return Unknown(
+        cluster=row["cluster_id"],
+        began_us=row["began_us"],
+        ended_us=row["ended_us"],
+        reason=REASONS.get(row["ended_by"] or "", f"the span before ended by {row['ended_by']}"[:200]),
     )
 
 

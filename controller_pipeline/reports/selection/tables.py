@@ -38,6 +38,8 @@ class Tables:
     period: Period
     frames: Mapping[str, DataFrame]
     missing: tuple[str, ...]
+    known_until: DataFrame
+    """Of each cluster that was ever known before the period's end, when it was last: `cluster_id`, `known_until`."""
     empty: frozenset[str] = frozenset()
     """Tables that are known to have no rows: nobody needs to ask them."""
     has_whole_days: bool = False
@@ -82,7 +84,15 @@ def tables_of(given: Mapping[str, DataFrame], period: Period) -> Tables:
         else:
             frames[table.name] = spark.createDataFrame([], table.schema)
             missing.append(table.name)
-    return Tables(spark=spark, period=period, frames=frames, missing=tuple(missing))
+    spans = given.get(KNOWN_SPANS.name, frames[KNOWN_SPANS.name])
+    known_until = _known_until(spans, period)
+    return Tables(spark=spark, period=period, frames=frames, missing=tuple(missing), known_until=known_until)
+
+
+def _known_until(spans: DataFrame, period: Period) -> DataFrame:
+    end = f.timestamp_micros(f.lit(period.ended_us))
+    before = spans.where(f.col("began") < end)
+    return before.groupBy("cluster_id").agg(f.max(f.least("ended", end)).alias("known_until"))
 
 
 def _touches(table: Table, period: Period) -> Column:

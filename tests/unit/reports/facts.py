@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
+from controller_pipeline.reports.attention import by_need
 from controller_pipeline.reports.facts import (
     Bar,
     Before,
@@ -21,6 +22,7 @@ from controller_pipeline.reports.facts import (
     Uptime,
     Value,
 )
+from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import DAY, HOUR, MINUTE, SECOND, Period, grid_of
 from controller_pipeline.reports.selection.listings import LISTINGS
@@ -48,6 +50,8 @@ def empty_report(days: int = 1) -> Report:
         partitions=0,
         topics_total=0,
         unknown_us=0,
+        unknowns=(),
+        unknowns_total=0,
         strips=(),
         leaders=(),
         out_of_sync=(),
@@ -79,9 +83,7 @@ def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers
         name=name,
         uptime=lost,
         days={date(2026, 11, 20) + timedelta(days=day): lost for day in range(days)},
-        unknowns=(hole,),
         strip=Strip(cluster=name, label=name, cells=cells),
-        unknown_us=MINUTE,
     )
     values = (None, *(float(index % 7) for index in range(1, empty.grid.count)))
     day_values = (None, *(float(index % 7) for index in range(1, empty.day_grid.count)))
@@ -95,6 +97,8 @@ def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers
         partitions=topics,
         topics_total=topics,
         unknown_us=MINUTE,
+        unknowns=(hole,) * rows,
+        unknowns_total=100_000,
         strips=tuple(Strip(cluster=name, label=name, cells=cells) for _ in range(min(topics, 20))),
         leaders=(Heat(cluster=name, rows=heat_rows, total=brokers),),
         out_of_sync=(Heat(cluster=name, rows=heat_rows, total=brokers),),
@@ -105,16 +109,82 @@ def full_report(*, name: str = "orders", days: int = 1, topics: int = 1, brokers
         controllers=(Lane(label=name, bars=(bar(began, began + HOUR, name),)),),
         episodes=(episode(name, began, brokers),),
         episodes_total=2,
-        listings={key: filled(listed, name, rows, began) for key, listed in empty.listings.items()},
+        listings={key: filled(listed, name, rows, began) for key, listed in empty.listings.items()}
+        | {"clusters": one_cluster(empty.listings["clusters"], name, empty.period)},
         before=before(empty.period),
         objective=Objective(percent=99.9),
     )
 
 
+def one_cluster(listed: Listed, name: str, period: Period) -> Listed:
+    row = cluster_row(name, period, availability=0.99987, writable=0.99987)
+    return replace(listed, rows=(row,), total=1)
+
+
+def cluster_row(name: str, period: Period, **other: Value) -> dict[str, Value]:
+    """Of a cluster that needs no look, but for `other`."""
+    row: dict[str, Value] = {
+        "cluster_id": name,
+        "topics": 4,
+        "availability": 1.0,
+        "availability_with_detection": 1.0,
+        "writable": 1.0,
+        "leaderless_seconds": 0.0,
+        "under_seconds": 0.0,
+        "unknown_share": 0.0,
+        "known_until": period.ended_us - 1,
+        "unclean": 0,
+        "violations": 0,
+        "findings": 0,
+    }
+    return row | other
+
+
+def fleet_report(clusters: int, *, days: int = 30, limits: Limits | None = None) -> Report:
+    """As full as a page of so many clusters can be; every fifth has something, and each eleventh is silent."""
+    limits = limits or Limits()
+    longest = "n" * 60
+    one = full_report(name=longest, days=days, topics=100_000, brokers=limits.brokers, rows=limits.table_rows)
+    names = [f"cluster-{number:04}-{longest}" for number in range(clusters)]
+    drawn = tuple(
+        replace(one.clusters[0], name=name, strip=replace(one.clusters[0].strip, cluster=name, label=name))
+        for name in names[: limits.clusters]
+    )
+    share = max(1, limits.brokers // len(drawn))
+    heats = {
+        kind: tuple(replace(heat, cluster=name, rows=heat.rows[:share]) for name in names[: len(drawn)] for heat in its)
+        for kind, its in (("leaders", one.leaders), ("out_of_sync", one.out_of_sync), ("flaps", one.flaps))
+    }
+    listed = [of_fleet(number, name, one.period) for number, name in enumerate(names)]
+    shown = replace(one.listings["clusters"], rows=tuple(listed[: limits.listed_clusters]), total=clusters)
+    listings = {**one.listings, "clusters": by_need(shown, one.objective, one.period)}
+    many = replace(
+        one, clusters=drawn, clusters_total=clusters, listings=listings, episodes=one.episodes * limits.episodes
+    )
+    return replace(many, leaders=heats["leaders"], out_of_sync=heats["out_of_sync"], flaps=heats["flaps"])
+
+
+def of_fleet(number: int, name: str, period: Period) -> dict[str, Value]:
+    if number % 11 == 10 and number % 5:
+        return cluster_row(name, period, known_until=period.began_us + HOUR, unknown_share=0.9)
+    if number % 5:
+        return cluster_row(name, period)
+    lost = cluster_row(name, period, availability=1 - number / 10**5, leaderless_seconds=float(number + 1))
+    return lost | {"unclean": int(number % 25 == 0), "violations": int(number % 50 == 0)}
+
+
 def before(period: Period) -> Before:
     earlier = period.before()
     assert earlier is not None
-    counts = {"incidents": 7, "failovers": 2, "unclean": 0, "reassignments": 0, "violations": 0}
+    counts = {
+        "incidents": 7,
+        "failovers": 2,
+        "unclean": 0,
+        "reassignments": 0,
+        "violations": 0,
+        "flaps": 3,
+        "findings": 1,
+    }
     lost = Uptime(known_us=HOUR, leaderless_us=MINUTE)
     return Before(period=earlier, uptime=lost, exposed_us=2 * MINUTE, known_clock_us=HOUR, counts=counts)
 

@@ -12,9 +12,11 @@ import pytest
 from controller_pipeline.reports import words
 from controller_pipeline.reports.facts import Uptime
 from controller_pipeline.reports.limits import Limits
-from controller_pipeline.reports.period import DAY, MINUTE
+from controller_pipeline.reports.period import DAY, HOUR, MINUTE
+from controller_pipeline.reports.plots.calendar import weeks
 from controller_pipeline.reports.rendering.figures import figures
 from controller_pipeline.reports.rendering.headline import panels
+from controller_pipeline.reports.rendering.leads import leads_of_days
 from controller_pipeline.reports.rendering.page import page
 from tests.unit.reports.facts import HOSTILE, empty_report, full_report
 from tests.unit.reports.html import Page
@@ -203,9 +205,44 @@ def test_the_period_before_stands_beside_this_one() -> None:
     assert of["Available"] == ("99.952 %", "98.33 %")
     assert of["Incidents"] == ("1", "7")
     assert of["Unknown"] == ("1 min", "23 h")
-    assert of["ISR flaps"] == ("4", "")
+    assert of["ISR flaps"] == ("4", "3")
+    assert of["Input findings"] == ("100,000", "1")
     unknown = replace(full_report(), before=None)
-    assert {figure.before for figure in figures(unknown)} == {"not known", "all of it", ""}
+    assert {figure.before for figure in figures(unknown)} == {"not known", "all of it"}
+
+
+def test_findings_of_no_known_time_are_said_to_be_in_no_comparison() -> None:
+    report = full_report()
+    notes = {figure.label: figure.note for figure in figures(replace(report, tallies={"findings:untimed": 3}))}
+    assert "3 of no known time" in notes["Input findings"]
+
+
+def test_a_day_of_the_calendar_leads_to_its_worst_incident() -> None:
+    report = full_report(days=60)
+    began = report.period.began_us
+    listed = report.listings["incidents"]
+    calm = listed.rows[0]
+    rows = (
+        {**calm, "began": began - HOUR, "seconds": 0.5},  # had ended before the period
+        {**calm, "began": began + 3 * DAY + HOUR, "seconds": 2 * 86400.0},
+        {**calm, "began": began + 4 * DAY, "seconds": 60.0},
+        {**calm, "cluster_id": "another", "began": began + 9 * DAY, "seconds": 60.0},
+    )
+    report = replace(report, listings={**report.listings, "incidents": replace(listed, rows=rows)})
+    leads = {day.day: (lead.row, lead.search) for day, lead in leads_of_days(report, "orders").items()}
+    # The second day of the long one is searched for nothing: its row names the day on which it began.
+    assert leads == {23: ("incidents-2", "2026-11-23"), 24: ("incidents-2", ""), 25: ("incidents-2", "")}
+    drawn = [
+        attributes for tag, attributes in Page(page(report)).elements if tag == "a" and "data-search" in attributes
+    ]
+    assert {"href": "#incidents-2", "data-search": "2026-11-23"} in drawn
+
+
+def test_weeks_lead_somewhere_too() -> None:
+    report = full_report(days=7300)
+    leads = leads_of_days(report, "orders")
+    drawn = weeks({}, report.period.first_day, report.period.last_day, leads=leads)
+    assert drawn.count("#incidents-1") == 1
 
 
 def test_a_count_whose_table_was_not_given_is_not_compared() -> None:

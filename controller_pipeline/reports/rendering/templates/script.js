@@ -20,6 +20,10 @@
     local.textContent = text;
     element.parentNode.insertBefore(local, element.nextSibling);
   };
+  var has = function (row, searched) {
+    var text = row.textContent.toLowerCase();
+    return searched.toLowerCase().split(/\s+/).every(function (word) { return text.indexOf(word) >= 0; });
+  };
   var elsewhere = 0;
   document.querySelectorAll("time[datetime]").forEach(function (element) {
     var when = new Date(element.getAttribute("datetime"));
@@ -63,9 +67,9 @@
     left.className = "left";
     left.setAttribute("role", "status");
     search.addEventListener("input", function () {
-      var wanted = search.value.toLowerCase(), shown = 0;
+      var shown = 0, wanted = search.value.trim();
       rows.forEach(function (row) {
-        var fits = row.textContent.toLowerCase().indexOf(wanted) >= 0;
+        var fits = has(row, search.value);
         row.hidden = !fits;
         if (fits) shown += 1;
       });
@@ -76,5 +80,15 @@
     bar.appendChild(search);
     bar.appendChild(left);
     table.parentNode.parentNode.insertBefore(bar, table.parentNode);
+  });
+  document.querySelectorAll("a[href^='#']").forEach(function (lead) {
+    lead.addEventListener("click", function () {
+      var row = document.getElementById(lead.getAttribute("href").slice(1));
+      var bar = row && row.tagName === "TR" ? row.closest(".table").previousElementSibling : null;
+      if (!bar || bar.className !== "search") return;
+      var searched = lead.getAttribute("data-search") || "";
+      bar.firstChild.value = has(row, searched) ? searched : "";
+      bar.firstChild.dispatchEvent(new Event("input"));
+    });
   });
 })();

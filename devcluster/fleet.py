@@ -1,0 +1,183 @@
+"""A fleet of real clusters, a few at a time, and one page of them all.
+
+`make demo-fleet` runs it. Each cluster is a ZooKeeper with a small heap, two unmodified brokers, a Kontroller that keeps a
+journal, and three topics. A wave of clusters lives side by side: in each a broker is killed or stopped and comes back, in
+some the controller is killed. Then the wave ends and the next one begins, so twenty clusters need the memory of five. Their
+journals become one history, which is audited and told on one page. It exits with 1 where the page misses what was done.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from devcluster.building.toolchain import BuildError, MissingToolError
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.run_folder import RunFolder, run_folder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.demo.stage import Stage
+from devcluster.filling.fill import fill_cache
+from devcluster.filling.parts import Part
+from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
+
+TOPICS: Final = {
+    "orders": ([[1, 2], [2, 1], [1, 2], [2, 1]], {"min.insync.replicas": "2"}),
+    "clicks": ([[2, 1], [1, 2]], {}),
+    "alone": ([[2], [1]], {}),
+}
+SESSION_TIMEOUT_MS: Final = 6_000
+STEP_DEADLINE_S: Final = 180
+COMMAND_TIMEOUT_S: Final = 1800
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A cluster of the fleet."""
+
+    number: int
+    kafka: KafkaCluster
+    controller: ControllerProcess
+    znodes: ClusterZnodes
+
+    @property
+    def is_crashed(self) -> bool:
+        """Its broker 2 is killed; of the others it is stopped."""
+        return self.number % 2 == 0
+
+    @property
+    def loses_its_controller(self) -> bool:
+        return self.number % 5 == 4
+
+    def is_well(self) -> bool:
+        return all(
+            self.znodes.is_served(topic, list(partitions))
+            for topic in TOPICS
+            if (partitions := self.znodes.partitions(topic))
+        )
+
+    def has_moved(self) -> bool:
+        """Broker 2 leads nothing; a partition that has no other replica has no leader."""
+        return all(
+            self.znodes.leader(topic, number) != 2 for topic in TOPICS for number in self.znodes.partitions(topic)
+        )
+
+
+def main() -> int:
+    """Runs the waves and tells of them; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="make demo-fleet", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--clusters", type=int, default=20)
+    parser.add_argument("--at-once", type=int, default=5, help="how many clusters live side by side")
+    parser.add_argument("--output", type=Path, default=Path("fleet"), help="a folder for the report")
+    arguments = parser.parse_args()
+    output: Path = arguments.output.resolve()
+    fill_cache([Part.KAFKA])
+    stage = Stage()
+    with ending_on_sigterm(), run_folder("fleet") as folder:
+        journals = folder.data("journals")
+        for first in range(0, arguments.clusters, arguments.at_once):
+            numbers = range(first, min(first + arguments.at_once, arguments.clusters))
+            with wave(stage, folder, journals, numbers) as members:
+                live(stage, members)
+        tell(stage, journals, folder.data("history"), output, arguments.clusters)
+    return stage.close([f"The report of the fleet: {(output / 'index.html').as_uri()}"])
+
+
+@contextmanager
+def wave(stage: Stage, folder: RunFolder, journals: Path, numbers: Sequence[int]) -> Iterator[list[Member]]:
+    """Clusters side by side; whatever ends the block ends them, too."""
+    stage.step(
+        f"Clusters {numbers[0] + 1} to {numbers[-1] + 1}",
+        "Each: a ZooKeeper, two brokers, a controller with a journal.",
+    )
+    with ExitStack() as running:
+        members = [_begun(running, folder, journals, number) for number in numbers]
+        for member in members:
+            for broker in member.kafka.brokers.values():
+                broker.wait_until_ready()
+        for member in members:
+            running.enter_context(member.controller)
+            for topic, (replicas, config) in TOPICS.items():
+                member.znodes.create_topic(topic, replicas, config)
+        await_all(stage, members, Member.is_well, "every replica is in sync")
+        yield members
+
+
+def _begun(running: ExitStack, folder: RunFolder, journals: Path, number: int) -> Member:
+    """Its ZooKeeper runs, and its brokers are starting."""
+    name = f"cluster-{number + 1}"
+    zookeeper = running.enter_context(ZooKeeper(folder, name=f"{name}-zookeeper", heap_mb=64))
+    properties = {"replica.lag.time.max.ms": 5_000, "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS}
+    kafka = KafkaCluster(folder, zookeeper, brokers=2, properties=properties, name=name)
+    running.callback(kafka.close)
+    for broker in kafka.brokers.values():
+        broker.spawn()
+    settings = {"journal_directory": str(journals / name), "journal_alive_interval_seconds": 1}
+    controller = ControllerProcess(folder, kafka.zookeeper_connect, name=f"{name}-controller", settings=settings)
+    znodes = ClusterZnodes(running.enter_context(zookeeper.client()))
+    return Member(number=number, kafka=kafka, controller=controller, znodes=znodes)
+
+
+def live(stage: Stage, members: Sequence[Member]) -> None:
+    """What happens to each of a wave."""
+    for member in members:
+        broker = member.kafka.broker(2)
+        (broker.kill if member.is_crashed else broker.stop)()
+    await_all(stage, members, Member.has_moved, "broker 2 of each, killed or stopped, leads nothing any more")
+    for member in members:
+        member.kafka.broker(2).spawn()
+    for member in members:
+        member.kafka.broker(2).wait_until_ready()
+    await_all(stage, members, Member.is_well, "it is back, and every replica in sync")
+    for member in members:
+        if member.loses_its_controller:
+            member.controller.kill()
+            member.controller.restart_whole()
+            stage.say(f"the controller of cluster {member.number + 1} was killed, and is back")
+
+
+def await_all(stage: Stage, members: Sequence[Member], is_so: Callable[[Member], bool], what: str) -> None:
+    """Raises ConditionTimeoutError."""
+    stage.await_(lambda: all(is_so(member) for member in members), what, deadline_s=STEP_DEADLINE_S)
+
+
+def tell(stage: Stage, journals: Path, history: Path, output: Path, clusters: int) -> None:
+    """One history and one page, and whether they say what was done."""
+    stage.step("The history of them all", "All journals go into one history, which is audited and told on one page.")
+    _run(stage, "ingest", "--journal", str(journals), "--history", str(history))
+    audited = _run(stage, "audit", "--history", str(history))
+    stage.expect(audited.returncode == 0, "the audit finds no violation of the controllers' invariants")
+    timeout = ("--broker-session-timeout-ms", str(SESSION_TIMEOUT_MS))
+    _run(stage, "report", "--history", str(history), "--output", str(output), *timeout)
+    page = (output / "index.html").read_text(encoding="utf-8")
+    stage.expect(f"of {clusters} clusters need" in page, f"the page is of {clusters} clusters")
+    lost = {row["cluster_id"] for row in _rows(output, "failovers") if row["broker"] == 2}
+    stage.expect(len(lost) == clusters, f"it knows that {len(lost)} of them lost a broker")
+    elected = [row["cluster_id"] for row in _rows(output, "controllers")]
+    again = len(elected) - len(set(elected))
+    stage.expect(again == len(range(4, clusters, 5)), f"it knows {again} further terms of controllers")
+    mib = sum(path.stat().st_size for path in journals.rglob("*.jsonl")) / 2**20
+    stage.say(f"{mib:.1f} MiB of journals, a page of {len(page) / 1000:.0f} kB")
+
+
+def _run(stage: Stage, *arguments: str) -> Any:
+    done = run_command("history", *arguments, timeout_s=COMMAND_TIMEOUT_S)
+    stage.show(f"kontroller history {' '.join(arguments)}", done.stdout + (done.stderr if done.returncode else ""))
+    return done
+
+
+def _rows(output: Path, table: str) -> list[dict[str, Any]]:
+    path = output / "tables" / f"{table}.json"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (BuildError, MissingToolError, StartError, ConditionTimeoutError) as error:
+        sys.exit(str(error))
