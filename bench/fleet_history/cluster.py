@@ -7,6 +7,7 @@ from the number of the cluster alone. Nothing here knows of Kafka: a leader is t
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -127,11 +128,11 @@ class PaperCluster:
         for at_us in self._moments(RESTARTS_A_DAY):
             broker = self._rng.choice(BROKERS)
             away_us = self._rng.randrange(20, 300) * SECOND_US
-            yield at_us, lambda broker=broker: self._lose(broker), "broker_failed"
-            yield min(at_us + away_us, length_us - 1), lambda broker=broker: self._register(broker), "broker_started"
+            yield at_us, partial(self._lose, broker), "broker_failed"
+            yield min(at_us + away_us, length_us - 1), partial(self._register, broker), "broker_started"
         for at_us in self._moments(FLAPS_A_DAY):
             topic, broker = self._rng.randrange(self._shape.topics), self._rng.choice(BROKERS)
-            yield at_us, lambda topic=topic, broker=broker: self._shrink(topic, broker), "alter_partition"
+            yield at_us, partial(self._shrink, topic, broker), "alter_partition"
             back_us = at_us + self._rng.randrange(5, 60) * SECOND_US
             yield min(back_us, length_us - 1), self._catch_up, "alter_partition"
         for at_us in self._moments(TERMS_A_DAY):
