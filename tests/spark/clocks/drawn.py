@@ -1,14 +1,16 @@
 """Journals as Hypothesis draws them: clocks that are off, set, or wrong once; silences; losses; cuts and repetitions."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.spark.clocks.journals import PARTITIONS, Journal
 from tests.spark.clocks.oracle import Record
 
 HOURS: Final = 3600
+T = TypeVar("T")
 Step = Callable[[Journal], Journal]
 
 PARTITION: Final = st.sampled_from(PARTITIONS)
@@ -57,3 +59,18 @@ def journals(draw: st.DrawFn) -> list[Record]:
     kept = records[first:last] or records
     again = draw(st.integers(0, len(kept)))
     return [*kept[again:], *kept, *kept[: again // 2]]
+
+
+def examples(strategy: st.SearchStrategy[T], count: int) -> list[T]:
+    """What is drawn together, as one run of Spark takes as long for all as for one."""
+    found: list[T] = []
+
+    @settings(
+        max_examples=count, phases=[Phase.generate], deadline=None, suppress_health_check=[*HealthCheck], database=None
+    )
+    @given(strategy)
+    def collect(one: T) -> None:
+        found.append(one)
+
+    collect()
+    return found

@@ -30,9 +30,10 @@ class Folded:
     leaderless_seconds: dict[str, float] = field(default_factory=dict)
 
 
-def folded(spark: SparkSession, journals: Mapping[str, Sequence[Record]]) -> Folded:
-    events = as_events(spark, *(lines(records, name) for name, records in journals.items()))
-    events = events.localCheckpoint()
+def folded(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]]]) -> Folded:
+    """Of each cluster, whose journals are each in a folder of its own."""
+    folders = [lines(records, name) for name, of_cluster in journals.items() for records in of_cluster]
+    events = as_events(spark, *folders).localCheckpoint()
     intervals = _intervals(spark, events)
     found = Folded()
     for (name, partition), states in _states(intervals).items():

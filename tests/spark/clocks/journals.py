@@ -61,6 +61,12 @@ class Journal:
         delta = {"leader": leader, "isr": [max(leader, 1)], "partition_epoch": self._version}
         return self._write("leadership", cause, partition=partition, delta=delta, **_OF_TOPIC, **more)
 
+    def know(self, partition: int, leader: int) -> "Journal":
+        """What the next snapshot says, of a change that is not recorded here."""
+        self._version += self._leaders[partition] != leader
+        self._leaders[partition] = leader
+        return self
+
     def resign(self, **more: Any) -> "Journal":
         return self._write(
             "controller_resigned", "controller_failover", reason="another controller has the role", **more

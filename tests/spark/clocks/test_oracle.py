@@ -2,35 +2,16 @@
 
 from typing import Final
 
-from hypothesis import HealthCheck, Phase, given, settings
 from pyspark.sql import SparkSession
 
-from tests.spark.clocks.drawn import journals
+from tests.spark.clocks.drawn import examples, journals
 from tests.spark.clocks.folded import folded
 from tests.spark.clocks.journals import in_order
-from tests.spark.clocks.oracle import Record, Timeline, timelines
+from tests.spark.clocks.oracle import Timeline, timelines
 
 EXAMPLES: Final = 150
 """All of them are clusters of one run of Spark."""
 SILENCE_S: Final = 60
-
-
-def drawn() -> list[list[Record]]:
-    found: list[list[Record]] = []
-
-    @settings(
-        max_examples=EXAMPLES,
-        phases=[Phase.generate],
-        deadline=None,
-        suppress_health_check=[*HealthCheck],
-        database=None,
-    )
-    @given(journals())
-    def collect(records: list[Record]) -> None:
-        found.append(records)
-
-    collect()
-    return found
 
 
 def lasting(states: dict[int, Timeline]) -> dict[int, Timeline]:
@@ -38,8 +19,8 @@ def lasting(states: dict[int, Timeline]) -> dict[int, Timeline]:
 
 
 def test_what_is_known_is_what_the_oracle_says(spark: SparkSession) -> None:
-    batch = {f"cluster {number}": records for number, records in enumerate(drawn())}
-    found = folded(spark, batch)
+    batch = {f"cluster {number}": records for number, records in enumerate(examples(journals(), EXAMPLES))}
+    found = folded(spark, {name: [records] for name, records in batch.items()})
     expected = {name: timelines(in_order(records), silence_s=SILENCE_S) for name, records in batch.items()}
     wrong = [name for name in batch if lasting(found.timelines[name]) != lasting(expected[name])]
     assert [(found.timelines[name], expected[name], in_order(batch[name])) for name in wrong[:1]] == []

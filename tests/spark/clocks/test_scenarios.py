@@ -118,7 +118,7 @@ CASES: Final[Mapping[str, Case]] = {
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> Folded:
-    return folded(spark, {name: case.journal.records for name, case in CASES.items()})
+    return folded(spark, {name: [case.journal.records] for name, case in CASES.items()})
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -109,7 +109,7 @@ def test_tables_in_delta_hold_what_the_batch_comes_to_also_after_a_second_run(
 ) -> None:
     use_delta(project)
     later = take_half_away(project / "journals" / "busy")
-    wanted = ["lines", *(name for table in IN_DELTA for name in (table.name, f"{table.name}_read"))]
+    wanted = ["lines", "checked", *(name for table in IN_DELTA for name in (table.name, f"{table.name}_read"))]
     for _ in range(2):
         spark_pipelines("run", project, "--refresh", ",".join(wanted), SPARK_CONF_DIR=str(project / "delta"))
         tables = project / "spark-warehouse"

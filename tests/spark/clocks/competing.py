@@ -1,0 +1,120 @@
+"""What happened to a cluster in one term, and several journals of it, as Hypothesis draws them: the controller's, which
+lost some of it, those of recorders, which slept or came late, and parts of copies. All of them are honest, and their
+clocks right.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from hypothesis import strategies as st
+
+from tests.spark.clocks.journals import PARTITIONS, START_S, Journal
+from tests.spark.clocks.oracle import SECOND, Record
+
+LONGEST_S: Final = 1500
+LATE_S: Final = 0.5
+"""By how much a recorder sees later what happens."""
+
+
+class Change(NamedTuple):
+    at_s: float
+    partition: int
+    leader: int
+
+
+class Watch(NamedTuple):
+    """When somebody looked on, and wrote."""
+
+    from_s: int
+    until_s: int
+
+
+class Term(NamedTuple):
+    changes: Sequence[Change]
+    journals: Sequence[Sequence[Record]]
+    """The first ones are whole; the others are parts of them."""
+    whole: int
+
+    def leader(self, partition: int, at_us: int) -> int:
+        """Who led then."""
+        at_s = at_us / SECOND - START_S
+        led = [change.leader for change in self.changes if change.partition == partition and change.at_s <= at_s]
+        return led[-1] if led else 1
+
+
+CHANGES: Final = st.lists(
+    st.builds(Change, st.sampled_from(range(1, LONGEST_S)), st.sampled_from(PARTITIONS), st.sampled_from((-1, 1, 2))),
+    min_size=2,
+    max_size=12,
+).map(lambda changes: [*_each_a_change(sorted(changes))])
+WATCHES: Final = st.lists(st.sampled_from(range(LONGEST_S // 10)), min_size=2, max_size=6, unique=True).map(
+    lambda tens: [Watch(10 * a, 10 * b) for a, b in zip(sorted(tens)[::2], sorted(tens)[1::2], strict=False)]
+)
+
+
+@st.composite
+def terms(draw: st.DrawFn) -> Term:
+    changes = draw(CHANGES)
+    journals = [written_by_controller(changes, draw(WATCHES))]
+    journals += [written_by_recorder(changes, watches) for watches in draw(st.lists(WATCHES, min_size=1, max_size=2))]
+    whole = len(journals)
+    for _ in range(draw(st.integers(0, 2))):
+        of = draw(st.sampled_from(journals[:whole]))
+        first = draw(st.integers(0, len(of) - 1))
+        journals.append(of[first : draw(st.integers(first + 1, len(of)))])
+    return Term(changes, journals, whole)
+
+
+def written_by_controller(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
+    """What is between two watches is lost, and the journal says so; a snapshot follows."""
+    journal = Journal()
+    for number, watch in enumerate(watches):
+        journal.now_s = watch.from_s
+        for partition, leader in _state(changes, watch.from_s).items():
+            journal.know(partition, leader)
+        if number == 0:
+            journal.begin()
+        else:
+            journal.gap(3).snapshot()
+        _watch(journal, changes, watch, late_s=0)
+    return journal.records
+
+
+def written_by_recorder(changes: Sequence[Change], watches: Sequence[Watch]) -> list[Record]:
+    """Between two watches it slept: afterwards it finds what is different, and nobody knows since when."""
+    journal = Journal(is_recorded=True)
+    known = _state(changes, watches[0].from_s)
+    for number, watch in enumerate(watches):
+        journal.now_s = watch.from_s + LATE_S
+        found = _state(changes, watch.from_s)
+        if number == 0:
+            for partition, leader in found.items():
+                journal.know(partition, leader)
+            journal.begin()
+        else:
+            for partition in (partition for partition in PARTITIONS if found[partition] != known[partition]):
+                journal.lead(partition, found[partition], cause="unobserved")
+            journal.alive()
+        _watch(journal, changes, watch, late_s=LATE_S)
+        known = _state(changes, watch.until_s)
+    return journal.records
+
+
+def _watch(journal: Journal, changes: Sequence[Change], watch: Watch, *, late_s: float) -> None:
+    for change in changes:
+        if watch.from_s < change.at_s <= watch.until_s:
+            journal.live(change.at_s + late_s - journal.now_s)
+            journal.lead(change.partition, change.leader)
+    journal.live(watch.until_s + late_s - journal.now_s)
+
+
+def _state(changes: Sequence[Change], at_s: float) -> dict[int, int]:
+    return dict.fromkeys(PARTITIONS, 1) | {change.partition: change.leader for change in changes if change.at_s <= at_s}
+
+
+def _each_a_change(changes: Sequence[Change]) -> Iterator[Change]:
+    leaders = dict.fromkeys(PARTITIONS, 1)
+    for change in changes:
+        if leaders[change.partition] != change.leader:
+            leaders[change.partition] = change.leader
+            yield change
