@@ -22,10 +22,13 @@ def at(hours: float) -> datetime:
 class Writer:
     """Writes one journal of an epoch. Hours are counted from `BEGAN`, by the writer's clock."""
 
-    def __init__(self, cluster_id: str, *, who: int = 1, epoch: int = 1, is_recorder: bool = False) -> None:
+    def __init__(
+        self, cluster_id: str, *, who: int = 1, epoch: int = 1, is_recorder: bool = False, alive_s: int = ALIVE_S
+    ) -> None:
         self.lines: list[bytes] = []
         self.hours = 0.0
         self._seq = 0
+        self._alive_s = alive_s
         self._state: dict[str, Any] = {
             "leader": 1, "isr": [1, 2, 3], "leader_epoch": 0, "leader_recovery_state": 0, "state_controller_epoch": epoch,
             "partition_epoch": 0,
@@ -38,7 +41,7 @@ class Writer:
 
     def begin(self, hours: float = 0.0) -> "Writer":
         self.hours = hours
-        self._write(self._first)
+        self._write(self._first, **({} if self._alive_s == ALIVE_S else {"alive_interval_ms": self._alive_s * 1000}))
         return self.snapshot()
 
     def snapshot(self, czxid: int = 7) -> "Writer":
@@ -70,7 +73,7 @@ class Writer:
     def alive(self, until: float) -> "Writer":
         """Says that it lives until then."""
         while self.hours < until:
-            self.hours = min(until, self.hours + ALIVE_S / 3600)
+            self.hours = min(until, self.hours + self._alive_s / 3600)
             self._write("controller_alive")
         return self
 

@@ -31,6 +31,14 @@ def both(name: str) -> Folders:
     }
 
 
+def seldom(name: str) -> Folders:
+    """A controller that says every five minutes that it lives is not silent in between; a recorder saw an hour."""
+    return {
+        "controller": controller(name, alive_s=300).begin().led_by(2, 3.0).alive(6.0).lines,
+        "recorder": recorder(name).begin().alive(1.0).lines,
+    }
+
+
 def a_lost_while(name: str) -> Folders:
     """What a controller lost of its journal is little."""
     return {
@@ -101,6 +109,7 @@ SCENES: dict[str, tuple[Callable[[str], Folders], dict[str, str], list[Hours]]] 
         a_minute, {"recorder": ALL, "controller": NONE}, [(0, 6)],
     ),
     "both saw all": (both, {"controller": ALL, "recorder": NONE}, [(0.001, 6)]),
+    "a controller that seldom says that it lives": (seldom, {"controller": ALL, "recorder": NONE}, [(0, 6)]),
     "a controller that lost a while": (a_lost_while, {"controller": ALL, "recorder": NONE}, [(0, 3), (3.1, 6)]),
     "a lost while that is filled": (
         filled, {"controller": ALL, "recorder": SOME}, [(0, 2), (2.5, 3), (3, 6)],

@@ -13,16 +13,9 @@ from pyspark.sql import functions as f
 from controller_core.journal.changes import Kind
 from controller_pipeline.transforms.accounts.choice import Account, Known, Snapshot
 from controller_pipeline.transforms.continuity.breaks import BEGINS
-from controller_pipeline.transforms.continuity.neighbours import (
-    ALIVE_INTERVALS,
-    DEFAULT_ALIVE_INTERVAL_MS,
-    EPOCH,
-    bucket,
-)
+from controller_pipeline.transforms.continuity.neighbours import EPOCH, bucket, silence_us
 from controller_pipeline.transforms.lines import CONTROLLER, LOGS, RECORDER
 
-SILENCE_US: Final = ALIVE_INTERVALS * DEFAULT_ALIVE_INTERVAL_MS * 1000
-"""Who has written nothing for so long was not at work: a writer says every ten seconds that it lives. Logs do not."""
 _SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
 TRUST: Final = (CONTROLLER, RECORDER, LOGS)
 """Who is believed first."""
@@ -33,6 +26,8 @@ class Mark(NamedTuple):
 
     account: str
     origin: str
+    silence_us: int
+    """Who has written nothing for longer than this was not at work. Logs say nothing while nothing happens."""
     seq: int
     time_us: int
     kind: str
@@ -45,21 +40,30 @@ def marks(told: DataFrame) -> DataFrame:
     a record several times."""
     place = Window.partitionBy(*EPOCH, "account", bucket()).orderBy("seq", "event_time", "kind")
     time_us = f.unix_micros("event_time")
-    rows = told.select(*EPOCH, "account", "origin", "seq", time_us.alias("time_us"), "kind", "event_time").withColumns({
+    rows = told.select(*EPOCH, "account", "origin", "seq", time_us.alias("time_us"), "kind", "event_time")
+    rows = rows.join(f.broadcast(_silences(told)), [*EPOCH, "account"]).withColumns({
         "seq_before": f.lag("seq").over(place),
         "time_us_before": f.lag(time_us).over(place),
         "is_last": f.lead("seq").over(place).isNull(),
     })  # fmt: skip
     is_broken = f.col("seq_before").isNull() | (f.col("seq") > f.col("seq_before") + 1) | f.col("kind").isin(*BEGINS)
-    is_silent = f.col("time_us") - f.col("time_us_before") > SILENCE_US
+    is_silent = f.col("time_us") - f.col("time_us_before") > f.col("silence_us")
     of = rows.where(is_broken | is_silent | f.col("is_last") | f.col("kind").isin(*_SNAPSHOT))
     return of.select(*EPOCH, *Mark._fields)
 
 
+def _silences(told: DataFrame) -> DataFrame:
+    """`silence_us` of each account: by its own records, else by the others of the epoch, else of the cluster."""
+    of = told.groupBy(*EPOCH, "account").agg(f.max("alive_interval_ms").alias("interval_ms"))
+    epoch, cluster = Window.partitionBy(*EPOCH), Window.partitionBy("cluster_id")
+    known_ms = f.coalesce("interval_ms", f.max("interval_ms").over(epoch), f.max("interval_ms").over(cluster))
+    return of.select(*EPOCH, "account", silence_us(known_ms).alias("silence_us"))
+
+
 def account_of(name: str, of: Iterable[Mark]) -> Account:
     """An account, of its marks in whatever order."""
-    in_order = sorted(of, key=lambda mark: mark[2:5])
-    reader = _Reader(is_of_logs=in_order[0].origin == LOGS)
+    in_order = sorted(of, key=lambda mark: mark[3:6])
+    reader = _Reader(is_of_logs=in_order[0].origin == LOGS, silence_us=in_order[0].silence_us)
     for mark in in_order:
         reader.read(mark)
     reader.close()
@@ -69,10 +73,11 @@ def account_of(name: str, of: Iterable[Mark]) -> Account:
 class _Reader:
     """Goes through the marks of an account."""
 
-    def __init__(self, *, is_of_logs: bool) -> None:
+    def __init__(self, *, is_of_logs: bool, silence_us: int) -> None:
         self.spans: list[Known] = []
         self.snapshots: list[Snapshot] = []
         self._is_of_logs = is_of_logs
+        self._silence_us = silence_us
         self._last: tuple[int, int] | None = None
         self._began: tuple[int, int] | None = None
         """Number and time of the first record of the span that is open, if the state is known."""
@@ -105,7 +110,7 @@ class _Reader:
         if self._last is None:
             return
         is_lost = mark.seq > self._last[0] + 1 or mark.kind in BEGINS
-        is_silent = mark.time_us - self._last[1] > SILENCE_US and not self._is_of_logs
+        is_silent = mark.time_us - self._last[1] > self._silence_us and not self._is_of_logs
         if is_lost or is_silent:
             self.close()
         if is_lost:

@@ -31,6 +31,13 @@ def bucket() -> Column:
     return f.floor(f.col("seq") / BUCKET)
 
 
+def silence_us(alive_interval_ms: Column) -> Column:
+    """After how many microseconds without a record nobody can say that a writer was at work which says so often that it
+    lives; null: it is not known how often."""
+    interval_ms = f.coalesce(alive_interval_ms, f.lit(DEFAULT_ALIVE_INTERVAL_MS))
+    return f.least(interval_ms, f.lit(_LONGEST_ALIVE_INTERVAL_MS)) * ALIVE_INTERVALS * 1000
+
+
 def edges(events: DataFrame) -> DataFrame:
     """The first and last record of each bucket, and what came before the first (`..._before`); a few rows.
 
@@ -97,16 +104,11 @@ def _with_epochs(found: DataFrame) -> DataFrame:
     is_of_logs, is_recorded = f.max("is_of_logs").over(epoch), f.max("is_recorded").over(epoch)
     origin = f.when(is_of_logs, f.lit(LOGS)).when(is_recorded, f.lit(RECORDER)).otherwise(f.lit(CONTROLLER))
     # A term that retention has left the end of may not say it, and the others of its cluster do.
-    interval_ms = f.coalesce(
-        f.max("alive_interval_ms").over(epoch),
-        f.max("alive_interval_ms").over(cluster),
-        f.lit(DEFAULT_ALIVE_INTERVAL_MS),
-    )
-    silence_us = f.least(interval_ms, f.lit(_LONGEST_ALIVE_INTERVAL_MS)) * ALIVE_INTERVALS * 1000
+    interval_ms = f.coalesce(f.max("alive_interval_ms").over(epoch), f.max("alive_interval_ms").over(cluster))
     return found.withColumns({
         "controller_id": f.max("controller_id").over(epoch),
         "origin": origin,
-        "silence_us": f.when(is_of_logs, f.lit(LOGS_SILENCE_US)).otherwise(silence_us),
+        "silence_us": f.when(is_of_logs, f.lit(LOGS_SILENCE_US)).otherwise(silence_us(interval_ms)),
     })  # fmt: skip
 
 
