@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from controller_pipeline import schemas
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.answers.options import Options
+from controller_pipeline.kept_history import KeptHistory, NoHistory
 from controller_pipeline.reports.limits import Limits
 from controller_pipeline.reports.period import Period
 from controller_pipeline.reports.report import write_report
@@ -130,3 +131,20 @@ def test_the_page_draws_few_clusters_and_leads_to_all(given: Mapping[str, DataFr
     assert "1 of 3 brokers" in source
     holes = source.split('id="unknown"')[1].split("</section>")[0]
     assert holes.count("two holes") == 2  # though it is not drawn
+
+
+def test_a_report_of_one_cluster_has_nothing_of_others(
+    spark: SparkSession, given: Mapping[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = KeptHistory.at(spark, str(tmp_path / "history"))
+    with kept.store.changing() as change:
+        for layer in schemas.LAYERS:
+            change.write(layer, given.get(layer.name, spark.createDataFrame([], layer.schema)))
+    monkeypatch.setattr(KeptHistory, "audit", lambda _: given[schemas.VIOLATIONS.name])
+    written = kept.report(tmp_path / "page", Options(), LAST_DAY, clusters=["down"])
+    assert (written.clusters, written.findings) == (1, 2)
+    source = written.page.read_text()
+    assert "<h1>down</h1>" in source
+    assert "two holes" not in source
+    with pytest.raises(NoHistory, match="knows nothing of nobody"):
+        kept.report(tmp_path / "page", Options(), LAST_DAY, clusters=["down", "nobody"])
