@@ -3,7 +3,7 @@
     python -m bench.fleet_history --clusters 500 --days 2
 
 The journals are made up (`cluster.py`); in some a clock is wrong, or nobody writes for hours, or for good. Then the shipped
-command takes them in, takes them in again, which is what an hour without news costs, and writes the page of all and of one.
+command takes them in, writes the page of all and of one, and takes them in again, which is what an hour without news costs.
 It exits with 1 where the page misses a cluster, or calls one well that fell silent. What was measured is printed, and kept
 in bench/results/fleet_history.json.
 """
@@ -52,11 +52,11 @@ def main(
         one = PaperCluster(0, shape, flaws_of(0, shape)).cluster_id
         took = {
             "ingest": _measured("ingest", *ingest),
-            "ingest of nothing new": _measured("ingest of nothing new", *ingest),
             "report": _measured("report", *report, "--output", str(page)),
             "report of a cluster": _measured(
                 "report of a cluster", *report, "--output", str(folder / "one"), "--cluster", one
             ),
+            "ingest of nothing new": _measured("ingest of nothing new", *ingest),
         }
         result: dict[str, Any] = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
