@@ -1,7 +1,7 @@
 """A history that is kept in a folder: journals go in, tables come out, one step after the other.
 
     raw_events, raw_findings    every readable record of every journal, and what was not readable; nothing is ever removed
-    the layers                  made anew from those: checked, each record once, folded into intervals, proven
+    the layers                  made of those, by cluster (`folding.fold`): each record once, folded into intervals, proven
     answers, violations         made from the layers for who asks
 
 Taking something in again, late, or in another order changes nothing: a record is known by its journal, epoch and number.
@@ -26,6 +26,8 @@ from controller_core.model.wording import counted
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.answers.options import Options
 from controller_pipeline.audit.audit import audit
+from controller_pipeline.folding.fold import fold
+from controller_pipeline.folding.tables import RAW_EVENTS, RAW_FINDINGS, TALLIES
 from controller_pipeline.generations.errors import Damaged
 from controller_pipeline.generations.generation import day_of, is_without_day
 from controller_pipeline.generations.locks import WriterLock, on_this_machine
@@ -34,41 +36,27 @@ from controller_pipeline.reports.objective import Objective
 from controller_pipeline.reports.period import Period, moment_of
 from controller_pipeline.reports.report import ReportSummary, write_report
 from controller_pipeline.schemas import (
-    CONFIG_INTERVALS,
     EVENTS,
-    FINDINGS,
     KNOWN_SPANS,
     LAYERS,
     LONG,
-    PARTITION_INTERVALS,
     PROOFS,
     TEXT,
     VIOLATIONS,
     Table,
     columns,
 )
-from controller_pipeline.sources import text_logs
 from controller_pipeline.store import Change, Store
-from controller_pipeline.transforms import journals, layers, lines
-from controller_pipeline.transforms.accounts.once import once
-from controller_pipeline.transforms.config_intervals import config_intervals
-from controller_pipeline.transforms.known_spans import known_spans
+from controller_pipeline.transforms import journals, lines
 
-_ORDER: Final = (*EVENTS.order, "journal", "event_time")
-RAW_EVENTS: Final = Table(name="raw_events", schema=EVENTS.schema, order=_ORDER, by_day="event_time")
 _CHECKED: Final = Table(
     name=RAW_EVENTS.name,
     schema=StructType([*EVENTS.schema, *columns(line=LONG, problem=TEXT, count=LONG, detail=TEXT)]),
-    order=_ORDER,
+    order=RAW_EVENTS.order,
     by_day="event_time",
 )
 """Raw events as lines were checked, beside what is none."""
 _DAY_OF_EVENTS: Final = "if(problem is null, to_date(event_time), null)"
-RAW_FINDINGS: Final = Table(name="raw_findings", schema=FINDINGS.schema, order=FINDINGS.order)
-ROWS_IN_A_FILE: Final = 1 << 20
-"""Of a large table, about: how many files it is follows from how many events the history has."""
-_LARGE: Final = (FINDINGS, PARTITION_INTERVALS)
-"""Layers that grow with the records; of the others there are a few rows for each term, snapshot or configuration."""
 _SAME_RECORD: Final = ["cluster_id", "journal", "controller_epoch", "seq", "kind", "event_time"]
 """What two copies of a record have in common, and two records of one journal never have."""
 
@@ -147,20 +135,20 @@ class KeptHistory:
             yield change
 
     def fold(self) -> None:
-        """Makes the layers anew from the raw events."""
-        with self.changing(), self.raw.reading() as raw, self.store.changing() as change:
-            self._fold(raw, change)
+        """Makes the layers of the clusters of which something was taken in since they were made (`folding.fold`)."""
+        with self.changing(), self.raw.reading() as raw:
+            fold(raw, self.store, self.steps)
 
     def layers(self) -> dict[Table, DataFrame]:
         """The layers as they are kept. Raises `NoHistory`."""
-        if not self.store.has(EVENTS):
-            raise NoHistory(f"{self.location} has no history: take a journal in first (kontroller history ingest)")
+        self._refuse_nothing()
         return {table: self.store.read(table) for table in LAYERS}
 
     def audit(self) -> DataFrame:
         """The violations. Raises `NoHistory`."""
         kept = self.layers()
-        recorded = lines.of_their_writers(journals.of_their_clusters(self.raw.read(RAW_EVENTS)))
+        raw = self.raw.read(RAW_EVENTS)
+        recorded = lines.of_their_writers(journals.of_their_clusters(raw, raw))
         return audit(kept[EVENTS], kept[KNOWN_SPANS], kept[PROOFS], recorded=recorded)
 
     def report(
@@ -206,41 +194,27 @@ class KeptHistory:
         return kept
 
     def summary(self) -> str:
-        """What there is, for people."""
-        kept = self.layers()
-        events = kept[EVENTS].agg(f.count("*"), f.count_distinct("cluster_id")).first()
-        is_proven = f.col("folded_checksum") == f.col("checksum")
-        proofs = kept[PROOFS].agg(f.count("folded_checksum"), f.count_if(is_proven)).first()
-        findings = kept[FINDINGS].count()
-        assert events is not None
-        assert proofs is not None
+        """What there is, for people. Raises `NoHistory`."""
+        self._refuse_nothing()
+        sums = (f"coalesce(sum({name}), 0)" for name in ("records", "checksums", "proven", "findings"))
+        told = self.store.read(TALLIES).selectExpr("count_if(records > 0)", *sums).collect()
+        clusters, records, checksums, proven, findings = told[0]
         return (
-            f"The history has {counted(events[0], 'record')} of {counted(events[1], 'cluster')}. It comes to the "
-            f"controller's own state at {proofs[1]} of {counted(proofs[0], 'checksum')}. {counted(findings, 'finding')}."
+            f"The history has {counted(records, 'record')} of {counted(clusters, 'cluster')}. It comes to the "
+            f"controller's own state at {proven} of {counted(checksums, 'checksum')}. {counted(findings, 'finding')}."
         )
 
-    def _fold(self, raw: Store, change: Change) -> None:
-        unreadable = text_logs.counted(raw.read(RAW_FINDINGS))
-        events, repeated = once(_of_whole_journals(raw.read(RAW_EVENTS)))
-        events = self._kept(change, EVENTS, events)
-        files = 1 + events.count() // ROWS_IN_A_FILE
-        spans = self._kept(change, KNOWN_SPANS, known_spans(events))
-        configs = self._kept(change, CONFIG_INTERVALS, config_intervals(events, spans))
-        derived = layers.derive(events, unreadable.unionByName(repeated), spans, configs)
-        for table in LAYERS:
-            if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS):
-                self._kept(change, table, derived.of(table), files if table in _LARGE else 1)
-
-    def _kept(self, change: Change, table: Table, rows: DataFrame, files: int = 1) -> DataFrame:
-        with self.steps.step(f"Making the table {table.name}"):
-            change.write(table, rows, files)
-        return change.read(table)
+    def _refuse_nothing(self) -> None:
+        if not self.store.has(EVENTS):
+            raise NoHistory(f"{self.location} has no history: take a journal in first (kontroller history ingest)")
 
     def _refuse_other_layouts(self) -> None:
         here = on_this_machine(self.location)
-        if here is not None and (here / RAW_EVENTS.name).exists():
+        is_flat = here is not None and (here / RAW_EVENTS.name).exists()
+        if is_flat or not all(map(day_of, self.raw.at_present.parts.get(RAW_FINDINGS.name, ()))):
             raise Damaged(
-                f"{here} is a history of a version before this one, in another layout: take its journals into a new folder"
+                f"{self.location} is a history of a version before this one, in another layout: take its journals into a "
+                "new folder"
             )
 
 
@@ -248,22 +222,14 @@ def _of_clusters(rows: DataFrame, clusters: Sequence[str]) -> DataFrame:
     return rows.where(f.col("cluster_id").isin(*clusters)) if clusters else rows
 
 
-def _of_whole_journals(raw: DataFrame) -> DataFrame:
-    """What was taken in, with what only all of it says: whose a journal is, and who wrote it."""
-    return lines.of_their_writers(journals.of_their_clusters(_numbered(raw)))
-
-
-def _numbered(raw: DataFrame) -> DataFrame:
-    """All that was taken in; what Kafka's logs say is numbered now, as every line of theirs may change that."""
-    of_logs = raw.where(f.col("origin") == lines.LOGS)
-    if of_logs.isEmpty():
-        return raw
-    others = raw.where(f.col("origin") != lines.LOGS)
-    return others.unionByName(text_logs.numbered(of_logs).localCheckpoint())
-
-
 def _keep_findings(change: Change, findings: DataFrame) -> None:
-    change.write(RAW_FINDINGS, change.read(RAW_FINDINGS).unionByName(findings).distinct())
+    """Adds the findings that are not kept yet to all that is kept of their clusters; others are left as they are."""
+    kept = change.read(RAW_FINDINGS)
+    new = findings.subtract(kept).localCheckpoint()
+    clusters = [row.cluster_id for row in new.select("cluster_id").distinct().collect()]
+    if clusters:
+        same = kept.where(f.col("cluster_id").isin(*clusters))
+        change.write_clusters(RAW_FINDINGS, same.unionByName(new), clusters)
 
 
 def _keep_events(change: Change, kept: DataFrame, events: DataFrame) -> None:

@@ -5,12 +5,13 @@ fails or is killed, at whatever step, has changed nothing; who reads goes on wit
 began; and nothing depends on a rename of folders, which an object store does not have. What no generation names any more is
 removed when the next change begins.
 
-What is written is sorted by the table's order, so the same history gives the same bytes, however many cores write it. A
-large table is several files, each in that order, and which of them a row is in follows from the row (`in_files`). Of a
-table that is divided by day some days can be replaced while the others are left alone.
+What is written is sorted by the table's order, so the same history gives the same bytes, however many cores write it.
+Tables are divided by cluster, and some by day, so that a cluster or day can be replaced while the others are left alone.
+What a large cluster has is several files, each in that order, and which of them a row is in follows from the row
+(`by_cluster`, `by_day`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -21,12 +22,21 @@ from pyspark.sql import functions as f
 
 from controller_pipeline.generations.errors import ChangedMeanwhile
 from controller_pipeline.generations.folders import Folders, told
-from controller_pipeline.generations.generation import Generation, Part, new_write, with_days
+from controller_pipeline.generations.generation import (
+    Generation,
+    Made,
+    Part,
+    new_write,
+    with_clusters,
+    with_days,
+)
 from controller_pipeline.generations.present import being_read, newest, remove_what_is_left_of_others
 from controller_pipeline.schemas import Table
 
 DIVIDED_BY: Final = ("of", "day", "range")
 """The folders of a table that is divided by day; a part of it is those of a cluster and day."""
+DIVIDED_BY_CLUSTER: Final = ("of", "file")
+"""The folders of one that is divided by cluster alone; a part of it is those of a cluster."""
 RANGE: Final = 1 << 20
 """Numbers of an epoch whose records are in one file, at most of a day: some 50 MB."""
 
@@ -46,7 +56,7 @@ class Store:
 
     def read(self, table: Table) -> DataFrame:
         """The table, with its columns alone; no rows where it was never written."""
-        return self._read(table, self.at_present.parts.get(table.name, ()))
+        return self.read_parts(table, self.at_present.parts.get(table.name, ()))
 
     def has(self, table: Table) -> bool:
         """Whether the table was ever written."""
@@ -68,21 +78,24 @@ class Store:
                     return
 
     @contextmanager
-    def changing(self) -> Iterator["Change"]:
+    def changing(self, made: Made | None = None, *, is_anew: bool = False) -> Iterator["Change"]:
         """A change, which is made when the block ends, and not when it raises. One at a time: of two that are made at once
-        the second raises `ChangedMeanwhile`, where the file system can tell (`Folders.create`)."""
+        the second raises `ChangedMeanwhile`, where the file system can tell (`Folders.create`).
+
+        `made`: what all tables are made of then. `is_anew`: nothing of before stays."""
         before = newest(self._folders)
         remove_what_is_left_of_others(self._folders, before)
-        change = Change(store=self, before=before)
+        change = Change(store=self, before=replace(before, parts={}) if is_anew else before)
         yield change
-        after = before.after(change.parts)
+        after = change.before.after(change.parts, made)
         if not self._folders.create(after.file, after.text()):
             raise ChangedMeanwhile(
                 f"{self.location} has been changed by another command since this one began: run this one again, and only "
                 "one at a time"
             )
 
-    def _read(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
+    def read_parts(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
+        """Some of the parts of the table."""
         if not parts:
             return self.spark.createDataFrame([], table.schema)
         # All columns are in the files: what divides them into folders is not to be found out from these.
@@ -112,61 +125,76 @@ class Change:
     """Of the tables that were written so far."""
 
     def read(self, table: Table) -> DataFrame:
-        return self.store._read(table, self.parts_of(table))
+        return self.store.read_parts(table, self.parts_of(table))
 
-    def write(self, table: Table, rows: DataFrame, files: int = 1) -> None:
-        """Replaces the table, by so many files, or by one or some for each day where it is divided."""
-        ordered = in_files(table, rows, files) if table.by_day is None else by_day(table, rows)
+    def write(self, table: Table, rows: DataFrame) -> None:
+        """Replaces the table, which is small and not divided, by one file."""
+        ordered = rows.select(*table.schema.fieldNames()).coalesce(1).sortWithinPartitions(*table.order)
         self.parts[table.name] = (Part(self._write(table, ordered)),)
+
+    def write_clusters(
+        self, table: Table, rows: DataFrame, clusters: Collection[str], files: Mapping[str, int] | None = None
+    ) -> DataFrame:
+        """Replaces what the table has of these clusters by `rows`, which are of no other, and gives them as they were
+        written. The table is written by clusters alone. `files`: how many a cluster's rows are, if not one; where the
+        table is divided by day as well, there are one or some for each day."""
+        ordered = by_cluster(table, rows, files or {}) if table.by_day is None else by_day(table, rows)
+        parts = self._divided(table, ordered)
+        self.parts[table.name] = with_clusters(self.parts_of(table), clusters, parts)
+        return self.read_parts(table, parts)
 
     def write_days(self, table: Table, rows: DataFrame) -> None:
         """Replaces those days of the table that occur in `rows`. The table is written by days alone."""
-        self.replace_days(table, self._days_of(table, self._write(table, by_day(table, rows))))
+        self.replace_days(table, self._divided(table, by_day(table, rows)))
 
     def add_days(self, table: Table, rows: DataFrame, day: str) -> tuple[Part, ...]:
         """Writes rows as they come, each task files of its own, without moving a row. What has been written belongs to no
         table until `replace_days`. `day`: an expression; the rows for which it is null are apart (`is_without_day`)."""
-        divided = rows.select(*table.schema.fieldNames()).withColumns(_divided(f.expr(day)))
-        return self._days_of(table, self._write(table, divided))
+        return self._divided(table, rows.select(*table.schema.fieldNames()).withColumns(_folders(f.expr(day))))
 
     def replace_days(self, table: Table, parts: tuple[Part, ...]) -> None:
         """Puts these parts in the place of those of the same days."""
         self.parts[table.name] = with_days(self.parts_of(table), parts)
 
     def read_parts(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
-        return self.store._read(table, parts)
+        return self.store.read_parts(table, parts)
 
     def parts_of(self, table: Table) -> tuple[Part, ...]:
         return self.parts.get(table.name, self.before.parts.get(table.name, ()))
 
-    def _days_of(self, table: Table, write: str) -> tuple[Part, ...]:
-        return tuple(Part(f"{write}/{day}") for day in self.store._folders.days(f"{table.name}/{write}"))
+    def _divided(self, table: Table, rows: DataFrame) -> tuple[Part, ...]:
+        """Writes rows into folders by the columns that divide them, and gives these parts."""
+        write = self._write(table, rows, DIVIDED_BY_CLUSTER if table.by_day is None else DIVIDED_BY)
+        folders, folder = self.store._folders, f"{table.name}/{write}"
+        names = folders.clusters(folder) if table.by_day is None else folders.days(folder)
+        return tuple(Part(f"{write}/{name}") for name in names)
 
-    def _write(self, table: Table, rows: DataFrame) -> str:
-        """Writes rows as they are, and gives the write its name."""
+    def _write(self, table: Table, rows: DataFrame, divided_by: tuple[str, ...] = ()) -> str:
+        """Writes rows as they are, by these columns into folders, and gives the write its name."""
         write = new_write(self.before.number + 1)
         path = f"{self.store.path(table)}/{write}"
-        writer = rows.write if table.by_day is None else rows.write.partitionBy(*DIVIDED_BY)
         with told(f"the table {table.name} cannot be written to {path}"):
-            writer.mode("error").parquet(path)
+            rows.write.mode("error").partitionBy(*divided_by).parquet(path)
         return write
 
 
-def in_files(table: Table, rows: DataFrame, files: int) -> DataFrame:
-    """The rows of a table by tasks, each of which writes one file. What orders a row says in which it is, so that all are
-    about as large, whatever topic or partition most rows are of."""
-    place = f.pmod(f.xxhash64(*table.order), f.lit(files)).cast("int")
-    rows = rows.select(*table.schema.fieldNames())
-    return rows.repartitionById(files, place).sortWithinPartitions(*table.order)
+def by_cluster(table: Table, rows: DataFrame, files: Mapping[str, int]) -> DataFrame:
+    """The rows of a table by cluster and, of those that have several files, by file. What orders a row says in which it is,
+    so that all of a cluster are about as large, whatever topic or partition most rows are of."""
+    several = f.create_map(*(f.lit(value) for cluster_files in files.items() for value in cluster_files))
+    of_cluster = f.coalesce(f.try_element_at(several, f.col("cluster_id")), f.lit(1)) if files else f.lit(1)
+    file = f.pmod(f.xxhash64(*table.order), of_cluster).cast("int")
+    divided = rows.select(*table.schema.fieldNames()).withColumns({"of": f.col("cluster_id"), "file": file})
+    return divided.repartition(*DIVIDED_BY_CLUSTER).sortWithinPartitions(*DIVIDED_BY_CLUSTER, *table.order)
 
 
 def by_day(table: Table, rows: DataFrame) -> DataFrame:
     """The rows of a table by cluster, day and, of a day with very many, ranges of their numbers, each of which is one file.
     What divides it is in the files, too: a part is read by itself."""
     assert table.by_day is not None
-    days = rows.select(*table.schema.fieldNames()).withColumns(_divided(f.to_date(table.by_day)))
+    days = rows.select(*table.schema.fieldNames()).withColumns(_folders(f.to_date(table.by_day)))
     return days.repartition(*DIVIDED_BY).sortWithinPartitions(*DIVIDED_BY, *table.order)
 
 
-def _divided(day: Column) -> dict[str, Column]:
+def _folders(day: Column) -> dict[str, Column]:
     return {"of": f.col("cluster_id"), "day": day, "range": f.floor(f.col("seq") / RANGE)}

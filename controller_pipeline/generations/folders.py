@@ -40,10 +40,13 @@ class Folders:
             path, files = self._found(folder)
             return [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
 
+    def clusters(self, folder: str) -> list[str]:
+        """The folders of clusters that a divided write has made, as `of=CLUSTER`."""
+        return [name for name in self.names(folder) if name.startswith("of=")]
+
     def days(self, folder: str) -> list[str]:
-        """The folders of clusters and days that a divided write has made, as `of=CLUSTER/day=DAY`."""
-        clusters = [name for name in self.names(folder) if name.startswith("of=")]
-        return [f"{cluster}/{day}" for cluster in clusters for day in self.names(f"{folder}/{cluster}")]
+        """Those of clusters and days, as `of=CLUSTER/day=DAY`."""
+        return [f"{cluster}/{day}" for cluster in self.clusters(folder) for day in self.names(f"{folder}/{cluster}")]
 
     def read(self, name: str) -> str:
         with told(f"{self.at(name)} cannot be read"):

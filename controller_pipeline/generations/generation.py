@@ -1,33 +1,63 @@
 """A generation of a store: which folders its tables are made of. It is one small file, which is never changed.
 
 A table's part is a folder below the table's own, named by the write that made it, `12-3f9a01`, and, where the table is
-divided by cluster and day, by the two: `12-3f9a01/of=prod/day=2026-01-31`. Parts are not changed either. So a change adds
-parts, then the file of the generation that has them; whoever reads an older generation goes on with its parts.
+divided by cluster, or by cluster and day, by these: `12-3f9a01/of=prod`, `12-3f9a01/of=prod/day=2026-01-31`. Parts are not
+changed either. So a change adds parts, then the file of the generation that has them; whoever reads an older generation
+goes on with its parts.
+
+The tables of one store may be made of those of another. Their generation says of which parts, so that who makes them again
+knows what is new (`Made`).
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NewType
+from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
 from controller_pipeline.generations.errors import Damaged
 
 Part = NewType("Part", str)
+Parts = Mapping[str, tuple[Part, ...]]
+"""Of tables, by their names."""
 FOLDER: Final = "generations"
+_UNNAMED: Final = "__HIVE_DEFAULT_PARTITION__"
+"""What Spark calls the folder of an empty text, or of none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What tables were made of: the generation of another store with this number and these parts; and by which
+    definitions, as a text that is another one whenever they may be."""
+
+    by: str
+    number: int
+    parts: Parts
+
+    def news(self, before: "Made | None") -> Parts | None:
+        """The parts that are here and not in what was made before; None where that cannot be gone on with: there is none,
+        it was made by other definitions, or what it was made of has not only grown, as somebody went back to a copy."""
+        if before is None or before.by != self.by:
+            return None
+        news = {table: _without(parts, before.parts.get(table, ())) for table, parts in self.parts.items()}
+        is_later = all(_number_of(part) > before.number for parts in news.values() for part in parts)
+        is_all_there = all(_days(parts) <= _days(self.parts.get(table, ())) for table, parts in before.parts.items())
+        return news if is_later and is_all_there else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """`parts`: of each table that was ever written, by its name."""
+    """`parts`: of each table that was ever written. `made`: of what, where that is another store's tables."""
 
     number: int
-    parts: Mapping[str, tuple[Part, ...]]
+    parts: Parts
+    made: Made | None = None
 
-    def after(self, parts: Mapping[str, tuple[Part, ...]]) -> "Generation":
+    def after(self, parts: Parts, made: Made | None = None) -> "Generation":
         """The next one, with these parts of some tables in place of theirs."""
-        return Generation(number=self.number + 1, parts={**self.parts, **parts})
+        return Generation(number=self.number + 1, parts={**self.parts, **parts}, made=made)
 
     def all_parts(self) -> frozenset[tuple[str, Part]]:
         """With the names of their tables."""
@@ -89,12 +119,41 @@ def day_of(part: Part) -> str:
     return part.partition("/")[2]
 
 
+def cluster_of(part: Part) -> str:
+    """The cluster of a part of a divided table; "" is that of what has none."""
+    folder = day_of(part).partition("/")[0].removeprefix("of=")
+    return "" if folder == _UNNAMED else unquote(folder)
+
+
 def is_without_day(part: Part) -> bool:
-    """Whether a part has the rows of which nothing says a day, as Spark names it."""
-    return part.endswith("/day=__HIVE_DEFAULT_PARTITION__")
+    """Whether a part has the rows of which nothing says a day."""
+    return part.endswith(f"/day={_UNNAMED}")
 
 
 def with_days(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
     """Parts of a divided table in which some days are replaced."""
     days = {day_of(part) for part in new}
     return tuple(sorted((*(part for part in old if day_of(part) not in days), *new), key=day_of))
+
+
+def with_clusters(old: tuple[Part, ...], clusters: Collection[str], new: Iterable[Part]) -> tuple[Part, ...]:
+    """Parts of a divided table in which those of some clusters are replaced by these, however many there are."""
+    return tuple(sorted((*(part for part in old if cluster_of(part) not in clusters), *new), key=day_of))
+
+
+def of_clusters(parts: Iterable[Part], clusters: Collection[str]) -> tuple[Part, ...]:
+    return tuple(part for part in parts if cluster_of(part) in clusters)
+
+
+def _number_of(part: Part) -> int:
+    """The number of the generation that a part was written for."""
+    return int(part.partition("-")[0])
+
+
+def _days(parts: Iterable[Part]) -> set[str]:
+    return {day_of(part) for part in parts}
+
+
+def _without(parts: tuple[Part, ...], old: tuple[Part, ...]) -> tuple[Part, ...]:
+    known = set(old)
+    return tuple(part for part in parts if part not in known)

@@ -6,10 +6,11 @@ from pyspark.sql import functions as f
 from controller_pipeline.schemas import EVENTS, FINDINGS, LONG
 
 
-def of_their_clusters(events: DataFrame) -> DataFrame:
+def of_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
     """Records from before the cluster had an id, as those of the one cluster of their journal, which may have been recorded
-    when they had been taken in already."""
-    known = events.where("cluster_id <> ''").groupBy("journal")
+    when they had been taken in already. `named`: the `cluster_id` of each `journal`, as often as it comes; so it may be all
+    that was recorded."""
+    known = named.where("cluster_id <> ''").groupBy("journal")
     only = known.agg(f.min("cluster_id").alias("only"), f.max("cluster_id").alias("last")).where("only = last")
     rows = events.join(f.broadcast(only.select("journal", "only")), "journal", "left")
     rows = rows.withColumn("cluster_id", f.expr("if(cluster_id = '', coalesce(only, ''), cluster_id)"))

@@ -1,6 +1,7 @@
 """Tables are written to be the same bytes each time, and a change of them is made as a whole or not at all."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,8 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from controller_pipeline.generations.errors import ChangedMeanwhile, NotWritten
+from controller_pipeline.generations.generation import cluster_of
 from controller_pipeline.schemas import KNOWN_SPANS, LONG, PARTITION_INTERVALS, TEXT, TIME, Table, columns
-from controller_pipeline.store import Store, in_files
+from controller_pipeline.store import Store, by_cluster
 from tests.spark.unchangeable import unchangeable
 
 VISITS = Table(
@@ -54,7 +56,8 @@ def write_days_late(store: Store, *days: int, after: int) -> None:
 
 
 def intervals_of_one_partition(spark: SparkSession, count: int) -> DataFrame:
-    known = {"cluster_id": "'c'", "topic": "'t'", "partition": "0", "began": "timestamp_micros(id)", "seq": "id"}
+    cluster_id = "if(id < 0, null, 'c')"  # as from a file: Spark does not sort by what it knows to be a constant
+    known = {"cluster_id": cluster_id, "topic": "'t'", "partition": "0", "began": "timestamp_micros(id)", "seq": "id"}
     types = {field.name: field.dataType.simpleString() for field in PARTITION_INTERVALS.schema}
     return spark.range(count).selectExpr(
         *(f"cast({known.get(name, 'null')} as {kind}) as {name}" for name, kind in types.items())
@@ -137,17 +140,19 @@ class TestAChange:
 
 class TestALargeTable:
     def test_is_as_many_files_all_about_as_large_whatever_topic_its_rows_are_of(self, store: Store) -> None:
-        rows = intervals_of_one_partition(store.spark, 4000)
-        assert all(800 < len(part) < 1200 for part in in_files(PARTITION_INTERVALS, rows, 4).rdd.glom().collect())
+        placed = by_cluster(PARTITION_INTERVALS, intervals_of_one_partition(store.spark, 4000), {"c": 4})
+        files = Counter(row.file for row in placed.select("file").collect())
+        assert len(files) == 4
+        assert all(800 < rows < 1200 for rows in files.values())
 
     def test_is_the_same_bytes_however_its_rows_come(self, store: Store) -> None:
         rows, found = intervals_of_one_partition(store.spark, 100), []
         for some in (rows, rows.repartition(3, "seq")):
             with store.changing() as change:
-                change.write(PARTITION_INTERVALS, some, files=4)
+                change.write_clusters(PARTITION_INTERVALS, some, ["c"], files={"c": 4})
             (part,) = store.at_present.parts[PARTITION_INTERVALS.name]
-            files = Path(store.path(PARTITION_INTERVALS), part).glob("*.parquet")
-            found.append({file.name[:10]: hashlib.sha256(file.read_bytes()).hexdigest() for file in files})
+            files = Path(store.path(PARTITION_INTERVALS), part).glob("*/*.parquet")
+            found.append({file.parent.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files})
         assert len(found[0]) == 4
         assert found[0] == found[1]
 
@@ -198,6 +203,23 @@ class TestWhatIsReplaced:
         write_days(store, 1)
         with pytest.raises(ChangedMeanwhile, match="run it again"):
             began.read(VISITS)
+
+
+class TestClusters:
+    def test_that_are_replaced_leave_the_others_alone_also_where_nothing_is_left_of_them(self, store: Store) -> None:
+        whole = intervals_of_one_partition(store.spark, 2).selectExpr("* except (cluster_id)")
+        rows = whole.crossJoin(store.spark.createDataFrame([("a",), ("a b%/=",), ("",)], "cluster_id string"))
+        with store.changing() as change:
+            change.write_clusters(PARTITION_INTERVALS, rows, ["a", "a b%/=", ""])
+        before = store.at_present.parts[PARTITION_INTERVALS.name]
+        assert {*map(cluster_of, before)} == {"a", "a b%/=", ""}
+        with store.changing() as change:
+            written = change.write_clusters(PARTITION_INTERVALS, rows.where("cluster_id = 'a'"), ["a", "a b%/="])
+            assert written.count() == 2
+        after = store.at_present.parts[PARTITION_INTERVALS.name]
+        assert {*map(cluster_of, after)} == {"a", ""}
+        assert [cluster_of(part) for part in before if part in after] == [""]
+        assert store.read(PARTITION_INTERVALS).count() == 4
 
 
 def test_a_table_that_was_never_written_is_empty(store: Store) -> None:

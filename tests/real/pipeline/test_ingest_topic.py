@@ -13,8 +13,9 @@ from pyspark.testing import assertDataFrameEqual
 
 from controller_core.journal.segments import Block
 from controller_core.journal.topic import TopicSink
+from controller_pipeline.folding.tables import RAW_EVENTS
 from controller_pipeline.generations.generation import write_of
-from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory
+from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.pipelines.topic import checkpoint_of, ingest_topic
 from controller_pipeline.schemas import EVENTS, FINDINGS
 from devcluster.building.spark_jars import kafka_jars

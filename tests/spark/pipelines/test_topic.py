@@ -6,7 +6,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from controller_pipeline.kept_history import RAW_EVENTS, KeptHistory
+from controller_pipeline.folding.tables import RAW_EVENTS
+from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.pipelines.topic import ingest
 from controller_pipeline.schemas import EVENTS, FINDINGS, LINES
 from tests.spark.histories import as_events, as_lines, history

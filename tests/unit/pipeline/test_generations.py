@@ -11,15 +11,19 @@ import pytest
 from controller_pipeline.generations.errors import Damaged, NotWritten, StoreBusy
 from controller_pipeline.generations.generation import (
     NOTHING,
+    Made,
     Part,
+    cluster_of,
     generation_of,
     is_left_over,
     new_write,
     numbers_in,
+    with_clusters,
     with_days,
 )
 from controller_pipeline.generations.locks import WriterLock, on_this_machine, read_lock, removal_lock
 
+TWO_CLUSTERS = (Part("3-aa/of=a/day=1"), Part("3-aa/of=a/day=2"), Part("3-aa/of=b/day=1"))
 OF_JANUARY = tuple(Part(f"3-aa/of=c/day=2026-01-0{day}") for day in (1, 2, 3))
 HOLD = """
 import sys, time
@@ -50,9 +54,57 @@ class TestAGeneration:
         new = (Part("4-bb/of=c/day=2026-01-02"), Part("4-bb/of=d/day=2026-01-01"))
         assert with_days(OF_JANUARY, new) == (OF_JANUARY[0], new[0], OF_JANUARY[2], new[1])
 
+    def test_replaces_all_days_of_clusters_that_are_new_however_many_there_are_now(self) -> None:
+        new = (Part("4-bb/of=a/day=2"), Part("4-bb/of=c/day=1"))
+        assert with_clusters(TWO_CLUSTERS, {"a", "c"}, new) == (new[0], TWO_CLUSTERS[2], new[1])
+
+    def test_knows_clusters_by_their_names_as_folders(self) -> None:
+        names = ("1-a/of=a%2Fb %3D/day=1", "1-a/of=ü", "1-a/of=__HIVE_DEFAULT_PARTITION__/day=2", "1-a/of=%2541")
+        assert [cluster_of(Part(name)) for name in names] == ["a/b =", "ü", "", "%41"]
+
     def test_is_in_the_order_of_its_number_among_other_files(self) -> None:
         names = ["0000000010.json", "0000000009.json", "0000000011.json.new", "notes.json", ".0000000010.json.crc"]
         assert numbers_in(names) == [9, 10]
+
+
+def made(number: int, *parts: str, by: str = "these") -> Made:
+    return Made(by=by, number=number, parts={"raw": tuple(map(Part, parts))})
+
+
+class TestWhatIsNew:
+    BEFORE = made(5, "3-a/of=a/day=1", "5-b/of=a/day=2", "5-b/of=b/day=1")
+
+    def test_is_what_was_written_since(self) -> None:
+        now = made(7, "3-a/of=a/day=1", "6-c/of=a/day=2", "5-b/of=b/day=1", "7-d/of=c/day=1")
+        assert now.news(self.BEFORE) == {"raw": ("6-c/of=a/day=2", "7-d/of=c/day=1")}
+
+    def test_is_nothing_where_only_the_number_is_another_one(self) -> None:
+        assert made(9, *self.BEFORE.parts["raw"]).news(self.BEFORE) == {"raw": ()}
+
+    def test_is_all_of_a_table_that_was_not_there(self) -> None:
+        now = Made(by="these", number=6, parts={**self.BEFORE.parts, "found": (Part("6-c/of=a"),)})
+        assert now.news(self.BEFORE) == {"raw": (), "found": ("6-c/of=a",)}
+
+    @pytest.mark.parametrize(
+        "now",
+        [
+            made(5, *BEFORE.parts["raw"], by="others"),
+            made(4, "3-a/of=a/day=1", "4-x/of=a/day=2", "5-b/of=b/day=1"),
+            made(4, "3-a/of=a/day=1", "5-b/of=a/day=2"),
+            made(5, "3-a/of=a/day=1", "5-b/of=a/day=2", "5-x/of=b/day=1"),
+        ],
+        ids=["other definitions", "an older part", "a day that is gone", "another generation of the same number"],
+    )
+    def test_cannot_be_told_and_all_is_made_anew_with(self, now: Made) -> None:
+        assert now.news(self.BEFORE) is None
+
+    def test_cannot_be_told_where_nothing_says_what_was_made(self) -> None:
+        assert self.BEFORE.news(NOTHING.made) is None
+
+    def test_is_kept_in_the_file_of_the_generation_that_was_made(self) -> None:
+        generation = NOTHING.after({"events": OF_JANUARY}, self.BEFORE)
+        assert generation_of(generation.text(), "its file") == generation
+        assert generation_of('{"number": 3, "parts": {}}', "a file of before").made is None
 
 
 class TestAWrite:

@@ -1,0 +1,22 @@
+"""The tables that a history keeps beside its layers: what was taken in, and what is noted of it for the next fold."""
+
+from typing import Final
+
+from controller_pipeline.schemas import EVENTS, FINDINGS, LONG, TEXT, Table, columns
+
+RAW_EVENTS: Final = Table(
+    name="raw_events",
+    schema=EVENTS.schema,
+    order=(*EVENTS.order, "journal", "event_time"),
+    by_day="event_time",
+)
+RAW_FINDINGS: Final = Table(name="raw_findings", schema=FINDINGS.schema, order=FINDINGS.order)
+JOURNALS: Final = Table(name="journals", schema=columns(cluster_id=TEXT, journal=TEXT), order=("cluster_id", "journal"))
+"""Which clusters the records of a journal name; "" where they name none. There are a few rows for each cluster."""
+TALLIES: Final = Table(
+    name="tallies",
+    schema=columns(cluster_id=TEXT, records=LONG, checksums=LONG, proven=LONG, findings=LONG),
+    order=("cluster_id",),
+)
+"""What there is of each cluster: rows of `EVENTS`, checksums that what was recorded before can be held to and those that
+it comes to (of `PROOFS`), and rows of `FINDINGS`."""

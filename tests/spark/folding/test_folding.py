@@ -1,0 +1,170 @@
+"""What is folded again after each ingest: what is new, and nothing else; and it comes to what one fold of all comes to."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controller_pipeline.folding import fold
+from controller_pipeline.folding.tables import JOURNALS, TALLIES
+from controller_pipeline.generations.generation import Part, cluster_of, day_of
+from controller_pipeline.kept_history import KeptHistory
+from controller_pipeline.schemas import EVENTS, FINDINGS, LAYERS
+from controller_pipeline.sources import text_logs
+from controller_pipeline.store import Store
+from tests.spark.clocks.journals import Journal, lines
+from tests.spark.folding.arrivals import ROUNDS, Round, rounds
+
+LOGS = Path(__file__).parents[1] / "data" / "text_logs"
+BROKERS = {0: 1, 2: 3}
+"""Whose logs are taken in, in which rounds."""
+COMPARED = (1, ROUNDS - 1)
+"""After which rounds all is folded at once besides."""
+SAME_JOURNAL = {"", "first", "second"}
+"""Clusters of one journal that has records without a cluster."""
+
+OF_ALL = {JOURNALS.name, TALLIES.name}
+"""Tables that are not divided."""
+Digests = Mapping[str, str]
+"""What is in each file of the layers, by its table, part and folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """After a round."""
+
+    kept: Digests
+    at_once: Digests
+    """Of a history that is folded for the first time."""
+    parts: frozenset[tuple[str, Part]]
+
+    def of(self, clusters: set[str]) -> set[tuple[str, Part]]:
+        return {(table, part) for table, part in self.parts if table not in OF_ALL and cluster_of(part) in clusters}
+
+
+def digests(store: Store) -> Digests:
+    found = {}
+    for table, part in store.at_present.all_parts():
+        folder = Path(store.location, table, part)
+        for path in folder.rglob("*.parquet"):
+            name = f"{table} {day_of(part)} {path.parent.relative_to(folder)}"
+            assert name not in found, "a folder has one file"
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def logs_in(kept: KeptHistory, broker: int) -> None:
+    told = text_logs.lines(kept.store.spark, [str(LOGS / f"broker-{broker}")])
+    kept.take_in(*text_logs.read(told, cluster_id="logs", time_zone="Europe/Berlin"))
+
+
+@pytest.fixture(scope="module")
+def arrived() -> list[Round]:
+    return rounds()
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptHistory:
+    return KeptHistory.at(spark, str(tmp_path_factory.mktemp("kept")))
+
+
+@pytest.fixture(scope="module")
+def folded(
+    spark: SparkSession, kept: KeptHistory, arrived: list[Round], tmp_path_factory: pytest.TempPathFactory
+) -> list[Folded]:
+    found = []
+    for number, arrival in enumerate(arrived):
+        kept.take_in_lines(arrival.lines(spark))
+        if number in BROKERS:
+            logs_in(kept, BROKERS[number])
+            arrival.news.add("logs")
+        kept.fold()
+        at_once = replace(kept, store=Store(spark=spark, location=str(tmp_path_factory.mktemp("at-once"))))
+        if number in COMPARED:
+            at_once.fold()
+        parts = kept.store.at_present.all_parts()
+        found.append(Folded(digests(kept.store), digests(at_once.store), parts))
+    return found
+
+
+@pytest.mark.parametrize("number", COMPARED)
+def test_tables_are_the_same_bytes_as_of_one_fold_of_all(number: int, folded: list[Folded]) -> None:
+    assert {name.partition(" ")[0] for name in folded[number].kept} >= {table.name for table in LAYERS}
+    assert folded[number].kept == folded[number].at_once
+
+
+@pytest.mark.parametrize("number", range(1, ROUNDS))
+def test_clusters_of_which_nothing_is_new_keep_their_folders(
+    number: int, folded: list[Folded], arrived: list[Round]
+) -> None:
+    clusters = {cluster_of(part) for table, part in folded[number].parts if table not in OF_ALL}
+    others = clusters - arrived[number].news - SAME_JOURNAL
+    assert len(others) > 1
+    assert folded[number].of(others) == folded[number - 1].of(others)
+    assert not folded[number].of(arrived[number].news) & folded[number - 1].of(arrived[number].news)
+
+
+def test_records_without_a_cluster_go_to_the_one_of_their_journal_and_back_when_that_names_two(
+    folded: list[Folded],
+) -> None:
+    seen = [{cluster_of(part) for table, part in one.parts if table == "events"} & SAME_JOURNAL for one in folded]
+    assert seen == [{""}, {"first"}, {"", "first", "second"}]
+
+
+class TestAfterwards:
+    """In the order of the tests: each leaves the history as a whole."""
+
+    @pytest.fixture(autouse=True)
+    def _folded(self, folded: list[Folded]) -> None:
+        assert folded
+
+    def test_nothing_new_makes_no_generation(self, kept: KeptHistory, arrived: list[Round]) -> None:
+        before = kept.store.at_present
+        kept.take_in_lines(arrived[1].lines(kept.store.spark))
+        kept.fold()
+        assert kept.store.at_present == before
+
+    def test_what_has_nothing_new_is_not_read(self, kept: KeptHistory, folded: list[Folded]) -> None:
+        cluster = "bad clock 1"
+        late = lines(Journal().begin().live(600).records, cluster)
+        kept.take_in_lines(Round({"/late": late}).lines(kept.store.spark))
+        before = kept.summary()
+        with without(kept, lambda other: other != cluster):
+            kept.fold()
+            assert kept.summary() != before
+        clusters = kept.store.read(EVENTS).groupBy("cluster_id").count().count()
+        assert f"{kept.store.read(EVENTS).count()} records of {clusters} clusters" in kept.summary()
+        assert kept.summary().endswith(f" {kept.store.read(FINDINGS).count()} findings.")
+        new = digests(kept.store)
+        changed = {name for name, digest in new.items() if folded[-1].kept.get(name) != digest}
+        assert {name.split()[0] for name in changed} >= {EVENTS.name, FINDINGS.name, *OF_ALL}
+        assert all(name.split()[0] in OF_ALL or f" of={cluster}" in name for name in changed)
+
+    def test_other_definitions_make_all_of_it_anew(self, kept: KeptHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+        before, parts = digests(kept.store), kept.store.at_present.all_parts()
+        monkeypatch.setattr(fold, "definitions", lambda: "others")
+        kept.fold()
+        assert digests(kept.store) == before
+        assert not kept.store.at_present.all_parts() & parts
+
+
+@contextmanager
+def without(kept: KeptHistory, is_away: Callable[[str], bool]) -> Iterator[None]:
+    """What is kept of some clusters is away while the block runs."""
+    places = [
+        Path(store.location, table, part)
+        for store in (kept.raw, kept.store)
+        for table, part in store.at_present.all_parts()
+        if table not in OF_ALL and is_away(cluster_of(part))
+    ]
+    for place in places:
+        place.rename(f"{place}.away")
+    try:
+        yield
+    finally:
+        for place in places:
+            Path(f"{place}.away").rename(place)

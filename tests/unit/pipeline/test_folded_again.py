@@ -1,0 +1,40 @@
+"""Which clusters are folded again when something new came: also those whose records named no cluster."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller_pipeline.folding.what_is_new import Pair, definitions, folded_again
+
+PAIRS = st.sets(st.tuples(st.sampled_from(["", "a", "b", "c"]), st.sampled_from(["/1", "/2", "/3"])))
+
+
+def owners(pairs: set[Pair]) -> dict[str, str]:
+    """Whose the records without a cluster are in each journal that has some."""
+    named = {journal: {cluster for cluster, of in pairs if of == journal and cluster} for _, journal in pairs}
+    nameless = {journal for cluster, journal in pairs if not cluster}
+    return {journal: min(named[journal]) if len(named[journal]) == 1 else "" for journal in nameless}
+
+
+def test_is_what_is_new_alone_where_every_record_names_its_cluster() -> None:
+    pairs = {("a", "/1"), ("b", "/2"), ("b", "/1")}
+    assert folded_again({"a"}, {("a", "/1")}, pairs) == {"a"}
+
+
+def test_is_also_whose_the_records_without_a_cluster_were() -> None:
+    before, new = {("", "/1"), ("a", "/1"), ("c", "/2")}, {("b", "/1")}
+    assert folded_again({"b"}, new, before | new) == {"", "a", "b"}
+
+
+@given(before=PAIRS, new=PAIRS)
+def test_has_all_whose_records_without_a_cluster_are_more_or_fewer(before: set[Pair], new: set[Pair]) -> None:
+    changed = {cluster for cluster, _ in new}
+    again = folded_again(changed, new, before | new)
+    was, now = owners(before), owners(before | new)
+    moved = {journal for journal in now if was.get(journal) != now[journal] or ("", journal) in new}
+    assert {now[journal] for journal in moved} | {was[journal] for journal in moved & was.keys()} <= again
+    assert changed <= again <= {cluster for cluster, _ in before | new}
+
+
+def test_the_code_that_makes_the_layers_has_one_name_in_all_processes() -> None:
+    assert len(definitions()) == 64
+    assert definitions() == definitions.__wrapped__()
