@@ -14,6 +14,7 @@ import pyspark
 
 import controller_pipeline
 from controller_core import journal
+from controller_core.model import wording
 
 NAMELESS: Final = ""
 """The cluster of what names none."""
@@ -39,13 +40,17 @@ def read_for(clusters: AbstractSet[str], pairs: AbstractSet[Pair]) -> frozenset[
 @functools.cache
 def definitions() -> str:
     """A text for the code that makes the layers: another one for any other code."""
-    above = [Path(folder) for folder in controller_pipeline.__path__]
-    places = [*(folder / name for folder in above for name in _CODE), *map(Path, journal.__path__)]
-    files = sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
     digest = hashlib.sha256(pyspark.__version__.encode())
-    for file in files:
+    for file in code():
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def code() -> list[Path]:
+    """The modules that say what is in the layers, and in which of their files."""
+    places = [Path(folder) / name for folder in controller_pipeline.__path__ for name in _CODE]
+    places += [*map(Path, journal.__path__), Path(wording.__file__)]
+    return sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
 
 
 def _with_nameless(pairs: AbstractSet[Pair]) -> set[str]:

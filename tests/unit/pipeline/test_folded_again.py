@@ -1,10 +1,16 @@
 """Which clusters are folded again when something new came: also those whose records named no cluster."""
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_pipeline.folding.what_is_new import Pair, definitions, folded_again
+import controller_pipeline
+from controller_pipeline.folding.what_is_new import Pair, code, definitions, folded_again
 
+ELSEWHERE = ("controller_pipeline/generations/", "controller_pipeline/progress.py")
 PAIRS = st.sets(st.tuples(st.sampled_from(["", "a", "b", "c"]), st.sampled_from(["/1", "/2", "/3"])))
 
 
@@ -33,6 +39,23 @@ def test_has_all_whose_records_without_a_cluster_are_more_or_fewer(before: set[P
     moved = {journal for journal in now if was.get(journal) != now[journal] or ("", journal) in new}
     assert {now[journal] for journal in moved} | {was[journal] for journal in moved & was.keys()} <= again
     assert changed <= again <= {cluster for cluster, _ in before | new}
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The files of modules of ours that a module imports, or imports from."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("controller_"):
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                yield f"{name.replace('.', '/')}.py"
+
+
+def test_the_code_that_makes_the_layers_is_all_that_it_imports_but_for_where_they_are_kept() -> None:
+    root = Path(controller_pipeline.__file__).parents[1]
+    code_files = {str(file.relative_to(root)) for file in code()}
+    assert {"controller_pipeline/transforms/intervals.py", "controller_core/model/wording.py"} <= code_files
+    own = [file for file in code() if "controller_pipeline" in file.parts]  # of others only what it imports matters
+    found = {name for file in own for name in imported(file) if (root / name).is_file()}
+    assert {name for name in found - code_files if not name.startswith(ELSEWHERE)} == set()
 
 
 def test_the_code_that_makes_the_layers_has_one_name_in_all_processes() -> None:
