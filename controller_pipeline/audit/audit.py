@@ -43,7 +43,7 @@ def audit(
         topics.topic_violations(certain),
         controllers.second_controllers(events, recorded),
         rival_journals.contradicting_journals(recorded),
-        controllers.late_changes(events, tolerance_seconds=clock_tolerance_seconds),
+        controllers.late_changes(events, known_spans, tolerance_seconds=clock_tolerance_seconds),
         controllers.unproven_histories(proofs),
     )
     return reduce(DataFrame.unionByName, found)

@@ -69,8 +69,11 @@ def second_controllers(events: DataFrame, recorded: DataFrame) -> DataFrame:
     return violations(rows.selectExpr("*", *_NO_PARTITION), ONE_IN_AN_EPOCH)
 
 
-def late_changes(events: DataFrame, *, tolerance_seconds: int = CLOCK_TOLERANCE_SECONDS) -> DataFrame:
-    """The last change of each epoch that is later than the beginning of a later epoch, by the clocks of the two.
+def late_changes(
+    events: DataFrame, known_spans: DataFrame, *, tolerance_seconds: int = CLOCK_TOLERANCE_SECONDS
+) -> DataFrame:
+    """The last change of each epoch that is later than the beginning of a later epoch, by the clocks of the two, where both
+    are believed: what is known to be a wrong clock's says nothing.
 
     Changes are those that a controller writes: leadership and assignments. That it sees others act, or notices late that
     it was replaced, is no violation."""
@@ -86,6 +89,7 @@ def late_changes(events: DataFrame, *, tolerance_seconds: int = CLOCK_TOLERANCE_
             ).alias("last"),
         )
     )
+    epochs = _by_believed_clocks(epochs, known_spans)
     later = (
         Window.partitionBy("cluster_id").orderBy(f.desc("controller_epoch")).rowsBetween(Window.unboundedPreceding, -1)
     )
@@ -98,6 +102,20 @@ def late_changes(events: DataFrame, *, tolerance_seconds: int = CLOCK_TOLERANCE_
         )
     )  # fmt: skip
     return violations(rows, NONE_AFTER_ITS_TIME)
+
+
+def _by_believed_clocks(epochs: DataFrame, known_spans: DataFrame) -> DataFrame:
+    """With neither the `first` of an epoch in which no clock is believed, nor a `last` of a time in which none is."""
+    doubted = known_spans.groupBy("cluster_id", "controller_epoch").agg(f.max("has_time").alias("is_believed"))
+    doubted = f.broadcast(doubted.where("NOT is_believed"))
+    rows = epochs.join(doubted, ["cluster_id", "controller_epoch"], "left")
+    rows = rows.withColumn("first", f.when(f.col("is_believed").isNull(), f.col("first")))
+    timeless = f.broadcast(known_spans.where("NOT has_time").alias("span"))
+    is_within = f.expr(
+        "epochs.cluster_id = span.cluster_id AND epochs.controller_epoch = span.controller_epoch "
+        "AND last.record.seq BETWEEN span.first_seq AND span.last_seq"
+    )
+    return rows.alias("epochs").join(timeless, is_within, "left_anti")
 
 
 def unproven_histories(proofs: DataFrame) -> DataFrame:

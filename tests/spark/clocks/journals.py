@@ -15,14 +15,15 @@ PARTITIONS: Final = (0, 1)
 class Journal:
     """What controllers write down one after the other. Times are seconds; `now_s` is the right one."""
 
-    def __init__(self, *, alive_s: int = 10, is_recorded: bool = False) -> None:
+    def __init__(self, *, alive_s: int = 10, is_recorded: bool = False, epoch: int = 1) -> None:
+        """`epoch`: of the first term."""
         self.records: list[Record] = []
         self.now_s: float = 0
         self.ahead_s: float = 0
         """By how much the clock of the controller's machine is ahead."""
         self._alive_s = alive_s
         self._is_recorded = is_recorded
-        self._epoch = 0
+        self._epoch = epoch - 1
         self._seq = 0
         self._leaders = dict.fromkeys(PARTITIONS, 1)
         self._version = 0
