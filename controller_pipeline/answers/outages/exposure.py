@@ -1,5 +1,7 @@
 """How long partitions were one failure from loss, and how many of a topic at the same moment."""
 
+from typing import Final
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
@@ -16,21 +18,40 @@ def exposure(partition_intervals: DataFrame, broker_intervals: DataFrame, within
     in_one_replica = members("isr") <= 1
     in_one_rack = ~in_one_replica & (_racks("isr") == 1) & (_racks("replicas") > 1)
     exposed = in_racks(known, broker_intervals).withColumns({"_one_replica": in_one_replica, "_one_rack": in_one_rack})
-    parts = split_by_day(exposed, within)
-    day = ("cluster_id", "topic", "day")
-    # The frame of a running sum by value takes in all rows of the same moment, so what ends there has ended.
-    exposed_at_once = f.sum("_more").over(Window.partitionBy(*day).orderBy("_at"))
-    sums = (
-        _begins_and_ends(parts)
-        .withColumn("_exposed", exposed_at_once)
-        .groupBy(*day)
-        .agg(
-            seconds(micros_where(f.col("_one_replica"))).alias("one_replica_seconds"),
-            seconds(micros_where(f.col("_one_rack"))).alias("one_rack_seconds"),
-            seconds(f.sum("micros")).alias("known_seconds"),
-            f.max("_exposed").alias("most_partitions"),
-        )
+    return _of_days(_of_hours(_moments(_begins_and_ends(split_by_day(exposed, within)))))
+
+
+_DAY: Final = ("cluster_id", "topic", "day")
+
+
+def _moments(changes: DataFrame) -> DataFrame:
+    """By how many a topic has `more` exposed partitions from each moment of a day on, and the lengths of the parts that
+    begin then."""
+    lengths = {
+        "one_replica": micros_where(f.col("_one_replica")),
+        "one_rack": micros_where(f.col("_one_rack")),
+        "known": f.sum("micros"),
+    }
+    return changes.groupBy(*_DAY, "at").agg(
+        f.sum("more").alias("more"), *(value.alias(name) for name, value in lengths.items())
     )
+
+
+def _of_hours(moments: DataFrame) -> DataFrame:
+    """The same by hour, with the `most` that there are in it beyond those of the hour before: so a busy topic is counted in
+    24 places. What ends at midnight ends in the first moment of an hour of its own."""
+    hours = moments.withColumn("hour", f.date_trunc("HOUR", "at"))
+    in_hour = Window.partitionBy(*_DAY, "hour").orderBy("at")
+    sums = (f.sum(name).alias(name) for name in ("more", "one_replica", "one_rack", "known"))
+    counted = hours.withColumn("beyond", f.sum("more").over(in_hour))
+    return counted.groupBy(*_DAY, "hour").agg(f.max("beyond").alias("most"), *sums)
+
+
+def _of_days(hours: DataFrame) -> DataFrame:
+    before = Window.partitionBy(*_DAY).orderBy("hour").rowsBetween(Window.unboundedPreceding, -1)
+    counted = hours.withColumn("most", f.col("most") + f.coalesce(f.sum("more").over(before), f.lit(0)))
+    lengths = (seconds(f.sum(name)).alias(f"{name}_seconds") for name in ("one_replica", "one_rack", "known"))
+    sums = counted.groupBy(*_DAY).agg(*lengths, f.max("most").alias("most_partitions"))
     return sums.select(*EXPOSURE.schema.fieldNames())
 
 
@@ -46,9 +67,5 @@ def _begins_and_ends(parts: DataFrame) -> DataFrame:
     end = f.struct(
         f.col("ended").alias("at"), f.lit(-1).cast("long").alias("more"), f.lit(0).cast("long").alias("micros")
     )
-    moments = f.when(is_exposed, f.array(begin, end)).otherwise(f.array(begin))
-    return parts.withColumn("_moment", f.explode(moments)).withColumns({
-        "_at": f.col("_moment.at"),
-        "_more": f.col("_moment.more"),
-        "micros": f.col("_moment.micros"),
-    })  # fmt: skip
+    changes = f.when(is_exposed, f.array(begin, end)).otherwise(f.array(begin))
+    return parts.select(*_DAY, "_one_replica", "_one_rack", f.inline(changes))
