@@ -139,6 +139,8 @@ def live(stage: Stage, members: Sequence[Member]) -> None:
             member.controller.kill()
             member.controller.restart_whole()
             stage.say(f"the controller of cluster {member.number + 1} was killed, and is back")
+    for member in members:
+        member.controller.stop()  # which writes the end of its journal
 
 
 def await_all(stage: Stage, members: Sequence[Member], is_so: Callable[[Member], bool], what: str) -> None:
