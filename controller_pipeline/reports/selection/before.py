@@ -13,7 +13,7 @@ from controller_pipeline.answers.intervals.within import Within
 from controller_pipeline.answers.isr_flaps import isr_flaps
 from controller_pipeline.reports.facts import Before, Uptime
 from controller_pipeline.reports.period import Period
-from controller_pipeline.reports.selection.tables import INSTANTS, Tables, tables_of
+from controller_pipeline.reports.selection.tables import INSTANTS, Tables, tables_of, time_of
 from controller_pipeline.schemas import Table
 
 COUNTED = {
@@ -75,8 +75,7 @@ def _amounts(tables: Tables) -> list[DataFrame]:
 
 def timed(tables: Tables, table: Table) -> DataFrame:
     """Without what has no time, which is in the tables of every period."""
-    instant = INSTANTS.get(table.name)
-    return tables[table] if instant is None else tables[table].where(f.col(instant).isNotNull())
+    return tables[table].where(time_of(table).isNotNull()) if table.name in INSTANTS else tables[table]
 
 
 def _flaps(given: Mapping[str, DataFrame], period: Period) -> list[DataFrame]:

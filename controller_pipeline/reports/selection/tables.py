@@ -28,6 +28,8 @@ INSTANTS = {
     "violations": "event_time",
     "findings": "event_time",
 }
+NOT_BELIEVED = "clock_not_believed"
+"""The problem of a finding whose time is that of such a clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +100,18 @@ def _known_until(spans: DataFrame, period: Period) -> DataFrame:
 def _touches(table: Table, period: Period) -> Column:
     began, ended = f.timestamp_micros(f.lit(period.began_us)), f.timestamp_micros(f.lit(period.ended_us))
     if table.name in INSTANTS:
-        at = f.col(INSTANTS[table.name])
+        at = time_of(table)
         return at.isNull() | ((at >= began) & (at < ended))
     if any(isinstance(column.dataType, DateType) for column in table.schema):
         return f.col("day").between(f.lit(period.first_day), f.lit(period.last_day))
     # What began and ended at the same moment lies in the period, too.
     return (f.col("began") < ended) & (f.col("ended").isNull() | (f.col("ended") >= began))
+
+
+def time_of(table: Table) -> Column:
+    """When something of INSTANTS happened. Null where nobody knows: a clock that is not believed says when in vain."""
+    at = f.col(INSTANTS[table.name])
+    return f.when(f.col("problem") != NOT_BELIEVED, at) if table is FINDINGS else at
 
 
 def summed_us(seconds: str) -> Column:

@@ -1,7 +1,7 @@
 """A page of several clusters: each has a row, also one that fell silent before the period, and what is drawn is bounded."""
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,9 +65,11 @@ def given(spark: SparkSession) -> Mapping[str, DataFrame]:
 
 
 def findings() -> list[Row]:
-    """One in each of two days, and one of no known time."""
+    """One in each of two days, one of no known time, and one whose time is that of a clock that is not believed."""
     times = (DAY_1 + timedelta(days=58, hours=1), LAST_DAY.began, None)
-    return [{"problem": "gap", "event_time": when, "count": 1, "detail": str(when)} for when in times]
+    rows = [{"problem": "gap", "event_time": when, "count": 1, "detail": str(when)} for when in times]
+    of_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+    return [*rows, {"problem": "clock_not_believed", "event_time": of_1970, "count": 9, "detail": "of 1970"}]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,7 @@ def test_a_cluster_that_fell_silent_before_the_period_has_a_row_and_one_that_was
 
 def test_a_row_has_what_says_whether_a_cluster_needs_a_look(rows: Mapping[str, Mapping[str, Any]]) -> None:
     names = ("leaderless_seconds", "unclean", "violations", "findings", "unknown_share")
-    assert [rows["down"][name] for name in names] == [3600, 0, 0, 2, 0]
+    assert [rows["down"][name] for name in names] == [3600, 0, 0, 3, 0]
     assert rows["two holes"]["unknown_share"] == pytest.approx(3 / 24)
     assert rows["well"]["known_until"].timestamp() == LAST_DAY.ended.timestamp()
     assert rows["down"]["concern_us"] > rows["two holes"]["concern_us"]
@@ -103,7 +105,7 @@ def test_what_was_not_audited_has_no_count_of_violations(given: Mapping[str, Dat
 def test_flaps_and_findings_of_the_period_before_are_compared(given: Mapping[str, DataFrame]) -> None:
     before = figures_before(given, LAST_DAY)
     assert before is not None
-    assert before.counts["findings"] == 1  # not the one of no known time, which is in every period
+    assert before.counts["findings"] == 1  # not those of no known time, which are in every period
     assert before.counts["flaps"] == 0
     half = DAY_1 + timedelta(hours=2, minutes=30)
     later = figures_before(given, Period(began=half, ended=half + timedelta(hours=1)))
@@ -142,9 +144,11 @@ def test_a_report_of_one_cluster_has_nothing_of_others(
             change.write(layer, given.get(layer.name, spark.createDataFrame([], layer.schema)))
     monkeypatch.setattr(KeptHistory, "audit", lambda _: given[schemas.VIOLATIONS.name])
     written = kept.report(tmp_path / "page", Options(), LAST_DAY, clusters=["down"])
-    assert (written.clusters, written.findings) == (1, 2)
+    assert (written.clusters, written.findings) == (1, 3)
     source = written.page.read_text()
     assert "<h1>down</h1>" in source
     assert "two holes" not in source
+    assert "2 of no known time" in source
+    assert "of 1970" in source
     with pytest.raises(NoHistory, match="knows nothing of nobody"):
         kept.report(tmp_path / "page", Options(), LAST_DAY, clusters=["down", "nobody"])
