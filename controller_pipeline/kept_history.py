@@ -30,6 +30,7 @@ from controller_pipeline.folding.fold import fold
 from controller_pipeline.folding.tables import RAW_EVENTS, RAW_FINDINGS, TALLIES
 from controller_pipeline.generations.errors import Damaged
 from controller_pipeline.generations.generation import day_of, is_without_day
+from controller_pipeline.generations.keeping import Keeping
 from controller_pipeline.generations.locks import WriterLock, on_this_machine
 from controller_pipeline.progress import Steps
 from controller_pipeline.reports.objective import Objective
@@ -57,6 +58,7 @@ _CHECKED: Final = Table(
 )
 """Raw events as lines were checked, beside what is none."""
 _DAY_OF_EVENTS: Final = "if(problem is null, to_date(event_time), null)"
+RAW: Final = (RAW_EVENTS, RAW_FINDINGS)
 _SAME_RECORD: Final = ["cluster_id", "journal", "controller_epoch", "seq", "kind", "event_time"]
 """What two copies of a record have in common, and two records of one journal never have."""
 
@@ -79,14 +81,15 @@ class KeptHistory:
     lock: WriterLock
 
     @classmethod
-    def at(cls, spark: SparkSession, location: str) -> "KeptHistory":
-        """The history in a folder, or at an address that Spark can write to."""
+    def at(cls, spark: SparkSession, location: str, asked: Keeping | None = None) -> "KeptHistory":
+        """The history in a folder, or at an address that Spark can write to. `asked`: how its tables are to be kept from
+        now on, where somebody says."""
         location = location.rstrip("/") or "/"
         here = on_this_machine(location)
         return cls(
             location=location,
-            raw=Store(spark=spark, location=f"{location}/raw"),
-            store=Store(spark=spark, location=f"{location}/layers"),
+            raw=Store(spark=spark, location=f"{location}/raw", tables=RAW, asked=asked or Keeping()),
+            store=Store(spark=spark, location=f"{location}/layers", tables=LAYERS),
             steps=Steps(spark),
             copies=here and here / "copies",
             lock=WriterLock(folder=here),
@@ -135,9 +138,10 @@ class KeptHistory:
             yield change
 
     def fold(self) -> None:
-        """Makes the layers of the clusters of which something was taken in since they were made (`folding.fold`)."""
+        """Makes the layers of the clusters of which something was taken in since they were made (`folding.fold`), and keeps
+        them as the raw records are kept."""
         with self.changing(), self.raw.reading() as raw:
-            fold(raw, self.store, self.steps)
+            fold(raw, replace(self.store, asked=raw.at_present.keeping), self.steps)
 
     def layers(self) -> dict[Table, DataFrame]:
         """The layers as they are kept. Raises `NoHistory`."""

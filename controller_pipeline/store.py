@@ -20,6 +20,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from controller_pipeline.delta.log import DeltaLog
 from controller_pipeline.generations.errors import ChangedMeanwhile
 from controller_pipeline.generations.folders import Folders, told
 from controller_pipeline.generations.generation import (
@@ -30,6 +31,8 @@ from controller_pipeline.generations.generation import (
     with_clusters,
     with_days,
 )
+from controller_pipeline.generations.keeping import Keeping
+from controller_pipeline.generations.present import before as generation_before
 from controller_pipeline.generations.present import being_read, newest, remove_what_is_left_of_others
 from controller_pipeline.schemas import Table
 
@@ -49,6 +52,10 @@ class Store:
     location: str
     generation: Generation | None = None
     """The one that is read; None: the newest at each moment."""
+    tables: Collection[Table] = ()
+    """Those that programs beside this one find, where they are kept in Delta Lake."""
+    asked: Keeping = field(default_factory=Keeping)
+    """How tables are to be kept from the next change on, if otherwise than until now."""
 
     def path(self, table: Table) -> str:
         """The folder of a table; of what is in it, the generation says what is the table."""
@@ -69,7 +76,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator["Store"]:
         """This store as it is now, whatever others change while the block runs. On a file system of this machine what it
-        reads stays until the block ends; elsewhere until the second change from now begins."""
+        reads stays until the block ends; elsewhere until the second change from now begins, or in Delta Lake for days."""
         while True:
             present = newest(self._folders)
             with being_read(self._folders, present) as is_there:
@@ -80,19 +87,35 @@ class Store:
     @contextmanager
     def changing(self, made: Made | None = None, *, is_anew: bool = False) -> Iterator["Change"]:
         """A change, which is made when the block ends, and not when it raises. One at a time: of two that are made at once
-        the second raises `ChangedMeanwhile`, where the file system can tell (`Folders.create`).
+        the second raises `ChangedMeanwhile`, where the file system can tell (`Folders.create`). Raises `OtherFormat`.
 
         `made`: what all tables are made of then. `is_anew`: nothing of before stays."""
         before = newest(self._folders)
-        remove_what_is_left_of_others(self._folders, before)
-        change = Change(store=self, before=replace(before, parts={}) if is_anew else before)
+        keeping = before.keeping.then(self.asked)
+        logs = self._logs(keeping)
+        self._remove_what_is_left(before, keeping, logs)
+        begun = replace(before, parts={}) if is_anew else before
+        change = Change(store=self, before=begun, is_compact=keeping.is_delta)
         yield change
-        after = change.before.after(change.parts, made)
+        after = begun.after(change.parts, made, keeping)
         if not self._folders.create(after.file, after.text()):
             raise ChangedMeanwhile(
                 f"{self.location} has been changed by another command since this one began: run this one again, and only "
                 "one at a time"
             )
+        for log in logs:
+            log.publish(after, before)
+
+    def _logs(self, keeping: Keeping) -> list[DeltaLog]:
+        return [DeltaLog(folders=self._folders, table=table) for table in self.tables if keeping.is_delta]
+
+    def _remove_what_is_left(self, present: Generation, keeping: Keeping, logs: list[DeltaLog]) -> None:
+        """Ends what a command before this one was to do."""
+        before = generation_before(self._folders, present)
+        recorded = {log.table.name for log in logs if log.publish(present, before)}
+        used = remove_what_is_left_of_others(self._folders, present, recorded)
+        for log in logs:
+            log.tidy(keeping.days_of(log.table.name), {part for table, part in used if table == log.table.name})
 
     def read_parts(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
         """Some of the parts of the table."""
@@ -121,6 +144,8 @@ class Change:
 
     store: Store
     before: Generation
+    is_compact: bool
+    """Whether each day is to be as few files as it can be, also when it is added."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     """Of the tables that were written so far."""
 
@@ -148,9 +173,11 @@ class Change:
         self.replace_days(table, self._divided(table, by_day(table, rows)))
 
     def add_days(self, table: Table, rows: DataFrame, day: str) -> tuple[Part, ...]:
-        """Writes rows as they come, each task files of its own, without moving a row. What has been written belongs to no
-        table until `replace_days`. `day`: an expression; the rows for which it is null are apart (`is_without_day`)."""
-        return self._divided(table, rows.select(*table.schema.fieldNames()).withColumns(_folders(f.expr(day))))
+        """Writes rows as they come, each task files of its own, without moving a row, if not `is_compact`. What has been
+        written belongs to no table until `replace_days`. `day`: an expression; the rows for which it is null are apart
+        (`is_without_day`)."""
+        divided = rows.select(*table.schema.fieldNames()).withColumns(_folders(f.expr(day)))
+        return self._divided(table, _in_order(table, divided) if self.is_compact else divided)
 
     def replace_days(self, table: Table, parts: tuple[Part, ...]) -> None:
         """Puts these parts in the place of those of the same days."""
@@ -192,8 +219,11 @@ def by_day(table: Table, rows: DataFrame) -> DataFrame:
     """The rows of a table by cluster, day and, of a day with very many, ranges of their numbers, each of which is one file.
     What divides it is in the files, too: a part is read by itself."""
     assert table.by_day is not None
-    days = rows.select(*table.schema.fieldNames()).withColumns(_folders(f.to_date(table.by_day)))
-    return days.repartition(*DIVIDED_BY).sortWithinPartitions(*DIVIDED_BY, *table.order)
+    return _in_order(table, rows.select(*table.schema.fieldNames()).withColumns(_folders(f.to_date(table.by_day))))
+
+
+def _in_order(table: Table, divided: DataFrame) -> DataFrame:
+    return divided.repartition(*DIVIDED_BY).sortWithinPartitions(*DIVIDED_BY, *table.order)
 
 
 def _folders(day: Column) -> dict[str, Column]:

@@ -17,6 +17,7 @@ from controller_admin.commands.watch import watch
 from controller_core.model.wording import counted
 
 if TYPE_CHECKING:
+    from controller_pipeline.generations.keeping import Keeping
     from controller_pipeline.kept_history import KeptHistory
     from controller_pipeline.reports.objective import Objective
     from controller_pipeline.reports.report import ReportSummary
@@ -29,6 +30,7 @@ commands = typer.Typer(
 
 _MEMORY: Final = re.compile(r"[1-9][0-9]*[mg]")
 _TIMES: Final = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+_MOST_DAYS: Final = 36_500
 _SHOWN: Final = 20
 """Violations that are printed; the table has them all."""
 
@@ -89,6 +91,23 @@ def ingest(
     logs_time_zone: Annotated[
         str, typer.Option(help="The brokers' time zone, such as Europe/Berlin: Kafka logs local times.")
     ] = "UTC",
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="How the tables are kept: parquet, or delta, which readers of Delta Lake can read, too. Said once, it "
+            "holds from then on.",
+            show_default="parquet",
+        ),
+    ] = None,
+    keep_days: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="[TABLE=]DAYS: for how many days readers of Delta Lake can go back to what a table was, or all tables "
+            "that are not named. Several times.",
+            show_default="7",
+        ),
+    ] = None,
     cores: CoresOption = 2,
     memory: MemoryOption = "2g",
 ) -> None:
@@ -109,9 +128,10 @@ def ingest(
         raise usage_error(WrongOption("Kafka's logs do not say which cluster they are of: give its --cluster-id"))
     if logs_time_zone not in available_timezones():
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
+    asked = _asked(format_, keep_days or [])
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
-    with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None) as kept:
+    with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None, asked=asked) as kept:
         from controller_pipeline import intake
 
         with kept.changing():
@@ -217,6 +237,23 @@ def _promised(percent: float | None) -> "Objective | None":
         raise usage_error(WrongOption(f"--objective: {error}")) from error
 
 
+def _asked(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":
+    """How tables are to be kept; ends the command where that makes no sense."""
+    from controller_pipeline.generations.keeping import Format, Keeping
+
+    if table_format not in (None, *Format):
+        raise usage_error(WrongOption(f"--format {table_format} is none: give parquet or delta"))
+    days: dict[str, int] = {}
+    for said in keep_days:
+        table, _, number = said.rpartition("=")
+        if not number.isdecimal() or not 0 < int(number) <= _MOST_DAYS:
+            raise usage_error(
+                WrongOption(f"--keep-days {said}: give DAYS or TABLE=DAYS, from 1 to {_MOST_DAYS:,} days")
+            )
+        days[table] = int(number)
+    return Keeping(format=Format(table_format) if table_format else None, days=days)
+
+
 def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]:
     """Takes in what is new in a topic; returns why it could not be read."""
     from controller_pipeline.pipelines.topic import TopicUnreadable, ingest_topic
@@ -231,11 +268,18 @@ def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str) -> list[str]
 
 @contextmanager
 def _kept(
-    location: str, cores: int, memory: str, *, taken_in: Sequence[str] = (), jars: str | None = None
+    location: str,
+    cores: int,
+    memory: str,
+    *,
+    taken_in: Sequence[str] = (),
+    jars: str | None = None,
+    asked: "Keeping | None" = None,
 ) -> Iterator["KeptHistory"]:
     """The history at a location, on a Spark that ends with the block; errors end the command in one line.
 
-    `jars`: None where nothing is read from Kafka, else as `connector_settings` takes them."""
+    `jars`: None where nothing is read from Kafka, else as `connector_settings` takes them. `asked`: as `KeptHistory.at`
+    takes it."""
     if not _MEMORY.fullmatch(memory):
         raise usage_error(WrongOption(f"--memory {memory} is no amount of memory: give one such as 2g or 1500m"))
     try:
@@ -246,15 +290,21 @@ def _kept(
     from pyspark.errors import PySparkException
 
     from controller_pipeline.generations.errors import StoreError
-    from controller_pipeline.kept_history import KeptHistory, NoHistory
+    from controller_pipeline.generations.keeping import OTHERS
+    from controller_pipeline.kept_history import RAW, KeptHistory, NoHistory
+    from controller_pipeline.schemas import LAYERS
     from controller_pipeline.session import NoJava, is_small, session
     from controller_pipeline.sources.kafka_topic import connector_settings
 
+    known = [table.name for table in (*RAW, *LAYERS)]
+    unknown = sorted({*(asked.days if asked else ())} - {OTHERS, *known})
+    if unknown:
+        raise usage_error(WrongOption(f"--keep-days {unknown[0]}=...: there are the tables {', '.join(known)}"))
     try:
         small = is_small([location, *taken_in])
         more = None if jars is None else connector_settings(jars)
         with session("kontroller history", cores=cores, memory=memory, is_small=small, more=more) as spark:
-            yield KeptHistory.at(spark, location)
+            yield KeptHistory.at(spark, location, asked)
     except WrongOption as error:
         raise usage_error(error) from error
     except (NoHistory, NoJava, StoreError, OSError) as error:

@@ -23,3 +23,7 @@ class Damaged(StoreError):
 
 class ChangedMeanwhile(StoreError):
     """Somebody else has changed the tables since this began: what this made of them before is not put in their place."""
+
+
+class OtherFormat(StoreError):
+    """The tables are kept in another way than is asked for."""

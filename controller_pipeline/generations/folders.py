@@ -25,6 +25,15 @@ _UNREAD: Final = "FAILED_READ_FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """`name`: below the folder that it was looked for in. `changed_ms`: when, since 1970."""
+
+    name: str
+    size_bytes: int
+    changed_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
     """What is below `location`, a path or URI. Names are relative to it. All raise `NotWritten`."""
 
@@ -48,12 +57,30 @@ class Folders:
         """Those of clusters and days, as `of=CLUSTER/day=DAY`."""
         return [f"{cluster}/{day}" for cluster in self.clusters(folder) for day in self.names(f"{folder}/{cluster}")]
 
+    def files(self, folder: str, part: str) -> list[File]:
+        """The files of data in a part of a folder, named as below the folder; none, where it is not there."""
+        with told(f"{self.at(folder)}/{part} cannot be listed"):
+            path, files = self._found(f"{folder}/{part}")
+            if not files.exists(path):
+                return []
+            above = len(files.makeQualified(path).toUri().getPath()) - len(part)
+            each = files.listFiles(path, True)
+            found = []
+            while each.hasNext():
+                status = each.next()
+                name = status.getPath().toUri().getPath()[above:]
+                found.append(File(name=name, size_bytes=status.getLen(), changed_ms=status.getModificationTime()))
+        return sorted((file for file in found if _is_data(file.name)), key=lambda file: file.name)
+
     def read(self, name: str) -> str:
+        return self.read_bytes(name).decode()
+
+    def read_bytes(self, name: str) -> bytes:
         with told(f"{self.at(name)} cannot be read"):
             path, files = self._found(name)
             stream = files.open(path)
             try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
             finally:
                 stream.close()
 
@@ -62,7 +89,7 @@ class Folders:
             path, files = self._found(name)
             return bool(files.exists(path))
 
-    def create(self, name: str, text: str) -> bool:
+    def create(self, name: str, content: str | bytes) -> bool:
         """Makes a file, as a whole or not at all; false where there is one of that name. Of two that make it at once one
         succeeds on HDFS, and on local file systems; an object store does not promise that."""
         with told(f"{self.at(name)} cannot be written"):
@@ -70,7 +97,7 @@ class Folders:
             written, _ = self._found(f"{name}.new")
             stream = files.create(written, True)
             try:
-                stream.write(bytearray(text, "utf-8"))
+                stream.write(bytearray(content.encode() if isinstance(content, str) else content))
             finally:
                 stream.close()
             if files.exists(path) or not files.rename(written, path):
@@ -102,6 +129,11 @@ class Folders:
     @property
     def _jvm(self) -> Any:
         return self._context._jvm
+
+
+def _is_data(name: str) -> bool:
+    """Whether Spark reads it as data: what it writes beside that begins with one of these."""
+    return not any(folder.startswith(("_", ".")) for folder in name.split("/"))
 
 
 @contextmanager

@@ -11,13 +11,14 @@ knows what is new (`Made`).
 
 import secrets
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NewType
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
 from controller_pipeline.generations.errors import Damaged
+from controller_pipeline.generations.keeping import Keeping
 
 Part = NewType("Part", str)
 Parts = Mapping[str, tuple[Part, ...]]
@@ -49,15 +50,19 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """`parts`: of each table that was ever written. `made`: of what, where that is another store's tables."""
+    """`parts`: of each table that was ever written. `made`: of what, where that is another store's tables. `keeping`: how
+    they are kept."""
 
     number: int
     parts: Parts
     made: Made | None = None
+    keeping: Keeping = field(default_factory=Keeping)
 
-    def after(self, parts: Parts, made: Made | None = None) -> "Generation":
+    def after(self, parts: Parts, made: Made | None = None, keeping: Keeping | None = None) -> "Generation":
         """The next one, with these parts of some tables in place of theirs."""
-        return Generation(number=self.number + 1, parts={**self.parts, **parts}, made=made)
+        return Generation(
+            number=self.number + 1, parts={**self.parts, **parts}, made=made, keeping=keeping or self.keeping
+        )
 
     def all_parts(self) -> frozenset[tuple[str, Part]]:
         """With the names of their tables."""
@@ -68,7 +73,7 @@ class Generation:
         return file_of(self.number)
 
     def text(self) -> str:
-        return _FILE.dump_json(self, indent=1).decode() + "\n"
+        return _FILE.dump_json(self, indent=1, exclude_defaults=True).decode() + "\n"
 
 
 NOTHING: Final = Generation(number=0, parts={})
@@ -92,15 +97,20 @@ def file_of(number: int) -> str:
     return f"{FOLDER}/{number:010}.json"
 
 
-def numbers_in(names: list[str]) -> list[int]:
-    """The numbers of the generations among these files, in their order."""
-    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+def numbers_in(names: list[str], suffix: str = ".json") -> list[int]:
+    """The numbers that files of this kind are named by, in their order: those of generations."""
+    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
 def new_write(number: int) -> str:
     """A name for the parts of a write towards a generation, which no other attempt at it has."""
     return f"{number}-{secrets.token_hex(4)}"
+
+
+def is_of(write: str, number: int) -> bool:
+    """Whether a write of that name was one towards this generation."""
+    return write.partition("-")[0] == str(number)
 
 
 def is_left_over(write: str, newest: int) -> bool:

@@ -1,6 +1,6 @@
 """Which generation is the present one, who reads an older one, and the end of those that nobody reads."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
 from controller_pipeline.generations.folders import Folders
@@ -8,9 +8,11 @@ from controller_pipeline.generations.generation import (
     FOLDER,
     NOTHING,
     Generation,
+    Part,
     file_of,
     generation_of,
     is_left_over,
+    is_of,
     numbers_in,
     write_of,
 )
@@ -34,9 +36,20 @@ def being_read(folders: Folders, generation: Generation) -> Iterator[bool]:
         yield is_there
 
 
-def remove_what_is_left_of_others(folders: Folders, present: Generation) -> None:
+def before(folders: Folders, generation: Generation) -> Generation:
+    """The newest of those that are older and there still. Raises `StoreError`."""
+    older = [number for number in numbers_in(folders.names(FOLDER)) if number < generation.number]
+    return _generation(folders, older[-1]) if older else NOTHING
+
+
+def remove_what_is_left_of_others(
+    folders: Folders, present: Generation, recorded: Collection[str] = ()
+) -> frozenset[tuple[str, Part]]:
     """Removes the older generations that nobody reads, what only they have, and what a change that failed has
-    written. Where it was interrupted it is done again: a generation's file goes last. Raises `StoreError`."""
+    written. Where it was interrupted it is done again: a generation's file goes last. Returns what is left: the parts that
+    the present one has, or one that is read. Raises `StoreError`.
+
+    `recorded`: tables of which somebody else records what left them, and removes it."""
     used = set(present.all_parts())
     with ExitStack() as locks:
         old = []
@@ -49,17 +62,24 @@ def remove_what_is_left_of_others(folders: Folders, present: Generation) -> None
                     used |= generation.all_parts()
         for generation in old:
             for table, part in sorted(generation.all_parts() - used):
-                folders.remove(f"{table}/{part}")
+                if table not in recorded:
+                    folders.remove(f"{table}/{part}")
             folders.remove(generation.file)
-    _remove_unused_writes(folders, present, {(table, write_of(part)) for table, part in used})
+    _remove_unused_writes(folders, present, {(table, write_of(part)) for table, part in used}, recorded)
+    return frozenset(used)
 
 
-def _remove_unused_writes(folders: Folders, present: Generation, used: set[tuple[str, str]]) -> None:
+def _remove_unused_writes(
+    folders: Folders, present: Generation, used: set[tuple[str, str]], recorded: Collection[str]
+) -> None:
+    """Of a recorded table those alone that came too late for the present generation: older ones were removed before this
+    was made, and what else is there has been in a generation."""
     for table in folders.names(""):
         if table == FOLDER:
             continue
         for write in folders.names(table):
-            if (table, write) not in used and is_left_over(write, present.number):
+            is_unused = (table, write) not in used and is_left_over(write, present.number)
+            if is_unused and (table not in recorded or is_of(write, present.number)):
                 folders.remove(f"{table}/{write}")
 
 

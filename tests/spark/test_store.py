@@ -1,17 +1,22 @@
-"""Tables are written to be the same bytes each time, and a change of them is made as a whole or not at all."""
+"""Tables are written to be the same bytes each time, and a change is made as a whole or not at all: in both formats."""
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from controller_pipeline.generations.errors import ChangedMeanwhile, NotWritten
+from controller_pipeline.delta import log
+from controller_pipeline.delta.log import DeltaLog
+from controller_pipeline.generations.errors import ChangedMeanwhile, NotWritten, OtherFormat
 from controller_pipeline.generations.generation import cluster_of
+from controller_pipeline.generations.keeping import Format, Keeping
 from controller_pipeline.schemas import KNOWN_SPANS, LONG, PARTITION_INTERVALS, TEXT, TIME, Table, columns
 from controller_pipeline.store import Store, by_cluster
 from tests.spark.unchangeable import unchangeable
@@ -19,6 +24,8 @@ from tests.spark.unchangeable import unchangeable
 VISITS = Table(
     name="visits", schema=columns(cluster_id=TEXT, who=TEXT, seq=LONG, at=TIME), order=("at", "who"), by_day="at"
 )
+TABLES = (VISITS, KNOWN_SPANS, PARTITION_INTERVALS)
+DAY_MS = 86_400_000
 SPAN = ("c", 0, 1, 1000, "controller", 0, 4, 9, None, None, True, "end", None)
 
 
@@ -79,12 +86,35 @@ def digests(store: Store) -> dict[str, str]:
 
 def written(store: Store) -> Sequence[str]:
     """What is in the folder of the table, by the number of the change that wrote it."""
-    return sorted(path.name.partition("-")[0] for path in Path(store.path(VISITS)).iterdir())
+    return sorted(path.name.partition("-")[0] for path in Path(store.path(VISITS)).glob("[0-9]*-*"))
 
 
-@pytest.fixture
-def store(spark: SparkSession, tmp_path: Path) -> Store:
-    return Store(spark=spark, location=str(tmp_path))
+def files_of(store: Store, table: Table) -> set[str]:
+    """The files that the table is, below its folder."""
+    folder = Path(store.path(table))
+    parts = store.at_present.parts.get(table.name, ())
+    return {str(path.relative_to(folder)) for part in parts for path in (folder / part).rglob("*.parquet")}
+
+
+def files_in_log(store: Store, table: Table) -> set[str]:
+    """Those that the log of Delta Lake says it is, from its first commit on."""
+    files: set[str] = set()
+    for commit in sorted(Path(store.path(table), "_delta_log").glob("*.json")):
+        for line in map(json.loads, commit.read_text().splitlines()):
+            files -= {unquote(line["remove"]["path"])} if "remove" in line else set()
+            files |= {unquote(line["add"]["path"])} if "add" in line else set()
+    return files
+
+
+@pytest.fixture(params=Format)
+def store(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Store]:
+    kept = Store(spark=spark, location=str(tmp_path), tables=TABLES, asked=Keeping(format=request.param))
+    yield kept
+    for table in TABLES:
+        if request.param is Format.DELTA:
+            assert files_in_log(kept, table) == files_of(kept, table), "others read what this reads"
+        else:
+            assert not Path(kept.path(table), "_delta_log").exists()
 
 
 class TestAChange:
@@ -167,6 +197,7 @@ class TestALargeTable:
         assert store.read(VISITS).count() == 2
 
 
+@pytest.mark.parametrize("store", [Format.PARQUET], indirect=True)
 class TestWhatIsReplaced:
     def test_is_removed_by_the_next_change(self, store: Store) -> None:
         for _ in range(4):
@@ -220,6 +251,117 @@ class TestClusters:
         assert {*map(cluster_of, after)} == {"a", ""}
         assert [cluster_of(part) for part in before if part in after] == [""]
         assert store.read(PARTITION_INTERVALS).count() == 4
+
+
+class Clock:
+    """The moment of the store's commits."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_800_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that is set, of a store that tidies up after each commit."""
+    clock = Clock()
+    monkeypatch.setattr(log, "now_ms", clock)
+    monkeypatch.setattr(log, "COMMITS", 1)
+    return clock
+
+
+def versions(store: Store) -> list[str]:
+    return sorted(path.name.lstrip("0") for path in Path(store.path(VISITS), "_delta_log").glob("[0-9]*"))
+
+
+@pytest.fixture
+def in_delta(spark: SparkSession, tmp_path: Path) -> Store:
+    asked = Keeping(format=Format.DELTA, days={"": 7, VISITS.name: 30})
+    return Store(spark=spark, location=str(tmp_path), tables=TABLES, asked=asked)
+
+
+@pytest.mark.parametrize(("store", "files"), [(Format.PARQUET, 2), (Format.DELTA, 1)], indirect=["store"])
+def test_a_day_that_is_added_is_as_many_files_as_tasks_wrote_it_and_one_in_delta(store: Store, files: int) -> None:
+    with store.changing() as change:
+        added = change.add_days(VISITS, visits(store.spark, 1).repartition(2, "who"), "to_date(at)")
+        change.replace_days(VISITS, added)
+    assert len(files_of(store, VISITS)) == files
+    assert days_in(store) == [1]
+
+
+class TestWhatIsReplacedInDelta:
+    def test_stays_for_the_days_of_its_table_and_is_removed_then_with_its_log(
+        self, in_delta: Store, clock: Clock
+    ) -> None:
+        write_days_and_a_span(in_delta, 1, 2)
+        write_days_and_a_span(in_delta, 1)
+        first_span = next(Path(in_delta.path(KNOWN_SPANS)).glob("1-*"))
+        clock.now_ms += 30 * DAY_MS
+        write_days(in_delta, 3)
+        assert len(list(Path(in_delta.path(VISITS)).glob("1-*/of=c/day=*"))) == 2
+        assert not first_span.exists()
+        clock.now_ms += 1
+        write_days(in_delta, 4)
+        assert [path.name for path in Path(in_delta.path(VISITS)).glob("1-*/of=c/day=*")] == ["day=2026-01-02"]
+        assert versions(in_delta) == ["1.checkpoint.parquet", "1.json", "2.checkpoint.parquet", "2.json", "3.json"]
+        assert days_in(in_delta) == [1, 2, 3, 4]
+
+    def test_stays_for_who_began_to_read_before_however_many_days_that_takes(
+        self, in_delta: Store, clock: Clock
+    ) -> None:
+        write_days(in_delta, 1)
+        with in_delta.reading() as before:
+            for day in (2, 3, 4):
+                write_days(in_delta, 1, day)
+                clock.now_ms += 31 * DAY_MS
+            assert days_in(before) == [1]
+        write_days(in_delta, 5)
+        assert "1" not in written(in_delta)
+
+    def test_is_known_to_the_log_also_when_a_command_was_killed_before_it_said_so(
+        self, in_delta: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_days(in_delta, 1, 2)
+        with monkeypatch.context() as killed:
+            killed.setattr(DeltaLog, "_commit", lambda *_: (_ for _ in ()).throw(Stop))
+            with pytest.raises(Stop):
+                write_days(in_delta, 1, 3)
+        assert days_in(in_delta) == [1, 2, 3]
+        assert files_in_log(in_delta, VISITS) != files_of(in_delta, VISITS)
+        write_days_and_a_span(in_delta, 4)
+        assert files_in_log(in_delta, VISITS) == files_of(in_delta, VISITS)
+        assert versions(in_delta) == [".json", "1.json", "2.json"]
+
+    def test_is_all_there_for_a_log_that_begins_anew_when_somebody_went_back_to_an_older_generation(
+        self, in_delta: Store, tmp_path: Path
+    ) -> None:
+        for day in (1, 2, 3):
+            write_days(in_delta, 1, day)
+        (tmp_path / in_delta.at_present.file).unlink()
+        assert days_in(in_delta) == [1, 2]
+        write_days(in_delta, 4)
+        write_days(in_delta, 5)
+        assert files_in_log(in_delta, VISITS) == files_of(in_delta, VISITS)
+        assert (versions(in_delta), written(in_delta)) == ([".json", "1.json", "2.json"], ["2", "3", "4"])
+
+
+class TestAStoreThatBecomesOneInDelta:
+    def test_has_all_that_it_had(self, spark: SparkSession, in_delta: Store) -> None:
+        as_before = Store(spark=spark, location=in_delta.location, tables=TABLES)
+        write_days(as_before, 1, 2)
+        assert files_in_log(as_before, VISITS) == set()
+        write_days(in_delta, 1, 3)
+        assert files_in_log(as_before, VISITS) == files_of(as_before, VISITS)
+
+    def test_stays_one(self, spark: SparkSession, in_delta: Store) -> None:
+        write_days(in_delta, 1)
+        write_days(Store(spark=spark, location=in_delta.location, tables=TABLES), 2)
+        assert files_in_log(in_delta, VISITS) == files_of(in_delta, VISITS)
+        other = Keeping(format=Format.PARQUET)
+        with pytest.raises(OtherFormat, match="leave --format out"):
+            write_days(Store(spark=spark, location=in_delta.location, asked=other), 3)
 
 
 def test_a_table_that_was_never_written_is_empty(store: Store) -> None:

@@ -139,6 +139,8 @@ def test_spark_runs_in_the_pod_alone_and_both_steps_use_the_same_tables(api: Kub
     assert report["args"] == ["report", "--history=/history/tables", "--output=/history/report", "--days=7"]
     _, promising = steps(api, *ON, "--set", "history.objective=99.95")
     assert promising["args"][-1] == "--objective=99.95"
+    taking_in, _ = steps(api, *ON, "--set", "history.format=delta")
+    assert taking_in["args"][-1] == "--format=delta"
 
 
 def test_two_jobs_never_run_at_once_and_one_that_hangs_is_ended(api: KubernetesApi) -> None:

@@ -16,6 +16,12 @@ from controller_admin.command_line import main
         (["ingest", "--topic", "t"], "--topic and --bootstrap go together"),
         (["ingest", "--kafka-logs", "l"], "give its --cluster-id"),
         (["ingest", "--kafka-logs", "l", "--cluster-id", "c", "--logs-time-zone", "Moon"], "Moon is unknown"),
+        (["ingest", "--journal", "j", "--format", "iceberg"], "--format iceberg is none: give parquet or delta"),
+        (["ingest", "--journal", "j", "--keep-days", "events=0"], "--keep-days events=0: give DAYS or TABLE=DAYS"),
+        (
+            ["ingest", "--journal", "j", "--keep-days", "evts=9"],
+            "there are the tables raw_events, raw_findings, events",
+        ),
         (["report", "--output", "o", "--days", "3", "--from", "2026-01-01"], "give one of them"),
         (["report", "--output", "o", "--objective", "100"], "--objective: The objective is 100.0 %: give one from 1"),
         (["report", "--output", "o", "--objective", "nan"], "--objective: The objective is nan %"),
