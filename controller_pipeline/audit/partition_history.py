@@ -1,6 +1,6 @@
 """What every record says of a partition, with all that was known of the partition then and just before.
 
-A partition's life ends with its topic: one of the same name that is created again begins anew, known by its czxid.
+A partition's life ends with its topic (`audit/lives.py`).
 Records of a time whose state is unknown, after a gap and before the next snapshot, are left out, as they cannot be judged;
 what is before such a time is still compared with what is after it, since epochs never fall, known or not.
 """
@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from controller_pipeline.audit.invariants import RECORD
+from controller_pipeline.audit.lives import OF_TOPICS, of_their_lives
 
 LEADERSHIP: Final = (
     "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
@@ -72,25 +73,14 @@ def partition_history(known_events: DataFrame) -> DataFrame:
     - `is_news`: whether it says anything that was not known: entries of a snapshot mostly do not;
     - `follows`: whether `was` is what this record has changed, with nothing in between that was not seen;
     - `lasts_seconds`: for how long what it says is known to have stayed so."""
-    of_topics = Window.partitionBy("cluster_id", "topic").orderBy("controller_epoch", "seq")
-    lives = known_events.where(f.col("kind").isin(*_KINDS)).withColumn(
-        "life",
-        f.coalesce(
-            f.last("czxid", ignorenulls=True).over(of_topics.rowsBetween(Window.unboundedPreceding, 0)),
-            -f.count(f.when(f.col("kind") == "topic_removed", 1)).over(
-                of_topics.rowsBetween(Window.unboundedPreceding, -1)
-            ),
-        ),
-    )
-    records = lives.where("partition IS NOT NULL").select(
+    told = known_events.where(f.col("kind").isin(*_KINDS))
+    records = of_their_lives(told, ("cluster_id", "topic"), _ORDER).select(
         *_ENVELOPE, *LEADERSHIP, *ASSIGNMENT, f.expr(RECORD).alias("record")
     )
     return _compared(_folded(records)).where(f.col("kind").isin("leadership", "assignment"))
 
 
-_KINDS: Final = (
-    "leadership", "leadership_removed", "assignment", "assignment_removed", "topic", "topic_removed",
-)  # fmt: skip
+_KINDS: Final = ("leadership", "leadership_removed", "assignment", "assignment_removed", *OF_TOPICS)
 _ORDER: Final = ("controller_epoch", "seq")
 _OF_ONE: Final = ("cluster_id", "topic", "life", "partition")
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from controller_pipeline.audit.invariants import RECORD, Invariant, violations
+from controller_pipeline.audit.lives import of_their_lives
 from controller_pipeline.transforms.accounts.agreement import accounts
 from controller_pipeline.transforms.continuity.neighbours import EPOCH
 from controller_pipeline.transforms.lines import CONTROLLER
@@ -61,10 +62,8 @@ def _leaderships(recorded: DataFrame) -> DataFrame:
     own = recorded.where(f.col("origin") == CONTROLLER)
     names = f.broadcast(accounts(own).select(*EPOCH, "journal", "account"))
     told = own.where("kind IN ('leadership', 'topic')").join(names, [*EPOCH, "journal"])
-    of_the_topic = Window.partitionBy(*EPOCH, "account", "topic").orderBy("seq")
-    so_far = of_the_topic.rowsBetween(Window.unboundedPreceding, 0)
-    told = told.withColumns({"life": f.last("czxid", ignorenulls=True).over(so_far), "record": f.expr(RECORD)})
-    return told.where("kind = 'leadership'")
+    told = told.withColumn("record", f.expr(RECORD))
+    return of_their_lives(told, (*EPOCH, "account", "topic"), ("seq",))
 
 
 def _beside(statements: DataFrame, version: str) -> DataFrame:

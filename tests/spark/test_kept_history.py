@@ -124,18 +124,6 @@ class TestHowTablesAreMade:
         assert set(by_python) == ({"of_a_group"} if table in MADE_OF_MARKS else set())
         assert "SinglePartition" not in plan
 
-    @pytest.mark.usefixtures("at_once")
-    def test_no_window_is_over_a_topic_which_may_have_most_of_all_records(self, plans: dict[str, str]) -> None:
-        keys = [
-            {name.partition("#")[0] for name in found.split(", ")}
-            for plan in plans.values()
-            for found in re.findall(r"Window \[.*\], \[([^\[\]]*)\], \[[^\[\]]*\]\n", plan)
-        ]
-        assert len(keys) > 10, "or this looks at nothing"
-        of_topics = {"topic", "topic_key"}
-        of_partitions = {"partition", "partition_key", "chain"}  # by `chain` there are only the deletions of topics
-        assert [key for key in keys if key & of_topics and not key & of_partitions] == []
-
 
 def test_late_and_repeated_journals_come_to_the_same(
     spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
