@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -34,8 +34,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType
 from rich.console import Console
 
+from controller_pipeline.answers.all import answer_all
+from controller_pipeline.answers.options import Options
 from controller_pipeline.kept_history import KeptHistory
-from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, KNOWN_SPANS, PARTITION_INTERVALS
+from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, EXPOSURE, KNOWN_SPANS, PARTITION_INTERVALS
 from controller_pipeline.session import local_session
 from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms.config_intervals import config_intervals
@@ -168,9 +170,14 @@ def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = Fals
             kept.fold()
         with _measured(spark, took, "taken_in_again"):
             kept.take_in_lines(journal_files.lines(spark, [str(lines)]))
+        with _measured(spark, took, "exposure"):
+            answer_all(kept.layers(), Options())[EXPOSURE].write.parquet(f"{folder}/exposure")
+        with _measured(spark, took, "violations"):
+            kept.audit().write.parquet(f"{folder}/violations")
         took["leaderless_s"] = _seconds(kept.store.read(PARTITION_INTERVALS))
         took["files_of_intervals"] = len(list(Path(kept.store.path(PARTITION_INTERVALS)).rglob("*.parquet")))
-    took["lines_per_s"] = round(events / (took["taken_in_s"] + took["layers_s"]))
+    took["lines_per_s"] = round(events / took["taken_in_s"])
+    took["lines_folded_per_s"] = round(events / (took["taken_in_s"] + took["layers_s"]))
     spark.stop()
     return took
 
@@ -193,12 +200,20 @@ def _warm_up(spark: SparkSession, folder: str) -> None:
 
 
 def _cpu_s(spark: SparkSession) -> float:
-    """What Spark has used of the processors so far: the only fair figure where others use them, too."""
+    """What Spark and its Python workers have used of the processors so far: the only fair figure where others use them."""
     gateway = spark.sparkContext._gateway
     assert gateway is not None
-    process = gateway.proc.pid
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    ticks: dict[int, int] = {}
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            fields = path.read_text().rpartition(")")[2].split()
+            ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))  # those of its own, and of children that ended
+            parents[int(path.parent.name)] = int(fields[1])
+    processes = {gateway.proc.pid}
+    while more := {child for child, parent in parents.items() if parent in processes} - processes:
+        processes |= more
+    return sum(ticks[process] for process in processes) / os.sysconf("SC_CLK_TCK")
 
 
 def _leaderless(events: DataFrame, spans: DataFrame, configs: DataFrame) -> float:

@@ -52,12 +52,12 @@ from controller_pipeline.transforms import journals, lines
 
 _CHECKED: Final = Table(
     name=RAW_EVENTS.name,
-    schema=StructType([*EVENTS.schema, *columns(line=LONG, problem=TEXT, count=LONG, detail=TEXT)]),
+    schema=StructType([*EVENTS.schema, *columns(line=LONG, bad_line=TEXT)]),
     order=RAW_EVENTS.order,
     by_day="event_time",
 )
 """Raw events as lines were checked, beside what is none."""
-_DAY_OF_EVENTS: Final = "if(problem is null, to_date(event_time), null)"
+_DAY_OF_EVENTS: Final = "if(bad_line is null, to_date(event_time), null)"
 RAW: Final = (RAW_EVENTS, RAW_FINDINGS)
 _SAME_RECORD: Final = ["cluster_id", "journal", "controller_epoch", "seq", "kind", "event_time"]
 """What two copies of a record have in common, and two records of one journal never have."""
@@ -116,8 +116,9 @@ class KeptHistory:
         once where its day is new here."""
         with self._taking_in() as change:
             written = change.add_days(_CHECKED, lines.checked(journals_lines), _DAY_OF_EVENTS)
-            _, findings = lines.judged(change.read_parts(_CHECKED, written))
-            _keep_findings(change, findings)
+            if any(map(is_without_day, written)):
+                _, findings = lines.judged(change.read_parts(_CHECKED, written))
+                _keep_findings(change, findings)
             days = {day_of(part): part for part in written if not is_without_day(part)}
             kept = tuple(part for part in change.parts_of(RAW_EVENTS) if day_of(part) in days)
             again = tuple(days.pop(day_of(part)) for part in kept)

@@ -19,8 +19,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 LOCAL_SETTINGS = {
-    # The collector that gets most done: nobody waits for an answer in milliseconds.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    # The collector that gets most done: nobody waits for an answer in milliseconds. And what Spark makes for tables of many
+    # columns is compiled: methods of more than 8,000 bytes are not, unless Java is told.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods",
     # What is sorted at once fits into the processor's cache, and into memory; what is small is put together again.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.driver.bindAddress": "127.0.0.1",

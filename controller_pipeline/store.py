@@ -43,6 +43,9 @@ DIVIDED_BY_CLUSTER: Final = ("of", "file")
 RANGE: Final = 1 << 20
 """Numbers of an epoch whose records are in one file, at most of a day: some 50 MB."""
 
+FILES_AT_ONCE: Final = 16
+"""Which a task has open, with what they hold in memory: no more than a task reads."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
@@ -177,7 +180,10 @@ class Change:
         written belongs to no table until `replace_days`. `day`: an expression; the rows for which it is null are apart
         (`is_without_day`)."""
         divided = rows.select(*table.schema.fieldNames()).withColumns(_folders(f.expr(day)))
-        return self._divided(table, _in_order(table, divided) if self.is_compact else divided)
+        if self.is_compact:
+            return self._divided(table, _in_order(table, divided))
+        with _several_files_at_once(rows.sparkSession):
+            return self._divided(table, divided)
 
     def replace_days(self, table: Table, parts: tuple[Part, ...]) -> None:
         """Puts these parts in the place of those of the same days."""
@@ -203,6 +209,19 @@ class Change:
         with told(f"the table {table.name} cannot be written to {path}"):
             rows.write.mode("error").partitionBy(*divided_by).parquet(path)
         return write
+
+
+@contextmanager
+def _several_files_at_once(spark: SparkSession) -> Iterator[None]:
+    """What a task writes meanwhile goes to the files of several days as it comes. Else all that it writes is sorted by day
+    before, as of more days than these."""
+    setting = "spark.sql.maxConcurrentOutputFileWriters"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, str(FILES_AT_ONCE))
+    try:
+        yield
+    finally:
+        spark.conf.set(setting, str(before))
 
 
 def by_cluster(table: Table, rows: DataFrame, files: Mapping[str, int]) -> DataFrame:

@@ -5,8 +5,6 @@ who wrote it, is added by `read`: a controller may begin to write before its clu
 the records that it had to infer.
 """
 
-import functools
-import operator
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -93,10 +91,8 @@ def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
     is_recorded = f.array_contains("recorded", known) | f.array_contains("recorded", f.col("cluster_id"))
     origin = f.when(is_recorded, f.lit(RECORDER)).otherwise(f.col("origin"))
     found = found.withColumns({"origin": origin, "cluster_id": known})
-    is_bad = f.col("problem").isNotNull()
-    events = found.where(~is_bad).select(*EVENTS.schema.fieldNames())
-    findings = found.where(is_bad).select(*FINDINGS.schema.fieldNames())
-    return events, findings
+    events = found.where("bad_line is null").select(*_COLUMNS)
+    return events, _findings(found.where("bad_line is not null"))
 
 
 def of_their_writers(events: DataFrame) -> DataFrame:
@@ -110,13 +106,13 @@ def of_their_writers(events: DataFrame) -> DataFrame:
 
 
 def checked(lines: DataFrame) -> DataFrame:
-    """A row for each line: the columns of an event, `line`, and, where it is none, `problem`, `count` and `detail`."""
-    record = f.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "corrupt"})
-    # As generators, not columns: a filter on a column is moved below it, where the parsing would be repeated for each field
-    # that the condition names, and the optimizer tries all combinations of what these fields are called.
-    rows = lines.select("value", "source", "journal", "line", f.inline(f.array(record)))
-    rows = rows.select("*", f.explode(f.array(_problem())).alias("problem"))
-    delta = {name: f.col(f"delta.{name}") for name in _DELTA.fieldNames()}
+    """A row for each line: the columns of an event, `line`, and, where it is none, the line itself as `bad_line`.
+
+    What is wrong with it is found by `judged`. Here it would be most of the work of every good line: a program that tells
+    all that may be wrong is so long that the Java machine does not compile it."""
+    rows = _parsed(lines, "value", "source", "journal", "line")
+    rows = rows.select("*", f.explode(f.array(f.when(~_is_good(), f.col("value")))).alias("bad_line"))
+    rows = rows.select("*", f.inline(f.array("delta")))
     return rows.select(
         "journal",
         "source",
@@ -126,11 +122,19 @@ def checked(lines: DataFrame) -> DataFrame:
         f.timestamp_micros("event_time_us").alias("event_time"),
         *(f.coalesce(f.col(name), f.lit(False)).alias(name) for name in _FLAGS),
         *(name for name in _RECORD.fieldNames() if name not in _OWN),
-        *(value.alias(name) for name, value in delta.items()),
-        "problem",
-        f.lit(1).cast(LONG).alias("count"),
-        f.when(f.col("problem").isNotNull(), _detail()).alias("detail"),
+        *_DELTA.fieldNames(),
+        "bad_line",
     )
+
+
+def _parsed(rows: DataFrame, value: str, *names: str) -> DataFrame:
+    """The columns of these names, and those of the records that are in the lines `value`.
+
+    As a generator, not columns, as is what is asked of all these: a filter on a column is moved below it, where the parsing
+    would be repeated for each field that the condition names, and the optimizer tries all combinations of what these fields
+    are called. And each generator is a method of its own of what Spark compiles, so that Java compiles it, too."""
+    record = f.from_json(value, _RECORD, {"columnNameOfCorruptRecord": "corrupt"})
+    return rows.select(value, *names, f.inline(f.array(record)))
 
 
 _FLAGS: Final = ("inferred", "snapshot", "unclean")
@@ -149,26 +153,57 @@ def _facts(checked: DataFrame) -> DataFrame:
     return by_cluster.groupBy("journal").agg(only.alias("journal_cluster_id"), watched.alias("recorded"))
 
 
+def _findings(bad: DataFrame) -> DataFrame:
+    """FINDINGS of lines that are no events, in columns of `checked`."""
+    own = bad.select("source", "line", f.col("cluster_id").alias("known_cluster_id"), f.col("bad_line").alias("value"))
+    rows = _parsed(own, "value", "source", "line", "known_cluster_id")
+    rows = rows.select("*", f.explode(f.array(_problem())).alias("problem"))
+    found = {
+        "cluster_id": f.col("known_cluster_id"),
+        "event_time": f.timestamp_micros("event_time_us"),
+        "count": f.lit(1).cast(LONG),
+        "detail": _detail(),
+    }
+    return rows.withColumns(found).select(*FINDINGS.schema.fieldNames())
+
+
 def _problem() -> Column:
-    is_incomplete = _any(f.col(name).isNull() for name in _ENVELOPE)
-    for kind, names in _needed().items():
-        is_incomplete |= (f.col("kind") == kind) & _any(f.col(name).isNull() for name in names)
-    for kind, names in _needed_in_snapshots().items():
-        is_incomplete |= f.col("snapshot") & (f.col("kind") == kind) & _any(f.col(name).isNull() for name in names)
-    is_impossible = _any(f.col(name) < 0 for name in _NEVER_NEGATIVE) | (f.col("dropped") < 1)
     return (
         f.when(f.col("v") > SCHEMA_VERSION, f.lit("newer_schema"))
         .when(
             f.col("corrupt").isNotNull() | (f.trim("value") == ""),
             f.when(_is_torn(), f.lit("torn")).otherwise(f.lit("unreadable")),
         )
-        .when(is_incomplete, f.lit("incomplete"))
-        .when(is_impossible, f.lit("impossible"))
+        .when(~_is_complete(), f.lit("incomplete"))
+        .otherwise(f.lit("impossible"))
     )
 
 
-def _any(conditions: Iterable[Column]) -> Column:
-    return functools.reduce(operator.or_, conditions)
+def _is_good() -> Column:
+    """Whether a line is an event; never null."""
+    is_read = f.col("corrupt").isNull() & (f.coalesce("v", f.lit(SCHEMA_VERSION)) <= SCHEMA_VERSION)
+    return is_read & _is_complete() & _is_possible()
+
+
+def _is_complete() -> Column:
+    """Whether nothing is null that its kind needs; never null. What most records are is asked for first."""
+    in_snapshots = _needed_in_snapshots()
+    kinds = sorted(_needed().items(), key=lambda needed: needed[0] not in in_snapshots)
+    cases = (
+        f"when '{kind}' then {_none_is_null(names)} "
+        f"and (not coalesce(snapshot, false) or {_none_is_null(in_snapshots.get(kind, ()))})"
+        for kind, names in kinds
+    )
+    return f.expr(f"{_none_is_null(_ENVELOPE)} and case kind {' '.join(cases)} else true end")
+
+
+def _none_is_null(names: Iterable[str]) -> str:
+    return " and ".join(("true", *(f"{name} is not null" for name in names)))
+
+
+def _is_possible() -> Column:
+    least = ", ".join(f"coalesce({name}, 0L)" for name in _NEVER_NEGATIVE)
+    return f.expr(f"least({least}) >= 0 and coalesce(dropped, 1) >= 1")
 
 
 def _needed() -> dict[str, list[str]]:

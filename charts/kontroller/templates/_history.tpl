@@ -60,6 +60,7 @@ command:
   - --driver-memory={{ .Values.history.driverMemory }}
   - --conf=spark.driver.host=127.0.0.1
   - --conf=spark.driver.bindAddress=127.0.0.1
+  - --conf=spark.driver.extraJavaOptions=-XX:-DontCompileHugeMethods
   - --conf=spark.sql.shuffle.partitions={{ mul 4 .Values.history.cores }}
   - /opt/spark/history.py
 resources:
