@@ -58,7 +58,7 @@ def terms(draw: st.DrawFn) -> Term:
     journals = [written_by_controller(changes, draw(WATCHES))]
     journals += [written_by_recorder(changes, watches) for watches in draw(st.lists(WATCHES, min_size=1, max_size=2))]
     whole = len(journals)
-    for _ in range(draw(st.integers(0, 2))):
+    for _ in range(draw(st.integers(1, 2))):
         of = draw(st.sampled_from(journals[:whole]))
         first = draw(st.integers(0, len(of) - 1))
         journals.append(of[first : draw(st.integers(first + 1, len(of)))])

@@ -63,7 +63,5 @@ def test_as_much_is_known_as_of_the_journal_that_knows_most(found: Folded) -> No
 
 
 def test_copies_and_parts_of_journals_change_nothing(found: Folded) -> None:
-    copied = [name for name, term in TERMS.items() if len(term.journals) > term.whole]
-    assert len(copied) > EXAMPLES / 4, "or this compares little"
-    for name in copied:
+    for name in TERMS:
         assert found.timelines[name] == found.timelines[name + BARE], name

@@ -17,7 +17,7 @@ SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
 }
-WRITES = ("DELETE FROM {}", "OPTIMIZE {}", "VACUUM {}")
+WRITES = ("DELETE FROM {}", "VACUUM {}", "VACUUM {} RETAIN 0 HOURS")
 
 
 def seen(spark: SparkSession, path: Path, copies: Path) -> dict[str, object]:
