@@ -155,9 +155,15 @@ class Load:
         return {int(event["value"]) for event in events if event["name"] == "producer_send_success"}
 
     def read_back(self) -> set[int]:
-        """Every message that the topic has, from its beginning to its end."""
-        consume = f"kafka-console-consumer.sh --bootstrap-server {BOOTSTRAP} --topic {self.topic} --from-beginning"
-        return {int(line) for line in self.toolbox.shell(f"{consume} --timeout-ms 15000 2>/dev/null").split()}
+        """Every message that the topic has, however long it takes until the first one comes: who reads waits for the
+        coordinator of its group, and that one may have to read its own log first, after a restart."""
+        where = f"--bootstrap-server {BOOTSTRAP} --topic {self.topic}"
+        ends = self.toolbox.shell(f"kafka-get-offsets.sh {where}").split()
+        count = sum(int(end.rsplit(":", 1)[1]) for end in ends)
+        consume = f"kafka-console-consumer.sh {where} --from-beginning --max-messages {count} --timeout-ms 120000"
+        read = self.toolbox.shell(f"{consume} 2> {self.folder}/reader-said").split()
+        assert len(read) == count, self.toolbox.run("cat", f"{self.folder}/reader-said")
+        return {int(value) for value in read}
 
     def lost(self) -> set[int]:
         """Stops it, and returns what was acknowledged and is not there to read: empty when the cluster kept its word."""
