@@ -6,26 +6,25 @@ there is a browser. It exits with 1 if the history misses what was done.
 """
 
 import argparse
-import json
 import os
 import re
-import subprocess
 import sys
 import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder, run_folder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.demo.stage import Stage
+from devcluster.demo.told import kontroller_history, rows_of
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
 from devcluster.running.processes import StartError, ending_on_sigterm
@@ -198,40 +197,30 @@ def leaders(day: Day) -> set[int]:
 def tell(stage: Stage, journal: Path, history: Path, output: Path) -> None:
     """What the history says of the day, and whether it is what was done."""
     stage.step("Evening", "The journal becomes a history; the history is audited and told.")
-    run(stage, "ingest", "--journal", str(journal), "--history", str(history))
-    audited = run(stage, "audit", "--history", str(history))
+    run = partial(kontroller_history, stage, timeout_s=COMMAND_TIMEOUT_S)
+    run("ingest", "--journal", str(journal), "--history", str(history))
+    audited = run("audit", "--history", str(history))
     stage.expect(audited.returncode == 0, "the audit finds no violation of the controller's invariants")
     options = ("--objective", OBJECTIVE, "--broker-session-timeout-ms", str(SESSION_TIMEOUT_MS))
-    run(stage, "report", "--history", str(history), "--output", str(output), *options)
+    run("report", "--history", str(history), "--output", str(output), *options)
     stage.expect((output / "index.html").exists(), "there is a report")
     unclean = _unclean(output)
     stage.expect(("web.clicks", 0, 6) in unclean, "it knows of the unclean leader")
     stage.expect({topic for topic, _, _ in unclean} == {"web.clicks"}, "and of none where that is not allowed")
     page = (output / "index.html").read_text(encoding="utf-8")
     stage.expect(re.search(LOST_DATA, page) is not None, "its page says in a sentence whose data may be lost")
-    lost = {int(row["broker"]) for row in _rows(output, "failovers") if row["moved"]}
+    lost = {int(row["broker"]) for row in rows_of(output, "failovers") if row["moved"]}
     stage.expect({2, 5} <= lost, f"it knows the failovers, of brokers {sorted(lost)}")
-    moved = [row for row in _rows(output, "reassignments") if row["outcome"] == "done"]
+    moved = [row for row in rows_of(output, "reassignments") if row["outcome"] == "done"]
     stage.expect(len(moved) == len(TOPICS["shop.orders"][0]) // 2, f"it knows {len(moved)} reassignments")
-    flaps = sum(int(row["flaps"]) for row in _rows(output, "isr_flaps_daily") if row["broker"] == 1)
+    flaps = sum(int(row["flaps"]) for row in rows_of(output, "isr_flaps_daily") if row["broker"] == 1)
     stage.expect(flaps >= PAUSES, f"it counts {flaps} times that broker 1 fell out of sync and came back")
-    unknown_s = sum(float(row["unknown_seconds"]) for row in _rows(output, "availability_daily"))
+    unknown_s = sum(float(row["unknown_seconds"]) for row in rows_of(output, "availability_daily"))
     stage.expect(unknown_s > 0, f"it calls {unknown_s:.0f} s of partitions' time unknown")
 
 
-def run(stage: Stage, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = run_command("history", *arguments, timeout_s=COMMAND_TIMEOUT_S)
-    stage.show(f"kontroller history {' '.join(arguments)}", done.stdout + (done.stderr if done.returncode else ""))
-    return done
-
-
 def _unclean(output: Path) -> set[tuple[str, int, int]]:
-    return {(row["topic"], row["partition"], row["leader"]) for row in _rows(output, "unclean_elections")}
-
-
-def _rows(output: Path, table: str) -> list[dict[str, Any]]:
-    path = output / "tables" / f"{table}.json"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {(row["topic"], row["partition"], row["leader"]) for row in rows_of(output, "unclean_elections")}
 
 
 if __name__ == "__main__":

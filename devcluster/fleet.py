@@ -7,21 +7,22 @@ journals become one history, which is audited and told on one page. It exits wit
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.kontroller import ControllerProcess, run_command
+from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder, run_folder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.demo.stage import Stage
+from devcluster.demo.told import kontroller_history, rows_of
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
@@ -151,31 +152,21 @@ def await_all(stage: Stage, members: Sequence[Member], is_so: Callable[[Member],
 def tell(stage: Stage, journals: Path, history: Path, output: Path, clusters: int) -> None:
     """One history and one page, and whether they say what was done."""
     stage.step("The history of them all", "All journals go into one history, which is audited and told on one page.")
-    _run(stage, "ingest", "--journal", str(journals), "--history", str(history))
-    audited = _run(stage, "audit", "--history", str(history))
+    run = partial(kontroller_history, stage, timeout_s=COMMAND_TIMEOUT_S)
+    run("ingest", "--journal", str(journals), "--history", str(history))
+    audited = run("audit", "--history", str(history))
     stage.expect(audited.returncode == 0, "the audit finds no violation of the controllers' invariants")
     timeout = ("--broker-session-timeout-ms", str(SESSION_TIMEOUT_MS))
-    _run(stage, "report", "--history", str(history), "--output", str(output), *timeout)
+    run("report", "--history", str(history), "--output", str(output), *timeout)
     page = (output / "index.html").read_text(encoding="utf-8")
     stage.expect(f"of {clusters} clusters need" in page, f"the page is of {clusters} clusters")
-    lost = {row["cluster_id"] for row in _rows(output, "failovers") if row["broker"] == 2}
+    lost = {row["cluster_id"] for row in rows_of(output, "failovers") if row["broker"] == 2}
     stage.expect(len(lost) == clusters, f"it knows that {len(lost)} of them lost a broker")
-    elected = [row["cluster_id"] for row in _rows(output, "controllers")]
+    elected = [row["cluster_id"] for row in rows_of(output, "controllers")]
     again = len(elected) - len(set(elected))
     stage.expect(again == len(range(4, clusters, 5)), f"it knows {again} further terms of controllers")
     mib = sum(path.stat().st_size for path in journals.rglob("*.jsonl")) / 2**20
     stage.say(f"{mib:.1f} MiB of journals, a page of {len(page) / 1000:.0f} kB")
-
-
-def _run(stage: Stage, *arguments: str) -> Any:
-    done = run_command("history", *arguments, timeout_s=COMMAND_TIMEOUT_S)
-    stage.show(f"kontroller history {' '.join(arguments)}", done.stdout + (done.stderr if done.returncode else ""))
-    return done
-
-
-def _rows(output: Path, table: str) -> list[dict[str, Any]]:
-    path = output / "tables" / f"{table}.json"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 if __name__ == "__main__":

@@ -8,16 +8,16 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from devcluster.building.progress import every
+
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _LOOK_INTERVAL_S: Final = 0.5
+"""So that little is missed of what ends."""
 _STEP_ENDED: Final = re.compile(r"(?P<step>.+): (done|failed) \(\d+ s\)")
 
 
@@ -62,7 +62,7 @@ def kontroller_history(*arguments: str) -> Took:
     )
     processors, before_s = _Processors(process.pid), 0.0
     assert process.stdout is not None
-    with process, _looking_at(processors):
+    with process, every(_LOOK_INTERVAL_S, processors.used_s):
         for line in process.stdout:
             said.append(line)
             if ended := _STEP_ENDED.fullmatch(line.strip()):
@@ -74,21 +74,3 @@ def kontroller_history(*arguments: str) -> Took:
         )
     wall_s = time.monotonic() - began
     return Took(wall_s=wall_s, cpu_s=processors.used_s(), steps_cpu_s=steps, said="".join(said))
-
-
-@contextmanager
-def _looking_at(processors: _Processors) -> Iterator[None]:
-    """Now and then, so that little is missed of what ends."""
-    ended = threading.Event()
-
-    def look() -> None:
-        while not ended.wait(_LOOK_INTERVAL_S):
-            processors.used_s()
-
-    watcher = threading.Thread(target=look, daemon=True, name="processors")
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()

@@ -36,7 +36,7 @@ from controller_pipeline.delta.actions import (
 )
 from controller_pipeline.generations.errors import ChangedMeanwhile
 from controller_pipeline.generations.folders import File, Folders
-from controller_pipeline.generations.generation import Generation, Part, numbers_in
+from controller_pipeline.generations.generation import Generation, Part, numbers_in, without
 from controller_pipeline.schemas import Table
 
 COMMITS: Final = 10
@@ -68,7 +68,7 @@ class DeltaLog:
         last = self._info(versions[-1]) if versions else None
         if last is not None and last.parts == fingerprint(parts):
             return versions[-1] > 0
-        gone, new = self._files(_others(old, than=parts)), self._files(_others(parts, than=old))
+        gone, new = self._files(without(old, parts)), self._files(without(parts, old))
         if last is not None and last.parts == fingerprint(old) and all(gone.values()):
             self._commit(versions[-1] + 1, after, last, gone, new)
             return True
@@ -149,8 +149,3 @@ class DeltaLog:
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _others(parts: tuple[Part, ...], *, than: tuple[Part, ...]) -> list[Part]:
-    known = set(than)
-    return [part for part in parts if part not in known]

@@ -42,7 +42,7 @@ class Made:
         it was made by other definitions, or what it was made of has not only grown, as somebody went back to a copy."""
         if before is None or before.by != self.by:
             return None
-        news = {table: _without(parts, before.parts.get(table, ())) for table, parts in self.parts.items()}
+        news = {table: without(parts, before.parts.get(table, ())) for table, parts in self.parts.items()}
         is_later = all(_number_of(part) > before.number for parts in news.values() for part in parts)
         is_all_there = all(_days(parts) <= _days(self.parts.get(table, ())) for table, parts in before.parts.items())
         return news if is_later and is_all_there else None
@@ -164,6 +164,7 @@ def _days(parts: Iterable[Part]) -> set[str]:
     return {day_of(part) for part in parts}
 
 
-def _without(parts: tuple[Part, ...], old: tuple[Part, ...]) -> tuple[Part, ...]:
+def without(parts: tuple[Part, ...], old: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts that are not among the old ones."""
     known = set(old)
     return tuple(part for part in parts if part not in known)

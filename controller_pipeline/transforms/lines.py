@@ -1,7 +1,7 @@
 """From lines to events: each line is an event that can be relied on, or a finding that says why not.
 
 A line is judged by itself, so this works on streams as well (`checked`). What only the whole journal knows, whose it is and
-who wrote it, is added by `read`: a controller may begin to write before its cluster has an id, and a recorder is told by
+who wrote it, is added by `judged`: a controller may begin to write before its cluster has an id, and a recorder is told by
 the records that it had to infer.
 """
 
@@ -76,14 +76,11 @@ _NEVER_NEGATIVE: Final = (
 )  # fmt: skip
 
 
-def read(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Events, as often as they come, and findings: `torn`, `unreadable`, `newer_schema`, `incomplete`, `impossible`."""
-    return judged(checked(lines))
-
-
 def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """What `read` gives, of lines that are `checked`: both are made of them, and so are facts about whole journals, so that
-    they had better be kept."""
+    """Events, as often as they come, and findings: `torn`, `unreadable`, `newer_schema`, `incomplete`, `impossible`.
+
+    Both are made of the lines that are `checked`, and so are facts about whole journals, so that those had better be
+    kept."""
     found = checked.join(f.broadcast(_facts(checked)), "journal", "left")
     known = f.when(f.col("cluster_id") == "", f.coalesce("journal_cluster_id", f.lit(""))).otherwise(
         f.col("cluster_id")

@@ -54,7 +54,7 @@ def _spinner(step: Step) -> Iterator[None]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=_console, transient=True) as shown:
         task = shown.add_task(str(step), total=None)
-        with _every(0.5, lambda: shown.update(task, description=str(step))):
+        with every(0.5, lambda: shown.update(task, description=str(step))):
             yield
 
 
@@ -62,12 +62,12 @@ def _spinner(step: Step) -> Iterator[None]:
 def _elapsed_lines(step: Step) -> Iterator[None]:
     started = time.monotonic()
     say(f"{step} ...")
-    with _every(_LINE_INTERVAL_S, lambda: say(f"{step}: {time.monotonic() - started:.0f} s")):
+    with every(_LINE_INTERVAL_S, lambda: say(f"{step}: {time.monotonic() - started:.0f} s")):
         yield
 
 
 @contextmanager
-def _every(interval_s: float, report: Callable[[], None]) -> Iterator[None]:
+def every(interval_s: float, report: Callable[[], object]) -> Iterator[None]:
     """Calls `report` again and again while the block runs."""
     ended = threading.Event()
 

@@ -145,7 +145,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession) -> Outcome:
-    recorded = spark.createDataFrame(lines.read(as_lines(spark, FOLDERS))[0].collect(), EVENTS.schema)
+    recorded = spark.createDataFrame(lines.judged(lines.checked(as_lines(spark, FOLDERS)))[0].collect(), EVENTS.schema)
     events, findings = once(recorded)
     rows = events.orderBy(*EVENTS.order).collect()
     events = spark.createDataFrame(rows, EVENTS.schema)

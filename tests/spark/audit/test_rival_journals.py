@@ -78,7 +78,7 @@ SCENES: dict[str, tuple[Callable[[str], Folders], set[str]]] = {
 def found(spark: SparkSession) -> Sequence[Row]:
     """Violations of all clusters, by the way that a history goes."""
     scenes = {name: make(name) for name, (make, _) in SCENES.items()}
-    recorded = spark.createDataFrame(lines.read(as_lines(spark, scenes))[0].collect(), EVENTS.schema)
+    recorded = spark.createDataFrame(lines.judged(lines.checked(as_lines(spark, scenes)))[0].collect(), EVENTS.schema)
     events = spark.createDataFrame(once(recorded)[0].collect(), EVENTS.schema)
     proofs = spark.createDataFrame([], PROOFS.schema)
     return audit(events, known_spans(events), proofs, recorded=recorded).collect()
