@@ -1,0 +1,129 @@
+"""Carries out what a plan says: writes to ZooKeeper, requests to the cluster's controller, objects that an object owns."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from controller_core.zk import paths
+from controller_operator.kafka.actions import Action, Outcome, execute, touched_paths
+from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
+from controller_operator.kafka.feature_requests import (
+    FeatureReply,
+    NoBootstrapServerError,
+    OpenClient,
+    UpdateFeatures,
+    bootstrap_addresses,
+    update_features,
+)
+from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged
+from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
+from controller_operator.metrics import OperatorMetrics
+from controller_operator.plans.outcome import ForgetMove, Notice, StartMove, Step
+from controller_operator.reconciling.access import Granted
+from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.reconciling.object_writer import ObjectWriter
+from controller_operator.resources import PartitionReassignment
+from controller_operator.resources.common import API_VERSION
+
+Reply = FeatureReply | CancelReply
+ZooKeeperOrObjectStep = Action | StartMove | ForgetMove
+_log = structlog.get_logger(__name__)
+
+
+class StepRunner:
+    """Carries out the steps of plans. Raises `ApiError`s, and the `ZkError`s that are no answer to a step itself."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        api: ObjectApi,
+        writer: ObjectWriter,
+        recorder: EventRecorder,
+        metrics: OperatorMetrics,
+        open_client: OpenClient,
+    ) -> None:
+        """`open_client` makes a client of a cluster's controller."""
+        self._store = store
+        self._api = api
+        self._writer = writer
+        self._recorder = recorder
+        self._metrics = metrics
+        self._open_client = open_client
+
+    async def carry_out(
+        self, stored: StoredObject, steps: Sequence[Step], grant: Granted
+    ) -> tuple[list[Step], list[Reply]]:
+        """Does the steps; returns those that are done, and what the controller answered."""
+        done: list[Step] = []
+        replies: list[Reply] = []
+        for step in steps:
+            if isinstance(step, UpdateFeatures | CancelReassignment):
+                replies.append(await self._ask(step, grant))
+                outcome = Outcome.LOOK_AGAIN if replies[-1].trouble else Outcome.DONE
+            else:
+                outcome = await self._carry_out_one(stored, step, grant)
+            self._metrics.actions.labels(type(step).__name__, outcome.value).inc()
+            _log.info("done", object=str(stored.key), step=type(step).__name__, outcome=outcome.value)
+            if outcome is Outcome.DONE:
+                done.append(step)
+        return done, replies
+
+    async def _ask(self, step: UpdateFeatures | CancelReassignment, grant: Granted) -> Reply:
+        try:
+            bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view)
+        except NoBootstrapServerError as error:
+            if isinstance(step, CancelReassignment):
+                return CancelReply(step=step, trouble=str(error))
+            return FeatureReply(step=step, trouble=str(error))
+        client = self._open_client(bootstrap)
+        if isinstance(step, CancelReassignment):
+            return await cancel_reassignment(step, client)
+        return await update_features(step, client)
+
+    async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
+        match step:
+            case StartMove():
+                return await self._start_move(stored, step)
+            case ForgetMove():
+                key = Key(PartitionReassignment.definition.kind, stored.key.namespace, step.name)
+                known = self._store.remove(key)
+                if known is not None:
+                    await self._api.delete(known.raw)
+            case _:
+                return await execute(step, grant.observer.session)
+        return Outcome.DONE
+
+    async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
+        try:
+            self._writer.keep_created(await self._api.create(_move(stored, step)))
+        except ObjectChanged:
+            return Outcome.LOOK_AGAIN
+        notice = Notice(reason="ReplicasMove", message=f"PartitionReassignment {step.name} moves replicas of the topic")
+        await self._recorder.post(stored.raw, notice)
+        return Outcome.DONE
+
+
+def touched(steps: Sequence[Step]) -> list[str]:
+    """The watched znodes in which the effect of the steps shows."""
+    other = StartMove | ForgetMove | UpdateFeatures | CancelReassignment
+    found = [path for step in steps if not isinstance(step, other) for path in touched_paths(step)]
+    cancelled = [tp for step in steps if isinstance(step, CancelReassignment) for tp in step.partitions]
+    found += [paths.REASSIGN_PARTITIONS, *{paths.topic(tp.topic) for tp in cancelled}] if cancelled else []
+    return [*found, paths.FEATURE] if any(isinstance(step, UpdateFeatures) for step in steps) else found
+
+
+def _move(stored: StoredObject, step: StartMove) -> Raw:
+    """The PartitionReassignment that a topic owns. It goes with the topic's object."""
+    metadata = stored.raw["metadata"]
+    owner = {"apiVersion": API_VERSION, "kind": stored.key.kind, "name": metadata["name"], "uid": metadata["uid"]}
+    partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": [*to]} for tp, to in step.partitions]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": PartitionReassignment.definition.kind,
+        "metadata": {
+            "name": step.name,
+            "namespace": metadata["namespace"],
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {"clusterRef": stored.raw["spec"]["clusterRef"], "partitions": partitions},
+    }
