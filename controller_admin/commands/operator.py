@@ -27,7 +27,7 @@ def run(
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment. The API server is that of the pod, or of
     KUBECONFIG."""
-    # Loaded for an operator alone: kopf takes as long to import as everything else.
+    # Loaded for an operator alone: the client of Kubernetes takes as long to import as everything else.
     from pydantic import ValidationError
 
     from controller_core.process.logging import configure_logging

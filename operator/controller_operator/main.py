@@ -1,25 +1,26 @@
 """The operator as a process: `kontroller operator run`."""
 
-import socket
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
 
-import kopf
 import structlog
-from kopf._core.engines.peering import Identity
 from kubernetes_asyncio import config
 from yaml import YAMLError
 
 from controller_core.process.http import serve_metrics
+from controller_core.process.signals import until_signalled
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
-from controller_operator.handlers import operator_registry
 from controller_operator.kubernetes.object_api import KubernetesObjects, ObjectApi
 from controller_operator.observation.observer import NotCurrent
 from controller_operator.observation.pool import Connect
+from controller_operator.probes import serve_probes
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 
+_EXIT_S: Final = 30.0
 _log = structlog.get_logger(__name__)
 
 
@@ -39,17 +40,25 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
             stack.push_async_callback(stop_serving)
+        if settings.liveness is not None:
+            look = {"health": runtime.is_stuck, "readiness": lambda: runtime.trouble}
+            stack.push_async_callback(await serve_probes(settings.liveness, **look))
         _log.info("operator begins", namespaces=settings.namespaces or "all")
-        await kopf.operator(
-            registry=operator_registry(runtime),
-            clusterwide=settings.all_namespaces,
-            namespaces=settings.namespaces,
-            liveness_endpoint=settings.liveness,
-            standalone=True,
-            # kopf would make one with the user's name, and a container's user may have none.
-            identity=Identity(socket.gethostname()),
-        )
+        await until_signalled(_work(runtime))
         _log.info("operator ends")
+
+
+async def _work(runtime: OperatorRuntime) -> None:
+    """Works until it is cancelled; then what is under way gets a moment to end."""
+    try:
+        await runtime.start()
+        await asyncio.Event().wait()
+    finally:
+        try:
+            async with asyncio.timeout(_EXIT_S):
+                await runtime.stop()
+        except TimeoutError:
+            _log.warning("the work did not end in time", waited_s=_EXIT_S)
 
 
 def zookeeper_connector(settings: OperatorSettings) -> Connect:

@@ -14,7 +14,11 @@ class OperatorSettings(BaseSettings):
 
     namespaces: tuple[str, ...] = Field(default=(), description="The namespaces to watch.")
     all_namespaces: bool = Field(default=False, description="Watch all namespaces.")
-    liveness: str | None = Field(default=None, description="Where to answer liveness probes, http://HOST:PORT/PATH.")
+    liveness: str | None = Field(
+        default=None,
+        pattern=r"^http://[^/\s]+:[0-9]{1,5}(/\S*)?$",
+        description="Where to answer liveness probes, http://HOST:PORT/PATH; readiness is answered beside it, at /readyz.",
+    )
     metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics.")
     metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
     zookeeper_session_timeout_ms: int = Field(

@@ -1,11 +1,12 @@
 """The objects as the API server last showed them, and how they refer to each other.
 
-What the watches and the listings of all objects bring arrives in any order, so an object is replaced only by a newer one:
-resource versions of one kind rise (Kubernetes promises that since 1.35, and etcd has always kept it).
+A feed of each kind (`object_feed`) brings them in order; only the answers to the operator's own writes come beside it,
+sooner or later than the watch shows the same. So an object is not replaced by an older version of itself: versions that
+are decimal numbers rise (Kubernetes promises that since 1.35, and etcd has always kept it), others are taken as they come.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
@@ -57,8 +58,15 @@ class StoredObject:
         return str(self.raw["metadata"].get("uid", ""))
 
     @property
-    def version(self) -> int:
-        return int(self.raw["metadata"].get("resourceVersion") or 0)
+    def version(self) -> str:
+        """Changes with every write."""
+        return str(self.raw["metadata"].get("resourceVersion", ""))
+
+    def is_newer_than(self, other: "StoredObject") -> bool:
+        """Whether this is a later version of the same object, or may be one."""
+        if self.version.isdecimal() and other.version.isdecimal():
+            return int(self.version) > int(other.version)
+        return self.version != other.version
 
     @property
     def owners(self) -> set[str]:
@@ -88,16 +96,36 @@ class ObjectStore:
     def keys(self, kind: str | None = None) -> list[Key]:
         return [key for key in self._objects if kind in (None, key.kind)]
 
+    def count(self, kind: str) -> int:
+        return sum(key.kind == kind for key in self._objects)
+
+    def uids(self, kind: str, namespace: str | None) -> dict[Key, str]:
+        """The uids of all objects of a kind, in a namespace or (None) everywhere."""
+        return {
+            key: stored.uid
+            for key, stored in self._objects.items()
+            if key.kind == kind and namespace in (None, key.namespace)
+        }
+
     def put(self, raw: Raw) -> StoredObject | None:
         """Takes in an object; returns it, or None where what is known is as new."""
         stored = StoredObject(raw)
         known = self._objects.get(stored.key)
-        if known is not None and known.uid == stored.uid and known.version >= stored.version:
+        if known is not None and known.uid == stored.uid and not stored.is_newer_than(known):
             return None
         self._forget_references(known)
         self._objects[stored.key] = stored
         self._keep_references(stored)
         return stored
+
+    def update(self, raw: Raw) -> StoredObject:
+        """Takes in what the API server answered about an object that is known, or was when it was asked.
+
+        The answer may come later than the watch showed that the object is gone: then it does not come back."""
+        known = self._objects.get(key_of(raw))
+        if known is None or known.uid != str(raw["metadata"].get("uid", "")):
+            return StoredObject(raw)
+        return self.put(raw) or known
 
     def remove(self, key: Key, uid: str | None = None) -> StoredObject | None:
         """Forgets an object; returns what was known of it. With a uid only that very object."""
@@ -108,15 +136,15 @@ class ObjectStore:
         self._forget_references(known)
         return known
 
-    def replace(self, kind: str, raws: Iterable[Raw]) -> tuple[list[Key], list[Key]]:
-        """Takes in a whole listing of a kind; returns what is new or changed, and what is no longer there."""
-        listed = list(raws)
-        present = {key_of(raw) for raw in listed}
-        changed = [stored.key for raw in listed if (stored := self.put(raw)) is not None]
-        gone = [key for key in self.keys(kind) if key not in present]
-        for key in gone:
-            self.remove(key)
-        return changed, gone
+    def replace(self, listed: Iterable[Raw], known: Mapping[Key, str]) -> tuple[list[StoredObject], list[StoredObject]]:
+        """Takes in a whole listing; returns what is new or changed, and what is no longer there.
+
+        `known` is what `uids` said before the listing was asked for: only what is in there can be known to be gone."""
+        items = list(listed)
+        present = {str(raw["metadata"].get("uid", "")) for raw in items}
+        gone = [self.remove(key, uid) for key, uid in known.items() if uid not in present]
+        changed = [self.put(raw) for raw in items]
+        return [each for each in changed if each], [each for each in gone if each]
 
     def conditions(self) -> Counter[Said]:
         """How many objects say what."""

@@ -25,7 +25,7 @@ async def release_all(api: ObjectApi, namespaces: Collection[str]) -> AsyncItera
 
 async def _objects(api: ObjectApi, kind: str, namespace: str | None) -> list[Raw]:
     try:
-        return await api.list_all(kind, namespace)
+        return (await api.list_all(kind, namespace)).items
     except ObjectGone:
         return []
 

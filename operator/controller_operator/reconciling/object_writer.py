@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from controller_operator.kubernetes.object_api import ObjectApi, merge_patch
-from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
+from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.plans.outcome import FinalizerWish, Plan, Verdict, conditions
 from controller_operator.reconciling.event_recorder import EventRecorder
@@ -64,16 +64,18 @@ class ObjectWriter:
         return self.keep(await self._api.patch_status(stored.raw, patch))
 
     def keep(self, raw: Raw) -> StoredObject:
-        """Remembers an object as the API server answered, unless a watch was faster.
+        """Remembers an object as the API server answered, unless the watch was faster.
 
         The watch then brings nothing new, so its owners are notified here."""
-        kept = self._store.put(raw) or self._store.get(key_of(raw)) or StoredObject(raw)
+        kept = self._store.update(raw)
         self._tell(kept.owner_keys)
         return kept
 
     def keep_created(self, raw: Raw) -> None:
         """Remembers an object that was just created, and has it looked at."""
-        self._tell([self.keep(raw).key])
+        created = self._store.put(raw)
+        if created is not None:
+            self._tell([created.key, *created.owner_keys])
 
 
 def status_saying(verdict: Verdict, resource: AnyResource) -> Status:

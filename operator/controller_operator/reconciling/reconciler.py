@@ -14,7 +14,7 @@ import structlog
 
 from controller_operator.kafka.cancel_requests import CancelReply
 from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
-from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
+from controller_operator.kubernetes.object_api import ApiRefused, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Step, Verdict, ended_status, seconds_left
@@ -71,13 +71,22 @@ class Reconciler:
             return Result(word="gone")
         try:
             return await self._reconcile(stored)
-        except ObjectGone:
-            # Also where a status subresource or a kind is missing: then the next listing brings the object back.
-            self._store.remove(key, stored.uid)
-            return Result(word="gone")
+        except ObjectGone as error:
+            return await self._gone(stored, error)
         except ObjectChanged:
-            self._store.put(await self._api.get(key))
+            self._store.update(await self._api.get(key))
             return Result(word="changed", look_again_in_s=0.0)
+
+    async def _gone(self, stored: StoredObject, error: ObjectGone) -> Result:
+        """Something was not there: the object itself, or what is needed for it, such as a kind or a subresource."""
+        try:
+            found = StoredObject(await self._api.get(stored.key))
+        except ObjectGone:
+            found = None
+        if found is not None and found.uid == stored.uid:
+            raise ApiRefused(f"not found, and {stored.key} is there: {error}") from error
+        self._store.remove(stored.key, stored.uid)
+        return Result(word="gone")
 
     async def _reconcile(self, stored: StoredObject) -> Result:
         resource = stored.resource

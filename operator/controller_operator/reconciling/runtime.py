@@ -3,14 +3,17 @@
 An object is looked at when it changes, when the cluster that it refers to changes in a way that can concern it, when
 an object that it depends on changes, after a time that its plan asked for, and after errors with growing pauses.
 
-kopf's watches bring what changes, but handlers know nothing of each other and kopf keeps what it needs to remember in
-the objects. So kopf only feeds this store, and nothing has to be kept anywhere: all that a plan must remember is in the
-statuses. Before anything is decided all objects were listed once, because which of two objects is older can only be said
-over both; the listing is repeated now and then, should a watch have missed something.
+A feed per kind keeps the store as the API server has it (`object_feed`), and nothing has to be kept anywhere: all that a
+plan must remember is in the statuses. Before anything is decided all objects were listed once, because which of two objects
+is older can only be said over both.
+
+Feeds and workers are supervised: one that fails is begun anew. `trouble` says what keeps the operator from its work, and
+`is_stuck` what only a new process would cure.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -22,8 +25,9 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.feature_requests import OpenClient
-from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectApi, ObjectGone
-from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, Raw, StoredObject
+from controller_operator.kubernetes.object_api import ApiError, ObjectApi
+from controller_operator.kubernetes.object_feed import ObjectFeed
+from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observer import Observation
 from controller_operator.observation.pool import Connect
@@ -38,12 +42,12 @@ from controller_operator.settings import OperatorSettings
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 60.0
-_LISTING_RETRY_S: Final = 2.0
+_STUCK_S: Final = 600.0
 _log = structlog.get_logger(__name__)
 
 
 class OperatorRuntime:
-    """One operator. `start` it, give it what the watches see, `stop` it."""
+    """One operator. `start` it, and `stop` it."""
 
     def __init__(
         self, settings: OperatorSettings, api: ObjectApi, connect: Connect, open_client: OpenClient = RequestClient
@@ -70,23 +74,47 @@ class OperatorRuntime:
         self._last_views: dict[str, ClusterView] = {}
         self._failures: dict[Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._at_work: dict[Key, float] = {}
+        self._has_begun = False
+        self._feeds = [
+            ObjectFeed(
+                api,
+                self._store,
+                kind,
+                namespace,
+                self._on_objects,
+                relist_interval_s=settings.resync_interval_s,
+            )
+            for kind in KIND_CLASSES
+            for namespace in (settings.namespaces or (None,))
+        ]
+        for kind in KIND_CLASSES:
+            self.metrics.objects.labels(kind).set_function(partial(self._store.count, kind))
 
     async def start(self) -> None:
         """Lists all objects and begins to work. Raises `ApiRefused` where the rights for that are missing."""
-        while True:
-            try:
-                await self._list_all()
-                break
-            except ApiRefused:
-                raise
-            except ObjectGone as error:
-                _log.warning("no such kind: are the CustomResourceDefinitions installed?", error=str(error))
-            except ApiError as error:
-                _log.warning("the API server does not answer yet", error=str(error))
-            await asyncio.sleep(_LISTING_RETRY_S)
+        for feed in self._feeds:
+            await feed.begin()
+        for feed in self._feeds:
+            self._spawn(feed.run, f"feed of {feed.kind}")
         self._spawn(self._resync, "resync")
         for number in range(self._settings.workers):
             self._spawn(self._work, f"worker {number}")
+        self._has_begun = True
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the operator does not do its work now; None where it does."""
+        troubles = [feed.trouble for feed in self._feeds if feed.trouble]
+        return "; ".join(troubles) or (None if self._has_begun else "objects are being listed")
+
+    def is_stuck(self) -> str | None:
+        """What has come to an end that should never end, or has been at one object for far too long."""
+        if ended := [task.get_name() for task in self._tasks if task.done()]:
+            return f"ended: {', '.join(ended)}"
+        now = perf_counter()
+        stuck = [f"{key} for {now - began:.0f} s" for key, began in self._at_work.items() if now - began > _STUCK_S]
+        return f"still looking at {', '.join(stuck)}" if stuck else None
 
     async def stop(self) -> None:
         """Stops all work. What was under way is taken up again at the next start."""
@@ -96,16 +124,16 @@ class OperatorRuntime:
         self._queue.close()
         await self._access.close()
 
-    async def on_event(self, type_: str | None, raw: Raw) -> None:
-        """Takes in what a watch has seen; the types are those of the API server, None for a first listing."""
-        if type_ != "DELETED":
-            stored = self._store.put(raw)
-            if stored is not None:
-                self._queue.add(self._concerned(stored))
-            return
-        gone = StoredObject(raw)
-        self._store.remove(gone.key, gone.uid)
-        await self._forget(gone)
+    async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:
+        """Has looked at whatever is concerned by what a feed brought."""
+        for stored in changed:
+            self._queue.add(self._concerned(stored))
+        for stored in gone:
+            await self._forget(stored)
+        if any(isinstance(stored.resource, KafkaCluster) for stored in (*changed, *gone)):
+            await self._access.keep_needed()
+            needed = self._store.connects()
+            self._last_views = {at: view for at, view in self._last_views.items() if at in needed}
 
     async def _forget(self, gone: StoredObject) -> None:
         self._failures.pop(gone.key, None)
@@ -116,8 +144,6 @@ class OperatorRuntime:
             await self._recorder.post(
                 gone.raw, Notice(reason="ReassignmentContinues", message=message, is_warning=True)
             )
-        if isinstance(move, KafkaCluster):
-            await self._access.keep_needed()
 
     def _concerned(self, stored: StoredObject) -> set[Key]:
         """The objects that have to be looked at when this one changes."""
@@ -148,10 +174,11 @@ class OperatorRuntime:
         while True:
             key = await self._queue.take()
             self.metrics.queue_depth.set(len(self._queue))
-            began = perf_counter()
+            began = self._at_work[key] = perf_counter()
             try:
                 result = await self._look_at(key)
             finally:
+                del self._at_work[key]
                 self._queue.release(key)
             self.metrics.duration_s.labels(key.kind).observe(perf_counter() - began)
             self.metrics.reconciliations.labels(key.kind, result.word).inc()
@@ -177,28 +204,9 @@ class OperatorRuntime:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return min(_FIRST_PAUSE_S * float(2 ** min(failures - 1, 16)), _LONGEST_PAUSE_S)
 
-    async def _list_all(self) -> None:
-        gone: list[Key] = []
-        for kind in KIND_CLASSES:
-            changed, missing = self._store.replace(kind, await self._listed(kind))
-            self._queue.add(changed)
-            gone.extend(missing)
-            self.metrics.objects.labels(kind).set(len(self._store.keys(kind)))
-        for key in gone:
-            self._queue.add(self._store.dependents(key))
-        await self._access.keep_needed()
-
-    async def _listed(self, kind: str) -> list[Raw]:
-        namespaces: Iterable[str | None] = self._settings.namespaces or (None,)
-        return [raw for namespace in namespaces for raw in await self._api.list_all(kind, namespace)]
-
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._settings.resync_interval_s)
-            try:
-                await self._list_all()
-            except ApiError as error:
-                _log.warning("resync failed", error=str(error))
             self._queue.add(self._store.keys())
 
     def _spawn(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:

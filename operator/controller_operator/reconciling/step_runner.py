@@ -1,6 +1,7 @@
 """Carries out what a plan says: writes to ZooKeeper, requests to the cluster's controller, objects that an object owns."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import structlog
 
@@ -15,7 +16,7 @@ from controller_operator.kafka.feature_requests import (
     bootstrap_addresses,
     update_features,
 )
-from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged
+from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.plans.outcome import ForgetMove, Notice, StartMove, Step
@@ -85,10 +86,7 @@ class StepRunner:
             case StartMove():
                 return await self._start_move(stored, step)
             case ForgetMove():
-                key = Key(PartitionReassignment.definition.kind, stored.key.namespace, step.name)
-                known = self._store.remove(key)
-                if known is not None:
-                    await self._api.delete(known.raw)
+                await self._forget_move(Key(PartitionReassignment.definition.kind, stored.key.namespace, step.name))
             case _:
                 return await execute(step, grant.observer.session)
         return Outcome.DONE
@@ -101,6 +99,13 @@ class StepRunner:
         notice = Notice(reason="ReplicasMove", message=f"PartitionReassignment {step.name} moves replicas of the topic")
         await self._recorder.post(stored.raw, notice)
         return Outcome.DONE
+
+    async def _forget_move(self, key: Key) -> None:
+        known = self._store.get(key)
+        if known is not None:
+            with suppress(ObjectGone):
+                await self._api.delete(known.raw)
+            self._store.remove(key, known.uid)
 
 
 def touched(steps: Sequence[Step]) -> list[str]:

@@ -106,11 +106,6 @@ def _object_schema(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
     models = model["$defs"]
     spec, status = (_structural(model["properties"][name], models) for name in ("spec", "status"))
     status = {**_without_defaults(status), "default": {"observedGeneration": NOTHING_OBSERVED}}
-    status["properties"]["kopf"] = {
-        "description": "What the operator's framework remembers about its work on the object. Not for reading.",
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
     schema: dict[str, Any] = {
         "description": _one_line(getdoc(kind) or ""),
         "type": "object",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from kubernetes_asyncio import config
 
-from controller_operator.kubernetes.object_api import KubernetesObjects
+from controller_operator.kubernetes.object_api import KubernetesObjects, Listing
 from controller_operator.kubernetes.object_store import Raw
 from controller_operator.kubernetes.release import release_all
 from controller_operator.resources.common import FINALIZER
@@ -109,9 +109,9 @@ class StaleListing(KubernetesObjects):
 
     def __init__(self) -> None:
         super().__init__()
-        self._first: dict[str, list[Raw]] = {}
+        self._first: dict[str, Listing] = {}
 
-    async def list_all(self, kind: str, namespace: str | None) -> list[Raw]:
+    async def list_all(self, kind: str, namespace: str | None) -> Listing:
         if kind not in self._first:
             self._first[kind] = await super().list_all(kind, namespace)
         return self._first[kind]

@@ -277,14 +277,12 @@ def test_the_largest_reassignment_that_the_schema_takes_can_be_stored(api: Kuber
     assert f"must have at most {MAX_PARTITIONS} items" in refusal(api, "apply", "--server-side", stdin=one_more)
 
 
-def test_the_framework_keeps_what_it_likes_below_status_kopf_and_nothing_unknown_beside_it(
-    api: KubernetesCluster,
-) -> None:
+def test_a_status_keeps_nothing_unknown(api: KubernetesCluster) -> None:
     api.kubectl("apply", "-f", "-", stdin=manifest("KafkaTopic", {}, "remembering"))
-    remembered = {"kopf": {"progress": {"handler": {"retries": 1}}}, "unknown": 1}
     target = ("kafkatopic", "remembering", "--namespace", NAMESPACE)
-    api.kubectl("patch", *target, "--subresource=status", "--type=merge", "--patch", json.dumps({"status": remembered}))
-    assert api.get(*target)["status"] == {"observedGeneration": -1, "kopf": remembered["kopf"]}
+    patch = json.dumps({"status": {"unknown": 1}})
+    api.kubectl("patch", *target, "--subresource=status", "--type=merge", "--patch", patch)
+    assert api.get(*target)["status"] == {"observedGeneration": -1}
 
 
 def test_the_columns_show_what_the_status_says(api: KubernetesCluster) -> None:

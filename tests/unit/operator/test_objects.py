@@ -36,10 +36,18 @@ def test_a_listing_replaces_what_a_watch_has_missed() -> None:
     store = ObjectStore()
     store.put(topic_raw("kept"))
     store.put(topic_raw("gone"))
-    changed, gone = store.replace("KafkaTopic", [topic_raw("kept"), topic_raw("new")])
-    assert [key.name for key in changed] == ["new"]
-    assert [key.name for key in gone] == ["gone"]
+    known = store.uids("KafkaTopic", None)
+    changed, gone = store.replace([topic_raw("kept"), topic_raw("new")], known)
+    assert [each.key.name for each in changed] == ["new"]
+    assert [each.key.name for each in gone] == ["gone"]
     assert store.claims("gone") == []
+
+
+def test_a_listing_of_one_namespace_says_nothing_about_another() -> None:
+    store = ObjectStore()
+    store.put(topic_raw("elsewhere", namespace="payments"))
+    store.replace([], store.uids("KafkaTopic", "shop"))
+    assert store.get(Key("KafkaTopic", "payments", "elsewhere")) is not None
 
 
 def test_claims_of_one_topic_are_in_the_order_of_their_age() -> None:

@@ -127,12 +127,6 @@ def test_conditions_are_merged_by_their_type(kind: type[Resource[Any, Any]]) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)
-def test_the_framework_may_keep_what_it_likes_below_status_kopf(kind: type[Resource[Any, Any]]) -> None:
-    kopf = schema_of(kind)["properties"]["status"]["properties"]["kopf"]
-    assert kopf["x-kubernetes-preserve-unknown-fields"] is True
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)
 def test_the_columns_read_fields_that_there_are(kind: type[Resource[Any, Any]]) -> None:
     known = {path for path, _ in nodes(schema_of(kind))} | {".metadata.creationTimestamp"}
     paths = [column.json_path for column in kind.definition.columns]

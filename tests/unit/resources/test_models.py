@@ -59,7 +59,7 @@ def test_a_field_of_the_spec_that_nothing_implements_is_refused() -> None:
 
 
 def test_a_status_with_fields_of_another_version_can_be_read() -> None:
-    status = {"kopf": {"progress": {}}, "later": 1, "counts": {"partitions": 4, "later": 1}}
+    status = {"later": 1, "counts": {"partitions": 4, "later": 1}}
     read = topic(partitions=4, replicationFactor=1, status=status).status
     assert read.counts is not None
     assert read.counts.partitions == 4

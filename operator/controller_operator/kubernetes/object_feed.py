@@ -1,0 +1,135 @@
+"""How the store comes to know the objects of one kind: a listing, then every change after it, in order.
+
+Listing and watching take turns in one task, so that nothing else feeds the store but the answers to the operator's own
+writes: a watch begins at the version of the listing before it, goes on at the last version that it saw (bookmarks
+move that on where nothing changes), and where that is too old for the API server everything is listed again.
+
+A listing removes only what was known before it was asked for and is not in it: it reads the newest state there was then,
+and no object that is gone ever comes back under its uid. So what is created while the pages arrive stays.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import structlog
+
+from controller_operator.kubernetes.object_api import (
+    ApiError,
+    ApiRefused,
+    Change,
+    ObjectApi,
+    ObjectGone,
+    VersionExpired,
+)
+from controller_operator.kubernetes.object_store import ObjectStore, StoredObject
+
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 30.0
+_BETWEEN_WATCHES_S: Final = 0.1
+_log = structlog.get_logger(__name__)
+
+OnChange = Callable[[Sequence[StoredObject], Sequence[StoredObject]], Awaitable[None]]
+"""Told what is new or changed, and what is gone, once the store has it."""
+
+
+class ObjectFeed:
+    """Feeds a store with the objects of a kind, in one namespace or (None) everywhere."""
+
+    def __init__(
+        self,
+        api: ObjectApi,
+        store: ObjectStore,
+        kind: str,
+        namespace: str | None,
+        on_change: OnChange,
+        *,
+        relist_interval_s: float,
+    ) -> None:
+        """`relist_interval_s` after a listing there is another one, whatever the watch said."""
+        self._api = api
+        self._store = store
+        self.kind = kind
+        self._namespace = namespace
+        self._on_change = on_change
+        self._relist_interval_s = relist_interval_s
+        self._version: str | None = None
+        self._list_again_at = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+        self.trouble: str | None = f"{kind} objects were not listed yet"
+        """Why the store may not show the objects as they are; None where it does."""
+
+    async def begin(self) -> None:
+        """Lists the objects, as soon as that can be done. Raises `ApiRefused` where the rights for it are missing."""
+        while self._version is None:
+            try:
+                await self._list()
+            except ApiRefused:
+                raise
+            except ApiError as error:
+                await self._pause(error)
+
+    async def run(self) -> None:
+        """Keeps the store current, for ever."""
+        while True:
+            try:
+                if self._version is None:
+                    await self._list()
+                await self._follow()
+            except ApiError as error:
+                await self._pause(error)
+            finally:
+                self._version = None
+
+    async def _list(self) -> None:
+        known = self._store.uids(self.kind, self._namespace)
+        listing = await self._api.list_all(self.kind, self._namespace)
+        changed, gone = self._store.replace(listing.items, known)
+        self._version = listing.version
+        self._list_again_at = asyncio.get_running_loop().time() + self._relist_interval_s
+        self._is_well()
+        await self._on_change(changed, gone)
+
+    async def _follow(self) -> None:
+        """Watches from the version that is known until it is time to list again, or the version is too old."""
+        loop = asyncio.get_running_loop()
+        while loop.time() < self._list_again_at:
+            assert self._version is not None
+            try:
+                async with self._api.watch(self.kind, self._namespace, self._version) as changes:
+                    self._is_well()
+                    async for change in changes:
+                        await self._take(change)
+                        self._version = change.version
+                await asyncio.sleep(_BETWEEN_WATCHES_S)
+            except VersionExpired as error:
+                _log.info("watch is too old: listing again", kind=self.kind, error=str(error))
+                return
+            except ObjectGone:
+                raise
+            except ApiError as error:
+                await self._pause(error)
+
+    async def _take(self, change: Change) -> None:
+        if change.type == "BOOKMARK":
+            return
+        if change.type == "DELETED":
+            gone = StoredObject(change.raw)
+            self._store.remove(gone.key, gone.uid)
+            await self._on_change((), (gone,))
+        elif (stored := self._store.put(change.raw)) is not None:
+            await self._on_change((stored,), ())
+
+    def _is_well(self) -> None:
+        self._pause_s = _FIRST_PAUSE_S
+        self.trouble = None
+
+    async def _pause(self, error: ApiError) -> None:
+        """The same trouble is logged once."""
+        what = "no such kind: are the CustomResourceDefinitions installed?" if isinstance(error, ObjectGone) else ""
+        trouble = f"{self.kind}: {what or 'the API server does not answer as it should'} ({error})"
+        if trouble != self.trouble:
+            _log.warning("objects out of sight", trouble=trouble)
+        self.trouble = trouble
+        await asyncio.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)

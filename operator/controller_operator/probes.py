@@ -1,0 +1,37 @@
+"""What the operator answers probes: whether it is alive, and whether it does its work.
+
+`/healthz` fails where only a new process helps: the event loop does not get to it, or work that should never end has
+ended or is stuck. `/readyz` fails with the reason while objects cannot be listed or watched: the API server does not
+answer, rights are taken away, or the CustomResourceDefinitions are missing.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+Look = Callable[[], str | None]
+"""Says what is wrong; None where nothing is."""
+_READY_PATH: Final = "/readyz"
+
+
+async def serve_probes(endpoint: str, *, health: Look, readiness: Look) -> Callable[[], Awaitable[None]]:
+    """Serves health at `endpoint` (http://HOST:PORT/PATH) and readiness beside it; returns what stops it.
+
+    Raises `OSError` where the port is taken."""
+    where = urlsplit(endpoint)
+    application = web.Application()
+    application.add_routes([web.get(where.path or "/", _answer(health)), web.get(_READY_PATH, _answer(readiness))])
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, where.hostname, where.port).start()
+    return runner.cleanup
+
+
+def _answer(look: Look) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        wrong = look()
+        return web.Response(text=f"{wrong or 'ok'}\n", status=503 if wrong else 200)
+
+    return answer

@@ -1,0 +1,101 @@
+"""An operator at work in one process: the production runtime between an API server and a ZooKeeper in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import ConnectionLost, Create, ZkSession
+from controller_operator.kubernetes.object_store import Key
+from controller_operator.reconciling.runtime import OperatorRuntime
+from controller_operator.settings import OperatorSettings
+from simulation.zookeeper import SimulatedZooKeeper
+from simulation.zookeeper_session import SimulatedSession
+from tests.unit.operator.clusters import broker, raw
+from tests.unit.operator.simulated_api import SimulatedApiServer
+
+CONNECT = "zk:2181"
+DEADLINE_S = 10.0
+CLUSTER = Key("KafkaCluster", "shop", "demo")
+_PARENTS = (
+    "/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/config", paths.TOPIC_CONFIGS,
+    "/cluster", "/config/changes",
+)  # fmt: skip
+
+
+@dataclass
+class Operating:
+    """What is around the operator."""
+
+    api: SimulatedApiServer = field(default_factory=SimulatedApiServer)
+    zookeeper: SimulatedZooKeeper = field(default_factory=SimulatedZooKeeper)
+    sessions: list[SimulatedSession] = field(default_factory=list)
+    is_zookeeper_away: bool = False
+    runtime: OperatorRuntime = field(init=False)
+
+    async def connect(self, _connect: str) -> ZkSession:
+        if self.is_zookeeper_away:
+            raise ConnectionLost("nobody answers")
+        self.sessions.append(self.zookeeper.session())
+        return self.sessions[-1]
+
+    async def write(self, *ops: Any) -> None:
+        session = self.zookeeper.session()
+        await session.transact(ops)
+        await session.close()
+
+    def take_zookeeper_away(self) -> None:
+        self.is_zookeeper_away = True
+        for session in self.sessions:
+            self.zookeeper.disconnect(session)
+
+    def bring_zookeeper_back(self) -> None:
+        self.is_zookeeper_away = False
+        for session in self.sessions:
+            self.zookeeper.reconnect(session)
+
+    async def until(self, condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+        async with asyncio.timeout(deadline_s):
+            while not condition():  # noqa: ASYNC110 - the conditions are those of many tests
+                await asyncio.sleep(0.005)
+
+    def condition(self, key: Key, type_: str = "Ready") -> dict[str, Any]:
+        conditions = (self.api.peek(key) or {}).get("status", {}).get("conditions", [])
+        found: dict[str, Any] = next((each for each in conditions if each["type"] == type_), {})
+        return found
+
+    async def until_said(self, key: Key, reason: str) -> None:
+        await self.until(lambda: self.condition(key).get("reason") == reason)
+
+    def events(self, reason: str) -> list[dict[str, Any]]:
+        return [each for each in self.api.events if each["reason"] == reason]
+
+
+@asynccontextmanager
+async def operating(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[Operating]:
+    """An operator that has begun to work, with the KafkaCluster `demo` of three brokers and these objects."""
+    around = Operating()
+    await around.write(*(Create(path=path) for path in _PARENTS), *_cluster_znodes())
+    for each in (raw("KafkaCluster", {}, name="demo"), *objects):
+        if each["kind"] == "KafkaCluster":
+            each["spec"] = {"zookeeper": {"connect": CONNECT}}
+        await around.api.apply(each)
+    around.runtime = OperatorRuntime(OperatorSettings(all_namespaces=True, **settings), around.api, around.connect)
+    try:
+        await around.runtime.start()
+        yield around
+    finally:
+        await around.runtime.stop()
+
+
+def _cluster_znodes() -> list[Create]:
+    ids = (1, 2, 3)
+    return [
+        Create(path=paths.CLUSTER_ID, data=b'{"version":"1","id":"a-cluster"}'),
+        Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1), 1)),
+        Create(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(ControllerEpoch(1))),
+        *(Create(path=paths.broker(BrokerId(number)), data=codecs.encode_broker(broker(number))) for number in ids),
+    ]

@@ -1,0 +1,217 @@
+"""An API server in memory, behind the operator's seam: versions, uids, finalizers, listings, watches and their faults."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from itertools import count
+from typing import Any
+
+from controller_operator.kubernetes.object_api import (
+    ApiError,
+    Change,
+    Listing,
+    ObjectChanged,
+    ObjectGone,
+    VersionExpired,
+)
+from controller_operator.kubernetes.object_store import Key, Raw, key_of
+
+
+class SimulatedApiServer:
+    """Keeps objects and all that happened to them. `missing_kinds` are those whose definitions are not installed."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Key, Raw] = {}
+        self._log: list[Change] = []
+        self._oldest = 0
+        self._versions = count(1)
+        self._uids = count(1)
+        self._happened = asyncio.Condition()
+        self._watches: set[asyncio.Task[Any]] = set()
+        self.missing_kinds: set[str] = set()
+        self.faults: deque[ApiError] = deque()
+        """Raised one after the other by the next watches, when they have seen what there was to see."""
+        self.requests: Counter[str] = Counter()
+        self.watched_from: list[str] = []
+        self.events: list[Raw] = []
+        self.status_patches: list[tuple[Key, Raw]] = []
+        self.before_listing_arrives: Callable[[], Awaitable[None]] | None = None
+        """Happens between the moment that a listing shows and its arrival."""
+        self.before_answer: Callable[[str, Key], Awaitable[None]] | None = None
+        """Happens between a write and its answer."""
+
+    # what users do
+
+    async def apply(self, raw: Raw) -> Raw:
+        """Creates the object, or replaces its spec and annotations."""
+        key = key_of(raw)
+        known = self._objects.get(key)
+        if known is None:
+            return await self._add(raw)
+        changed = {**deepcopy(known), "spec": deepcopy(raw["spec"])}
+        changed["metadata"]["generation"] += known["spec"] != raw["spec"]
+        changed["metadata"]["annotations"] = raw["metadata"].get("annotations", {})
+        return await self._store("MODIFIED", changed)
+
+    async def remove(self, key: Key) -> None:
+        """Deletes the object, or marks it where it has a finalizer."""
+        known = deepcopy(self._objects[key])
+        if known["metadata"].get("finalizers"):
+            known["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
+            await self._store("MODIFIED", known)
+        else:
+            await self._store("DELETED", known)
+
+    async def date_deletion(self, key: Key, timestamp: str) -> None:
+        changed = deepcopy(self._objects[key])
+        changed["metadata"]["deletionTimestamp"] = timestamp
+        await self._store("MODIFIED", changed)
+
+    async def compact(self) -> None:
+        """Forgets the history: who wants to go on from before has to list again."""
+        self._oldest = len(self._log)
+
+    async def bookmark(self, kind: str) -> None:
+        raw = {"kind": kind, "metadata": {"resourceVersion": str(next(self._versions))}}
+        await self._tell(Change(type="BOOKMARK", raw=raw))
+
+    def peek(self, key: Key) -> Raw | None:
+        return self._objects.get(key)
+
+    def all(self, kind: str) -> list[Raw]:
+        return [raw for key, raw in self._objects.items() if key.kind == kind]
+
+    # the seam
+
+    async def list_all(self, kind: str, namespace: str | None) -> Listing:
+        self._ask("list", kind)
+        items = [deepcopy(raw) for key, raw in self._objects.items() if _is_of(key, kind, namespace)]
+        version = str(next(self._versions))
+        if self.before_listing_arrives is not None:
+            await self.before_listing_arrives()
+        return Listing(items=items, version=version)
+
+    @asynccontextmanager
+    async def watch(self, kind: str, namespace: str | None, version: str) -> AsyncIterator[AsyncIterator[Change]]:
+        self._ask("watch", kind)
+        self.watched_from.append(version)
+        yield self._changes(kind, namespace, int(version))
+
+    async def get(self, key: Key) -> Raw:
+        self._ask("get", key.kind)
+        return deepcopy(self._known(key))
+
+    async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
+        self._ask("patch_status", raw["kind"])
+        changed = deepcopy(self._same(raw))
+        changed["status"] = _merged(changed.get("status", {}), patch)
+        self.status_patches.append((key_of(raw), patch))
+        return await self._answer("patch_status", await self._store("MODIFIED", changed))
+
+    async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
+        self._ask("set_finalizers", raw["kind"])
+        changed = deepcopy(self._same(raw))
+        changed["metadata"]["finalizers"] = list(finalizers)
+        is_over = not finalizers and "deletionTimestamp" in changed["metadata"]
+        return await self._answer("set_finalizers", await self._store("DELETED" if is_over else "MODIFIED", changed))
+
+    async def create(self, raw: Raw) -> Raw:
+        self._ask("create", raw["kind"])
+        if key_of(raw) in self._objects:
+            raise ObjectChanged("it is there already")
+        return await self._answer("create", await self._add(raw))
+
+    async def delete(self, raw: Raw) -> None:
+        self._ask("delete", raw["kind"])
+        if self._known(key_of(raw))["metadata"]["uid"] != raw["metadata"]["uid"]:
+            raise ObjectChanged("another uid")
+        await self.remove(key_of(raw))
+
+    async def create_event(self, namespace: str, event: Raw) -> None:
+        self.requests["create_event"] += 1
+        if all(each["metadata"]["name"] != event["metadata"]["name"] for each in self.events):
+            self.events.append(event)
+
+    # within
+
+    def _ask(self, verb: str, kind: str) -> None:
+        self.requests[verb] += 1
+        if kind in self.missing_kinds:
+            raise ObjectGone(f"404 no kind {kind}")
+
+    def _known(self, key: Key) -> Raw:
+        if key not in self._objects:
+            raise ObjectGone(f"404 no {key}")
+        return self._objects[key]
+
+    def _same(self, raw: Raw) -> Raw:
+        known = self._known(key_of(raw))
+        if known["metadata"]["resourceVersion"] != raw["metadata"]["resourceVersion"]:
+            raise ObjectChanged("409 it has changed")
+        return known
+
+    async def _answer(self, verb: str, raw: Raw) -> Raw:
+        if self.before_answer is not None:
+            await self.before_answer(verb, key_of(raw))
+        return raw
+
+    async def _add(self, raw: Raw) -> Raw:
+        defaults = {"uid": f"uid-{next(self._uids)}", "generation": 1, "creationTimestamp": "2025-01-01T00:00:00Z"}
+        metadata = {**raw["metadata"], **defaults}
+        return await self._store("ADDED", {"status": {"observedGeneration": -1}, **deepcopy(raw), "metadata": metadata})
+
+    async def _store(self, type_: str, raw: Raw) -> Raw:
+        raw["metadata"]["resourceVersion"] = str(next(self._versions))
+        self._objects[key_of(raw)] = raw
+        if type_ == "DELETED":
+            del self._objects[key_of(raw)]
+        await self._tell(Change(type=type_, raw=deepcopy(raw)))
+        return deepcopy(raw)
+
+    async def _tell(self, change: Change) -> None:
+        self._log.append(change)
+        async with self._happened:
+            self._happened.notify_all()
+
+    async def interrupt(self, error: ApiError) -> None:
+        """The next watch that looks fails with this."""
+        self.faults.append(error)
+        async with self._happened:
+            self._happened.notify_all()
+
+    async def _changes(self, kind: str, namespace: str | None, version: int) -> AsyncIterator[Change]:
+        position = next((at for at, each in enumerate(self._log) if int(each.version) > version), len(self._log))
+        if position < self._oldest:
+            raise VersionExpired("410 too old")
+        while True:
+            while position < len(self._log):
+                change = self._log[position]
+                position += 1
+                if change.raw["kind"] == kind and (
+                    change.type == "BOOKMARK" or _is_of(key_of(change.raw), kind, namespace)
+                ):
+                    yield change
+            if self.faults:
+                raise self.faults.popleft()
+            async with self._happened:
+                if position == len(self._log) and not self.faults:
+                    await self._happened.wait()
+
+
+def _is_of(key: Key, kind: str, namespace: str | None) -> bool:
+    return key.kind == kind and namespace in (None, key.namespace)
+
+
+def _merged(before: Raw, patch: Raw) -> Raw:
+    """A JSON merge patch (RFC 7386) applied."""
+    after = dict(before)
+    for name, value in patch.items():
+        if value is None:
+            after.pop(name, None)
+        elif isinstance(value, dict):
+            after[name] = _merged(after[name] if isinstance(after.get(name), dict) else {}, value)
+        else:
+            after[name] = value
+    return after

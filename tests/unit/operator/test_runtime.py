@@ -1,0 +1,111 @@
+"""The operator at work: what users apply comes about, and what goes wrong with one thing is said and disturbs no other."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import ClientSession
+
+from controller_core.model.ids import TopicName
+from controller_core.zk import paths
+from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectGone
+from controller_operator.kubernetes.object_store import Key
+from controller_operator.probes import serve_probes
+from controller_operator.reconciling.runtime import OperatorRuntime
+from controller_operator.settings import OperatorSettings
+from devcluster.running.ports import release_port, reserve_port
+from tests.unit.operator.clusters import raw
+from tests.unit.operator.operating import CLUSTER, Operating, operating
+
+ORDERS = Key("KafkaTopic", "shop", "orders")
+
+
+def a_topic(name: str = "orders", spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    return raw("KafkaTopic", {"partitions": 1, "replicationFactor": 1, **(spec or {})}, name=name, **metadata)
+
+
+def has_topic(around: Operating, name: str) -> bool:
+    return around.zookeeper.tree.read(paths.topic(TopicName(name))) is not None
+
+
+async def test_what_users_apply_is_seen_by_the_watch_and_comes_about() -> None:
+    async with operating(a_topic("early")) as around:
+        await around.api.apply(a_topic())
+        await around.until(lambda: has_topic(around, "early") and has_topic(around, "orders"))
+        await around.until_said(CLUSTER, "Reconciled")
+
+
+async def test_the_operator_is_ready_as_long_as_it_sees_its_objects() -> None:
+    async with operating() as around:
+        await around.until_said(CLUSTER, "Reconciled")
+        assert around.runtime.trouble is None
+        assert around.runtime.is_stuck() is None
+        around.api.missing_kinds.add("FeatureSet")
+        for _ in range(5):
+            await around.api.interrupt(ApiUnavailable("the watches end"))
+        await around.until(lambda: "CustomResourceDefinitions" in (around.runtime.trouble or ""))
+        around.api.missing_kinds.clear()
+        await around.until(lambda: around.runtime.trouble is None)
+
+
+async def test_an_operator_that_waits_for_its_definitions_is_alive_and_not_ready() -> None:
+    around = Operating()
+    around.api.missing_kinds.add("KafkaTopic")
+    runtime = OperatorRuntime(OperatorSettings(all_namespaces=True), around.api, around.connect)
+    beginning = asyncio.create_task(runtime.start())
+    await around.until(lambda: "CustomResourceDefinitions" in (runtime.trouble or ""))
+    assert runtime.is_stuck() is None
+    around.api.missing_kinds.clear()
+    await beginning
+    assert runtime.trouble is None
+    await runtime.stop()
+
+
+async def test_a_background_task_that_ended_is_no_health() -> None:
+    async with operating() as around:
+        task = next(iter(around.runtime._tasks))
+        task.cancel()
+        await around.until(task.done)
+        assert task.get_name() in (around.runtime.is_stuck() or "")
+
+
+async def test_probes_say_what_is_wrong() -> None:
+    said: dict[str, str | None] = {"health": None, "readiness": "objects are being listed"}
+    port = reserve_port()
+    release_port(port)
+    where = f"http://127.0.0.1:{port}"
+    stop = await serve_probes(f"{where}/healthz", health=lambda: said["health"], readiness=lambda: said["readiness"])
+    async with (
+        ClientSession() as client,
+        client.get(f"{where}/healthz") as alive,
+        client.get(f"{where}/readyz") as ready,
+    ):
+        assert (alive.status, ready.status) == (200, 503)
+        assert await ready.text() == "objects are being listed\n"
+    await stop()
+
+
+async def test_the_views_of_clusters_that_are_gone_are_gone() -> None:
+    async with operating() as around:
+        await around.until_said(CLUSTER, "Reconciled")
+        assert around.runtime._last_views
+        await around.api.remove(CLUSTER)
+        await around.until(lambda: not around.runtime._last_views)
+
+
+async def test_an_object_stays_known_when_something_else_is_not_found() -> None:
+    """A subresource, a namespace of an event, an owned object: none of them is the object itself."""
+    async with operating(a_topic()) as around:
+        await around.until(lambda: has_topic(around, "orders"))
+
+        async def not_found(verb: str, _key: Key) -> None:
+            if verb == "patch_status":
+                around.api.before_answer = None
+                raise ObjectGone("404 no such subresource")
+
+        around.api.before_answer = not_found
+        await around.api.apply(a_topic(spec={"partitions": 2}))
+        await around.until(lambda: around.api.before_answer is None)
+        await around.api.apply(a_topic(spec={"partitions": 3}))
+        await around.until(lambda: around.runtime._store.get(ORDERS) is not None)
+        await around.until(lambda: around.api.requests["get"])
+        assert around.runtime._store.get(ORDERS) is not None
