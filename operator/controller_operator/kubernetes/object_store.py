@@ -89,6 +89,7 @@ class ObjectStore:
         self._topic_claims: dict[str, set[Key]] = {}
         self._dependents: dict[Key, set[Key]] = {}
         self._owned: dict[str, set[Key]] = {}
+        self._cluster_keys: dict[Key, None] = {}
 
     def get(self, key: Key) -> StoredObject | None:
         return self._objects.get(key)
@@ -167,6 +168,11 @@ class ObjectStore:
         """The ZooKeepers of all KafkaClusters."""
         return {cluster.spec.zookeeper.connect for _, cluster in self._clusters()}
 
+    def clusters(self) -> list[KafkaCluster]:
+        """The KafkaClusters, the oldest first."""
+        found = [cluster for _, cluster in self._clusters()]
+        return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
+
     def claims(self, topic: str) -> list[KafkaTopic]:
         """The KafkaTopics of any cluster that claim a topic of this name, the oldest first."""
         found = [self._objects[key].resource for key in self._topic_claims.get(topic, ())]
@@ -179,15 +185,19 @@ class ObjectStore:
         sets = [each for each in found if isinstance(each, FeatureSet)]
         return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
-    def moves_of(self, uid: str) -> dict[str, PartitionReassignment]:
-        """The PartitionReassignments that an object owns, by name."""
-        owned = {key.name: self._objects[key].resource for key in self._owned.get(uid, ())}
+    def moves_of(self, owner: AnyResource) -> dict[str, PartitionReassignment]:
+        """The PartitionReassignments that an object owns, by name. They are in its namespace: another one may name any uid
+        as its owner's."""
+        uid, namespace = owner.metadata.uid, owner.metadata.namespace
+        keys = (key for key in self._owned.get(uid, ()) if key.namespace == namespace)
+        owned = {key.name: self._objects[key].resource for key in keys}
         return {name: move for name, move in owned.items() if isinstance(move, PartitionReassignment)}
 
     def _clusters(self) -> Iterator[tuple[Key, KafkaCluster]]:
-        for key, stored in self._objects.items():
-            if isinstance(stored.resource, KafkaCluster):
-                yield key, stored.resource
+        for key in self._cluster_keys:
+            resource = self._objects[key].resource
+            if isinstance(resource, KafkaCluster):
+                yield key, resource
 
     def _keep_references(self, stored: StoredObject) -> None:
         for owner in stored.owners:
@@ -195,6 +205,8 @@ class ObjectStore:
         cluster = cluster_key(stored.resource)
         if cluster is not None:
             self._dependents.setdefault(cluster, set()).add(stored.key)
+        if isinstance(stored.resource, KafkaCluster):
+            self._cluster_keys[stored.key] = None
         if isinstance(stored.resource, KafkaTopic):
             self._topic_claims.setdefault(stored.resource.topic_name, set()).add(stored.key)
 
@@ -206,12 +218,17 @@ class ObjectStore:
         cluster = cluster_key(stored.resource)
         if cluster is not None:
             self._dependents.get(cluster, set()).discard(stored.key)
+        self._cluster_keys.pop(stored.key, None)
         if isinstance(stored.resource, KafkaTopic):
             self._topic_claims.get(stored.resource.topic_name, set()).discard(stored.key)
 
 
 def key_of(raw: Raw) -> Key:
     return Key(raw["kind"], raw["metadata"]["namespace"], raw["metadata"]["name"])
+
+
+def key_of_resource(resource: AnyResource) -> Key:
+    return Key(resource.definition.kind, resource.metadata.namespace, resource.metadata.name)
 
 
 def cluster_key(resource: AnyResource | None) -> Key | None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from controller_core.zk.session import ZkSession
+from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.observer import ClusterObserver, Observation
 
 Connect = Callable[[str], Awaitable[ZkSession]]
@@ -27,6 +28,11 @@ class ObserverPool:
             self._observers[connect] = observer
             observer.start()
         return observer
+
+    def last_view(self, connect: str) -> ClusterView | None:
+        """What was last seen of a cluster, current or not; None where it is not observed, or nothing was read yet."""
+        observer = self._observers.get(connect)
+        return observer.observation.view if observer else None
 
     async def keep_only(self, connects: set[str]) -> None:
         """Stops the observers of clusters that nothing names any more."""

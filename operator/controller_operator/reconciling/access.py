@@ -1,10 +1,18 @@
-"""Which cluster an object gets, or why it gets none: the reference, the permission, and whether ZooKeeper answers."""
+"""Which cluster an object gets, or why it gets none: the reference, the permission, and whether ZooKeeper answers.
+
+A Kafka cluster is known by the id that it gave itself, not by the address at which a KafkaCluster finds it: several
+KafkaClusters may lead to one, with other hosts, or the same hosts in another order. What belongs to whom is said over all
+of them, and the oldest one that has a list of allowed namespaces decides for all: otherwise whoever makes a KafkaCluster
+of their own would give themselves whatever they like.
+"""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
+from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, cluster_key
 from controller_operator.observation.observer import ClusterObserver, Observation
@@ -12,6 +20,7 @@ from controller_operator.observation.pool import Connect, ObserverPool
 from controller_operator.plans.cluster import is_other_cluster
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
+from controller_operator.reconciling.permission import Permission
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic
 from controller_operator.resources.conditions import Reason
 
@@ -25,6 +34,16 @@ class Granted:
     cluster: KafkaCluster
     observer: ClusterObserver
     view: ClusterView
+    permission: Permission
+    """What the object's namespace may do with it. Every step is held to it before it is carried out."""
+
+
+class ClusterIdentity(NamedTuple):
+    """Which Kafka cluster it is, wherever it is found."""
+
+    cluster_id: str
+    chroot: str
+    """A copy of a cluster in another part of the same ZooKeeper has its id as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,58 +85,81 @@ class ClusterAccess:
     def of(self, resource: AnyResource) -> Granted | Withheld:
         """The cluster of an object; a KafkaCluster's is its own."""
         if isinstance(resource, KafkaCluster):
-            return self._reach(resource)
+            return self._reach(resource, Permission(namespace=resource.metadata.namespace))
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None
         if stored is None or not isinstance(stored.resource, KafkaCluster):
             message = f"there is no {key}: create it, or correct clusterRef (which needs a new object)"
             return Withheld(verdict=Verdict.working(Reason.CLUSTER_NOT_FOUND, message), is_missing=True)
-        refusal = _refusal(resource, stored.resource)
-        if refusal is not None:
-            return Withheld(verdict=refusal)
-        granted = self._reach(stored.resource)
-        if isinstance(granted, Granted) and is_other_cluster(stored.resource, granted.view):
-            message = f"KafkaCluster {stored.resource.metadata.name} leads to another Kafka cluster than before"
-            return Withheld(verdict=Verdict.stalled(Reason.CLUSTER_CHANGED, message))
-        return granted
+        permission = self._permission(resource, stored.resource)
+        if isinstance(permission, Verdict):
+            return Withheld(verdict=permission)
+        granted = self._reach(stored.resource, permission)
+        trouble = _identity_trouble(granted) if isinstance(granted, Granted) else None
+        return Withheld(verdict=trouble) if trouble else granted
+
+    def identity(self, cluster: KafkaCluster) -> ClusterIdentity | str:
+        """Which Kafka cluster a KafkaCluster stands for: its address, as long as nobody knows more."""
+        connect = cluster.spec.zookeeper.connect
+        view = self._pool.last_view(connect)
+        cluster_id = cluster.status.cluster_id or (view.cluster_id if view else None)
+        return ClusterIdentity(cluster_id, _chroot(connect)) if cluster_id else connect
+
+    def siblings(self, cluster: KafkaCluster) -> list[KafkaCluster]:
+        """The KafkaClusters that stand for the same Kafka cluster, this one among them, the oldest first."""
+        identity = self.identity(cluster)
+        return [each for each in self._store.clusters() if self.identity(each) == identity]
 
     def claimant(self, resource: KafkaTopic) -> KafkaTopic:
         """Whose topic it is: of all objects that claim it, and may have it, the oldest one."""
-        connect = self._connect_of(resource)
-        claims = (each for each in self._store.claims(resource.topic_name) if self._connect_of(each) == connect)
+        identity = self._identity_of(resource)
+        claims = (each for each in self._store.claims(resource.topic_name) if self._identity_of(each) == identity)
         return next(claims, resource)
 
     def feature_claims(self, resource: FeatureSet) -> Claims:
         """Which features of a set other sets of the same cluster have as well, and which of those sets are older."""
-        connect, own = self._connect_of(resource), {each.name for each in resource.spec.features}
+        identity, own = self._identity_of(resource), {each.name for each in resource.spec.features}
         winners: dict[str, str] = {}
         shared: set[str] = set()
         is_older = True
         for each in self._store.feature_sets():
             if each.metadata.uid == resource.metadata.uid:
                 is_older = False
-            elif self._connect_of(each) == connect:
+            elif self._identity_of(each) == identity:
                 common = own & {feature.name for feature in each.spec.features}
                 shared |= common if each.metadata.deletion_timestamp is None else set()
                 name = f"{each.metadata.namespace}/{each.metadata.name}"
                 winners = {**dict.fromkeys(common, name), **winners} if is_older else winners
         return Claims(winners=winners, shared=frozenset(shared))
 
-    def _connect_of(self, resource: KafkaTopic | FeatureSet) -> str | None:
-        """Where the object's cluster is; None where there is none that it may use."""
+    def _identity_of(self, resource: KafkaTopic | FeatureSet) -> ClusterIdentity | str | None:
+        """Which Kafka cluster the object is for; None where there is none that it may use."""
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None
         cluster = stored.resource if stored else None
-        if not isinstance(cluster, KafkaCluster) or _refusal(resource, cluster) is not None:
+        if not isinstance(cluster, KafkaCluster) or isinstance(self._permission(resource, cluster), Verdict):
             return None
-        return cluster.spec.zookeeper.connect
+        return self.identity(cluster)
 
-    def _reach(self, cluster: KafkaCluster) -> Granted | Withheld:
+    def _permission(self, resource: AnyResource, cluster: KafkaCluster) -> Permission | Verdict:
+        """What the object's namespace may do with the cluster, or why the object gets nothing of it."""
+        namespace = resource.metadata.namespace
+        listing = (each for each in self.siblings(cluster) if each.spec.allowed_namespaces is not None)
+        prefixes: dict[str, None] = {}
+        for each in (cluster, *islice(listing, 1)):
+            entry = each.spec.permission_for(namespace, home=each.metadata.namespace)
+            if entry is None:
+                return _not_allowed(namespace, cluster, each)
+            prefixes |= {entry.topic_prefix: None} if entry.topic_prefix else {}
+        permission = Permission(namespace=namespace, prefixes=tuple(prefixes))
+        return permission.refusal(resource) or permission
+
+    def _reach(self, cluster: KafkaCluster, permission: Permission) -> Granted | Withheld:
         connect = cluster.spec.zookeeper.connect
         observer = self._pool.get(connect)
         observation = observer.observation
         if observation.view is not None and observation.trouble is None:
-            return Granted(cluster=cluster, observer=observer, view=observation.view)
+            return Granted(cluster=cluster, observer=observer, view=observation.view, permission=permission)
         now = asyncio.get_running_loop().time()
         left_s = self._trouble_since.setdefault(connect, now) + self._grace_s - now
         if left_s > 0:
@@ -171,16 +213,29 @@ def is_about(key: Key, store: ObjectStore, topics: set[str] | None) -> bool:
     return resource.topic_name in topics
 
 
-def _refusal(resource: AnyResource, cluster: KafkaCluster) -> Verdict | None:
-    namespace = resource.metadata.namespace
-    permission = cluster.spec.permission_for(namespace, home=cluster.metadata.namespace)
-    if permission is None:
+def _identity_trouble(granted: Granted) -> Verdict | None:
+    """Why it is not certain that the cluster is the one that the objects are for."""
+    cluster, view = granted.cluster, granted.view
+    name = f"{cluster.metadata.namespace}/{cluster.metadata.name}"
+    if view.cluster_id is None:
         message = (
-            f"KafkaCluster {cluster.metadata.namespace}/{cluster.metadata.name} does not allow namespace {namespace}"
+            f"the Kafka cluster of KafkaCluster {name} has no readable {paths.CLUSTER_ID}: its first broker writes it, and "
+            "before that nobody can say whether another KafkaCluster is for the same one"
         )
-        return Verdict.stalled(Reason.NAMESPACE_NOT_ALLOWED, f"{message}: add it to spec.allowedNamespaces there")
-    prefix = permission.topic_prefix
-    if prefix and isinstance(resource, KafkaTopic) and not resource.topic_name.startswith(prefix):
-        message = f"topics of namespace {namespace} must have names that begin with {prefix}"
-        return Verdict.stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
+        return Verdict.working(Reason.CLUSTER_NOT_IDENTIFIED, message)
+    if is_other_cluster(cluster, view):
+        message = f"KafkaCluster {name} leads to another Kafka cluster than before"
+        return Verdict.stalled(Reason.CLUSTER_CHANGED, message)
     return None
+
+
+def _chroot(connect: str) -> str:
+    """The chroot of an address, however many slashes it is written with."""
+    return "/".join(("", *filter(None, connect.split("/")[1:])))
+
+
+def _not_allowed(namespace: str, cluster: KafkaCluster, refusing: KafkaCluster) -> Verdict:
+    name = f"{refusing.metadata.namespace}/{refusing.metadata.name}"
+    same = "" if refusing.metadata.uid == cluster.metadata.uid else ", which is for the same Kafka cluster and older,"
+    message = f"KafkaCluster {name}{same} does not allow namespace {namespace}: add it to spec.allowedNamespaces there"
+    return Verdict.stalled(Reason.NAMESPACE_NOT_ALLOWED, message)

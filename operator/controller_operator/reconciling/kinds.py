@@ -72,7 +72,7 @@ class TopicHandler:
         is_own = claimant.uid == resource.metadata.uid
         around = Surroundings(
             winner=None if is_own else f"{claimant.namespace}/{claimant.name}",
-            moves=self._store.moves_of(resource.metadata.uid),
+            moves=self._store.moves_of(resource),
         )
         return plan_topic(resource, grant.view, around, context)
 

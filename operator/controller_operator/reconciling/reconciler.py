@@ -151,6 +151,9 @@ class Reconciler:
                 grant = replace(grant, view=await grant.observer.refresh())
                 context = replace(context, is_view_fresh=True)
                 continue
+            refusal = grant.permission.refusal_of_steps(plan.steps)
+            if refusal is not None:
+                return await self._without_cluster(stored, stored.resource, Withheld(verdict=refusal))
             settled = await self._writer.settle(stored, plan)
             if settled is None:
                 return Result(word="released")

@@ -12,7 +12,7 @@ Feeds and workers are supervised: one that fails is begun anew. `trouble` says w
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Final
@@ -27,7 +27,7 @@ from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.feature_requests import OpenClient
 from controller_operator.kubernetes.object_api import ApiError, ObjectApi
 from controller_operator.kubernetes.object_feed import ObjectFeed
-from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject
+from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject, key_of_resource
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observer import Observation
 from controller_operator.observation.pool import Connect
@@ -150,16 +150,24 @@ class OperatorRuntime:
         keys = {stored.key, *stored.owner_keys, *self._store.dependents(stored.key)}
         if isinstance(stored.resource, KafkaTopic):
             claims = self._store.claims(stored.resource.topic_name)
-            keys |= {Key(claim.kind, claim.metadata.namespace, claim.metadata.name) for claim in claims}
+            keys |= {key_of_resource(claim) for claim in claims}
         if isinstance(stored.resource, FeatureSet):
             keys.update(self._store.keys(stored.key.kind))  # a feature that one gives up is another one's
+        if isinstance(stored.resource, KafkaCluster):
+            keys |= self._dependents_of_siblings(stored.resource)
         return keys
+
+    def _dependents_of_siblings(self, cluster: KafkaCluster) -> set[Key]:
+        """The objects whose rights and claims may be others when this KafkaCluster, or what it leads to, is another."""
+        siblings = map(key_of_resource, self._access.siblings(cluster))
+        return {key for sibling in siblings for key in self._store.dependents(sibling)}
 
     def _on_observation(self, connect: str, observation: Observation) -> None:
         view = observation.view
         self.metrics.unreachable_clusters.set(self._access.unreachable)
         clusters = self._store.clusters_at(connect)
-        topics = topics_changed(self._last_views.get(connect), view) if view and not observation.trouble else None
+        before = self._last_views.get(connect)
+        topics = topics_changed(before, view) if view and not observation.trouble else None
         if view is not None and not observation.trouble:
             self._last_views[connect] = view
         else:
@@ -169,6 +177,14 @@ class OperatorRuntime:
         for cluster in clusters:
             dependents = (key for key in self._store.dependents(cluster) if is_about(key, self._store, topics))
             self._queue.add((cluster, *dependents))
+        if view is not None and (before is None or before.cluster_id != view.cluster_id):
+            self._wake_siblings(clusters)
+
+    def _wake_siblings(self, clusters: Iterable[Key]) -> None:
+        for key in clusters:
+            stored = self._store.get(key)
+            if stored is not None and isinstance(stored.resource, KafkaCluster):
+                self._queue.add(self._dependents_of_siblings(stored.resource))
 
     async def _work(self) -> None:
         while True:

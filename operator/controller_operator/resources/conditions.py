@@ -52,15 +52,21 @@ class Reason(StrEnum):
     CLUSTER_NOT_FOUND = "ClusterNotFound", "There is no KafkaCluster that spec.clusterRef names."
     NAMESPACE_NOT_ALLOWED = (
         "NamespaceNotAllowed",
-        "The KafkaCluster's spec.allowedNamespaces does not let this namespace use it.",
+        "The spec.allowedNamespaces of the KafkaCluster, or of an older one for the same Kafka cluster, does not let"
+        " this namespace use it.",
     )
     TOPIC_PREFIX_REQUIRED = (
         "TopicPrefixRequired",
-        "The KafkaCluster lets this namespace only have topics whose names begin with a prefix.",
+        "The KafkaCluster lets this namespace only have topics whose names begin with a prefix, and nothing that is about"
+        " other topics or the whole cluster.",
     )
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper does not answer; retried."
     BROKERS_UNAVAILABLE = "BrokersUnavailable", "No broker that is needed for the request answers; retried."
     NO_CONTROLLER = "NoController", "No controller holds the cluster, so nothing acts on requests; retried."
+    CLUSTER_NOT_IDENTIFIED = (
+        "ClusterNotIdentified",
+        "The Kafka cluster has no id yet by which it is told from others: its first broker writes /cluster/id; retried.",
+    )
     CLUSTER_CHANGED = (
         "ClusterChanged",
         "Another Kafka cluster than before answers at spec.zookeeper.connect.",

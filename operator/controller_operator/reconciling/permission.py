@@ -1,0 +1,110 @@
+"""What a namespace may do with a Kafka cluster: the one place that says so.
+
+A KafkaCluster may hold a namespace to topics whose names begin with a prefix. Then nothing of the namespace may be about
+another topic, nor about the whole cluster. What an object names is checked before it gets the cluster, so its status says
+nothing about topics of others. And every step of every plan is checked before anything is written, from the step itself:
+whatever field the plan chose its topics from, old or new, no step reaches beyond the prefix. A kind or step that is not
+said here fails the type check.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from controller_core.model.wording import listed
+from controller_operator.kafka.actions import (
+    AddPartitions,
+    AlterTopicConfig,
+    CreateTopic,
+    MarkTopicForDeletion,
+    SubmitPreferredElection,
+    SubmitReassignment,
+)
+from controller_operator.kafka.cancel_requests import CancelReassignment
+from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.kubernetes.object_store import AnyResource
+from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources.conditions import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCluster:
+    """What concerns everybody who uses the cluster."""
+
+    what: str
+    """It, in words, with what to do instead."""
+
+
+Reach = Iterable[str] | WholeCluster
+"""What an object or a step is about: the names of topics, or the whole cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What a namespace may do with a cluster."""
+
+    namespace: str
+    prefixes: tuple[str, ...] = ()
+    """What the name of every topic must begin with, each of them; without any, nothing is forbidden."""
+
+    def refusal(self, resource: AnyResource) -> Verdict | None:
+        """Why an object gets nothing of the cluster; None where it may have what it names."""
+        return self._refusal_of(reach_of(resource)) if self.prefixes else None
+
+    def refusal_of_steps(self, steps: Sequence[Step]) -> Verdict | None:
+        """Why the steps are not to be carried out; None where all of them may be."""
+        if not self.prefixes:
+            return None
+        return next((refusal for step in steps if (refusal := self._refusal_of(reach_of_step(step)))), None)
+
+    def _refusal_of(self, reach: Reach) -> Verdict | None:
+        must = " and ".join(self.prefixes)
+        if isinstance(reach, WholeCluster):
+            message = f"namespace {self.namespace} may only have topics whose names begin with {must}: {reach.what}"
+            return Verdict.stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
+        foreign = sorted({topic for topic in reach if not all(map(topic.startswith, self.prefixes))})
+        if not foreign:
+            return None
+        message = (
+            f"topics of namespace {self.namespace} must have names that begin with {must}, unlike {listed(foreign)}"
+        )
+        return Verdict.stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
+
+
+def reach_of(resource: AnyResource) -> Reach:
+    """What an object is about, by its spec."""
+    match resource:
+        case KafkaCluster():
+            return ()
+        case KafkaTopic():
+            return (resource.topic_name,)
+        case PartitionReassignment():
+            return {each.topic for each in resource.spec.partitions}
+        case PreferredElection():
+            if resource.spec.partitions is not None:
+                return {each.topic for each in resource.spec.partitions}
+            if resource.spec.topics is not None:
+                return resource.spec.topics
+            return WholeCluster("name the topics or partitions of the election instead of allPartitions")
+        case FeatureSet():
+            return WholeCluster("features are the whole cluster's")
+        case _:
+            assert_never(resource)
+
+
+def reach_of_step(step: Step) -> Reach:
+    """What a step would change or begin."""
+    match step:
+        case CreateTopic() | AddPartitions() | AlterTopicConfig() | MarkTopicForDeletion():
+            return (step.topic,)
+        case SubmitReassignment() | SubmitPreferredElection() | CancelReassignment():
+            return {each.topic for each in step.partitions}
+        case StartMove():
+            return {each.topic for each, _ in step.partitions}
+        case ForgetMove():
+            return ()
+        case UpdateFeatures():
+            return WholeCluster("features are the whole cluster's")
+        case _:
+            assert_never(step)

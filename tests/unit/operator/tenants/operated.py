@@ -1,0 +1,196 @@
+"""An operator's production code between an API server and ZooKeepers in memory, one look at an object at a time."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
+from controller_core.wire.client.request_client import Address, ControllerClient
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create, WriteOp, ZkSession
+from controller_operator.kubernetes.object_api import ObjectChanged, ObjectGone
+from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, key_of
+from controller_operator.metrics import OperatorMetrics
+from controller_operator.reconciling.access import ClusterAccess
+from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.reconciling.reconciler import Reconciler, Result
+from simulation.controller_client import SimulatedControllerClient
+from simulation.zookeeper import SimulatedZooKeeper
+from tests.unit.operator.clusters import assigned, broker, led, raw, topic
+
+DEADLINE_S = 10.0
+PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/cluster", "/config",
+           paths.TOPIC_CONFIGS, "/config/changes")  # fmt: skip
+
+
+class ObjectsInMemory:
+    """An API server's objects: resource versions rise, a write over an older version is refused."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Key, Raw] = {}
+        self.events: list[Raw] = []
+        self._version = 0
+
+    def stored(self, raw: Raw) -> Raw:
+        self._version += 1
+        kept = deepcopy(raw)
+        kept["metadata"]["resourceVersion"] = str(self._version)
+        kept["metadata"].setdefault("uid", f"uid-{self._version}")
+        self.objects[key_of(kept)] = kept
+        return deepcopy(kept)
+
+    async def list_all(self, kind: str, namespace: str | None) -> list[Raw]:
+        return [deepcopy(each) for key, each in self.objects.items() if key.kind == kind]
+
+    async def get(self, key: Key) -> Raw:
+        if key not in self.objects:
+            raise ObjectGone(str(key))
+        return deepcopy(self.objects[key])
+
+    async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
+        present = self._current(raw)
+        return self.stored({**present, "status": _merged(present.get("status", {}), patch)})
+
+    async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
+        present = self._current(raw)
+        return self.stored({**present, "metadata": {**present["metadata"], "finalizers": finalizers}})
+
+    async def create(self, raw: Raw) -> Raw:
+        if key_of(raw) in self.objects:
+            raise ObjectChanged(str(key_of(raw)))
+        return self.stored(raw)
+
+    async def delete(self, raw: Raw) -> None:
+        self.objects.pop(key_of(raw), None)
+
+    async def create_event(self, _namespace: str, event: Raw) -> None:
+        self.events.append(event)
+
+    def _current(self, raw: Raw) -> Raw:
+        present = self.objects[key_of(raw)]
+        if present["metadata"]["resourceVersion"] != raw["metadata"]["resourceVersion"]:
+            raise ObjectChanged(str(key_of(raw)))
+        return present
+
+
+class Operated:
+    """The operator, the objects that it looks at, and the ZooKeepers that hosts have."""
+
+    def __init__(self, hosts: Mapping[str, SimulatedZooKeeper], *, max_request_bytes: int | None = None) -> None:
+        """`hosts`: a KafkaCluster that names several of them is connected with the first one."""
+        self._hosts = hosts
+        self._max_request_bytes = max_request_bytes
+        self._changed = asyncio.Event()
+        self.sessions: list[ZkSession] = []
+        self.api = ObjectsInMemory()
+        self.store = ObjectStore()
+        self.access = ClusterAccess(self.store, self._connect, unreachable_grace_s=3.0)
+        self.access.on_change = lambda _connect, _observation: self._changed.set()
+        metrics, recorder = OperatorMetrics(), EventRecorder(self.api)
+        self.reconciler = Reconciler(
+            self.store, self.api, self.access, recorder, metrics, lambda _keys: None, _client, missing_cluster_grace_s=60.0
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        await self.access.close()
+
+    async def add(self, kind: str, name: str, spec: Mapping[str, Any], **metadata: Any) -> Key:
+        """Applies an object, or another spec of it, in the namespace `shop` unless told; returns its key."""
+        applied = raw(kind, spec, name=name, **{"uid": f"uid-{kind}-{metadata.get('namespace')}-{name}", **metadata})
+        if kind == "KafkaCluster":
+            del applied["spec"]["clusterRef"]
+        known = self.api.objects.get(key_of(applied))
+        stored = self.api.stored({**applied, "status": known["status"]} if known else applied)
+        self.store.put(stored)
+        return key_of(stored)
+
+    async def cluster(self, name: str, connect: str, allowed: Sequence[Raw] | None = None, **metadata: Any) -> Key:
+        """Applies a KafkaCluster, and waits until it has been read."""
+        spec = {"zookeeper": {"connect": connect}, **({} if allowed is None else {"allowedNamespaces": list(allowed)})}
+        key = await self.add("KafkaCluster", name, spec, **{"namespace": "platform", **metadata})
+        await self.look(key)
+        return key
+
+    async def look(self, key: Key) -> Result:
+        """Looks at an object until something can be said about it."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                self._changed.clear()
+                result = await self.reconciler.reconcile(key)
+                if result.word != "withheld" or self.ready(key)["message"] != "seen":
+                    return result
+                await self._changed.wait()
+
+    def status(self, key: Key) -> Raw:
+        found: Raw = self.api.objects[key].get("status", {})
+        return found
+
+    def ready(self, key: Key) -> Raw:
+        return self.condition(key, "Ready") or {}
+
+    def condition(self, key: Key, type_: str) -> Raw | None:
+        return next((each for each in self.status(key).get("conditions", ()) if each["type"] == type_), None)
+
+    async def _connect(self, address: str) -> ZkSession:
+        host = address.partition("/")[0].split(",")[0]
+        session = self._hosts[host].session(max_request_bytes=self._max_request_bytes)
+        self.sessions.append(session)
+        return session
+
+
+async def kafka_cluster(
+    *topics: str, cluster_id: str | None = "a-cluster", brokers: int = 3, zookeeper: SimulatedZooKeeper | None = None
+) -> SimulatedZooKeeper:
+    """The ZooKeeper of a cluster whose topics have one partition each, with replicas on the brokers 1 and 2."""
+    zookeeper = zookeeper or SimulatedZooKeeper()
+    session = zookeeper.session()
+    await session.transact([Create(path=path) for path in PARENTS])
+    known_as = identifying(cluster_id) if cluster_id else []
+    registered = [
+        Create(path=paths.broker(BrokerId(number)), data=codecs.encode_broker(broker(number)))
+        for number in range(1, brokers + 1)
+    ]
+    controller = [
+        Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1), 0)),
+        Create(path=paths.CONTROLLER_EPOCH, data=codecs.encode_controller_epoch(ControllerEpoch(1))),
+    ]
+    await session.transact([*known_as, *registered, *controller])
+    for name in topics:
+        await session.transact(_topic(TopicName(name)))
+    return zookeeper
+
+
+def identifying(cluster_id: str) -> list[WriteOp]:
+    """Writes the id of a cluster, as its first broker does."""
+    return [Create(path=paths.CLUSTER_ID, data=b'{"version":"1","id":"%s"}' % cluster_id.encode())]
+
+
+def _topic(name: TopicName) -> list[WriteOp]:
+    tp, state = TopicPartition(name, PartitionId(0)), led(2, [1, 2])
+    assignment = topic((assigned([1, 2]), None), name=name).assignment
+    return [
+        Create(path=paths.topic(name), data=codecs.encode_topic(assignment)),
+        Create(path=paths.partitions(name)),
+        Create(path=paths.partition(tp)),
+        Create(
+            path=paths.partition_state(tp),
+            data=codecs.encode_partition_state(state.leader_and_isr, state.controller_epoch),
+        ),
+    ]
+
+
+def _client(_addresses: Sequence[Address]) -> ControllerClient:
+    return SimulatedControllerClient(lambda: None)
+
+
+def _merged(before: Raw, patch: Raw) -> Raw:
+    merged = dict(before)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict) and isinstance(merged.get(name), dict):
+            merged[name] = _merged(merged[name], value)
+        else:
+            merged[name] = value
+    return merged
