@@ -71,7 +71,8 @@ class AllowedNamespace(Model):
         max_length=200,
         json_schema_extra=rules(Rule(TOPIC_CHARACTERS, "a topic prefix has only the characters a-z A-Z 0-9 . _ -")),
     )
-    """What the names of this namespace's topics must begin with; any name when left out."""
+    """What the names of this namespace's topics must begin with, also of those that it moves or has elections for; any name
+    when left out. With a prefix the namespace may do nothing that is about the whole cluster, such as FeatureSets."""
 
 
 class KafkaClusterSpec(Spec):
@@ -102,7 +103,8 @@ class KafkaClusterSpec(Spec):
         | None
     ) = None
     """The namespaces whose resources may refer to this cluster. When left out, only its own; when given, the list is
-    complete, and the cluster's own namespace needs an entry too. An entry with a name goes before the one with *."""
+    complete, and the cluster's own namespace needs an entry too. An entry with a name goes before the one with *. Of
+    several KafkaClusters for one Kafka cluster the oldest one with a list decides for all."""
 
     def permission_for(self, namespace: str, *, home: str) -> AllowedNamespace | None:
         """The entry that lets resources in `namespace` use the cluster, which is in `home`; None where nothing does."""

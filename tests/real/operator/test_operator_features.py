@@ -86,7 +86,7 @@ def cluster(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[tuple[s
     """The connect string of a cluster under our controller, and its features."""
     connect = f"{zookeeper.connect}/operated-features"
     with zookeeper.client() as client:
-        client.ensure_path("/operated-features")
+        client.create("/operated-features/cluster/id", b'{"version":"1","id":"stand-ins"}', makepath=True)
     with (
         ControllerProcess(servers_folder, connect, name="controller-of-featuresets") as controller,
         stand_in_broker(answered_for(controller)) as port,

@@ -55,6 +55,10 @@ class SimulatedApiServer:
         changed["metadata"]["annotations"] = raw["metadata"].get("annotations", {})
         return await self._store("MODIFIED", changed)
 
+    async def keep(self, raw: Raw) -> Raw:
+        """Has the object from now on as it is given, whatever it was before."""
+        return await self._store("MODIFIED" if key_of(raw) in self._objects else "ADDED", deepcopy(raw))
+
     async def remove(self, key: Key) -> None:
         """Deletes the object, or marks it where it has a finalizer."""
         known = deepcopy(self._objects[key])

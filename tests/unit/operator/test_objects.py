@@ -68,10 +68,11 @@ def test_dependents_and_owned_moves_are_known_as_long_as_they_are_there() -> Non
     assert stored is not None
     assert move is not None
     assert store.dependents(Key("KafkaCluster", "shop", "demo")) == {stored.key, move.key}
-    assert list(store.moves_of("uid-orders")) == ["m"]
+    assert stored.resource is not None
+    assert list(store.moves_of(stored.resource)) == ["m"]
     assert move.owner_keys == [stored.key]
     store.remove(move.key)
-    assert store.moves_of("uid-orders") == {}
+    assert store.moves_of(stored.resource) == {}
 
 
 def test_an_object_that_the_model_cannot_read_says_what_is_wrong() -> None:

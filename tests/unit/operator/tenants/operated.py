@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.request_client import Address, ControllerClient
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, WriteOp, ZkSession
-from controller_operator.kubernetes.object_api import ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, key_of
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.reconciling.access import ClusterAccess
@@ -18,60 +16,11 @@ from controller_operator.reconciling.reconciler import Reconciler, Result
 from simulation.controller_client import SimulatedControllerClient
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import assigned, broker, led, raw, topic
+from tests.unit.operator.simulated_api import SimulatedApiServer
 
 DEADLINE_S = 10.0
 PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/cluster", "/config",
            paths.TOPIC_CONFIGS, "/config/changes")  # fmt: skip
-
-
-class ObjectsInMemory:
-    """An API server's objects: resource versions rise, a write over an older version is refused."""
-
-    def __init__(self) -> None:
-        self.objects: dict[Key, Raw] = {}
-        self.events: list[Raw] = []
-        self._version = 0
-
-    def stored(self, raw: Raw) -> Raw:
-        self._version += 1
-        kept = deepcopy(raw)
-        kept["metadata"]["resourceVersion"] = str(self._version)
-        kept["metadata"].setdefault("uid", f"uid-{self._version}")
-        self.objects[key_of(kept)] = kept
-        return deepcopy(kept)
-
-    async def list_all(self, kind: str, namespace: str | None) -> list[Raw]:
-        return [deepcopy(each) for key, each in self.objects.items() if key.kind == kind]
-
-    async def get(self, key: Key) -> Raw:
-        if key not in self.objects:
-            raise ObjectGone(str(key))
-        return deepcopy(self.objects[key])
-
-    async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
-        present = self._current(raw)
-        return self.stored({**present, "status": _merged(present.get("status", {}), patch)})
-
-    async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
-        present = self._current(raw)
-        return self.stored({**present, "metadata": {**present["metadata"], "finalizers": finalizers}})
-
-    async def create(self, raw: Raw) -> Raw:
-        if key_of(raw) in self.objects:
-            raise ObjectChanged(str(key_of(raw)))
-        return self.stored(raw)
-
-    async def delete(self, raw: Raw) -> None:
-        self.objects.pop(key_of(raw), None)
-
-    async def create_event(self, _namespace: str, event: Raw) -> None:
-        self.events.append(event)
-
-    def _current(self, raw: Raw) -> Raw:
-        present = self.objects[key_of(raw)]
-        if present["metadata"]["resourceVersion"] != raw["metadata"]["resourceVersion"]:
-            raise ObjectChanged(str(key_of(raw)))
-        return present
 
 
 class Operated:
@@ -83,7 +32,7 @@ class Operated:
         self._max_request_bytes = max_request_bytes
         self._changed = asyncio.Event()
         self.sessions: list[ZkSession] = []
-        self.api = ObjectsInMemory()
+        self.api = SimulatedApiServer()
         self.store = ObjectStore()
         self.access = ClusterAccess(self.store, self._connect, unreachable_grace_s=3.0)
         self.access.on_change = lambda _connect, _observation: self._changed.set()
@@ -100,8 +49,8 @@ class Operated:
         applied = raw(kind, spec, name=name, **{"uid": f"uid-{kind}-{metadata.get('namespace')}-{name}", **metadata})
         if kind == "KafkaCluster":
             del applied["spec"]["clusterRef"]
-        known = self.api.objects.get(key_of(applied))
-        stored = self.api.stored({**applied, "status": known["status"]} if known else applied)
+        known = self.api.peek(key_of(applied))
+        stored = await self.api.keep({**applied, "status": known["status"]} if known else applied)
         self.store.put(stored)
         return key_of(stored)
 
@@ -122,8 +71,14 @@ class Operated:
                     return result
                 await self._changed.wait()
 
+    async def changed(self) -> None:
+        """Waits until something new is known of a cluster."""
+        async with asyncio.timeout(DEADLINE_S):
+            await self._changed.wait()
+            self._changed.clear()
+
     def status(self, key: Key) -> Raw:
-        found: Raw = self.api.objects[key].get("status", {})
+        found: Raw = (self.api.peek(key) or {}).get("status", {})
         return found
 
     def ready(self, key: Key) -> Raw:
@@ -182,15 +137,3 @@ def _topic(name: TopicName) -> list[WriteOp]:
 
 def _client(_addresses: Sequence[Address]) -> ControllerClient:
     return SimulatedControllerClient(lambda: None)
-
-
-def _merged(before: Raw, patch: Raw) -> Raw:
-    merged = dict(before)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        elif isinstance(value, dict) and isinstance(merged.get(name), dict):
-            merged[name] = _merged(merged[name], value)
-        else:
-            merged[name] = value
-    return merged
