@@ -16,6 +16,9 @@ from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatu
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION, DeletionPolicy, ObjectMeta, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
+DELETION_PATIENCE: Final = timedelta(minutes=10)
+"""How long after its deletion an object waits for a cluster that does not do what the deletion asks for. It is then let go,
+and an event says what is left behind: a namespace that is being deleted must not hang on a Kafka cluster."""
 _MESSAGE_LIMIT: Final = 8_000
 StatusT = TypeVar("StatusT", bound=Status)
 StatusT_co = TypeVar("StatusT_co", bound=Status, covariant=True)
@@ -163,6 +166,11 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
         )
         for type_, status, reason, message in said
     )
+
+
+def is_overdue(metadata: ObjectMeta, now: datetime) -> bool:
+    """Whether an object that is being deleted has waited long enough."""
+    return metadata.deletion_timestamp is not None and now >= metadata.deletion_timestamp + DELETION_PATIENCE
 
 
 def ready_reason(status: Status) -> Reason | None:

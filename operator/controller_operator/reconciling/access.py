@@ -88,6 +88,9 @@ class ClusterAccess:
             return self._reach(resource, Permission(namespace=resource.metadata.namespace))
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None
+        if stored is not None and stored.resource is None:
+            message = f"{key} cannot be read by this version of the operator: {stored.error}"
+            return Withheld(verdict=Verdict.working(Reason.INVALID_SPEC, message))
         if stored is None or not isinstance(stored.resource, KafkaCluster):
             message = f"there is no {key}: create it, or correct clusterRef (which needs a new object)"
             return Withheld(verdict=Verdict.working(Reason.CLUSTER_NOT_FOUND, message), is_missing=True)

@@ -1,18 +1,14 @@
 """What is particular about each kind: how it is planned, and what is left behind where it is let go without its cluster."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.election import plan_election
-from controller_operator.plans.feature_set import deletion as feature_deletion
 from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.outcome import Context, Plan, Verdict
-from controller_operator.plans.reassignment import deletion as reassignment_deletion
 from controller_operator.plans.reassignment.planner import plan_reassignment
-from controller_operator.plans.topic import deletion as topic_deletion
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.object_writer import status_saying
@@ -27,34 +23,25 @@ class KindHandler(Protocol):
         """What to do for an object over the cluster that it gets."""
         ...
 
-    def release(self, resource: Any) -> Plan[Status] | None:
-        """Lets an object go without its cluster, and says what stays; None for a kind that never has to wait for one."""
-        ...
-
-    def is_overdue(self, resource: Any) -> bool:
-        """Whether an object that is being deleted has waited long enough for a cluster that it cannot get."""
+    @property
+    def leftover(self) -> str | None:
+        """What stays as it is where an object is let go without its cluster; None for a kind with nothing to undo."""
         ...
 
 
-class _Waitless:
-    """Of kinds that have nothing to undo."""
-
-    def release(self, _resource: Any) -> Plan[Status] | None:
-        return None
-
-    def is_overdue(self, _resource: Any) -> bool:
-        return False
-
-
-class ClusterHandler(_Waitless):
+class ClusterHandler:
     """KafkaCluster."""
+
+    leftover = None
 
     def plan(self, resource: KafkaCluster, grant: Granted, context: Context) -> Plan[Status]:
         return _paused(resource) or plan_cluster(resource, grant.view, context)
 
 
-class ElectionHandler(_Waitless):
+class ElectionHandler:
     """PreferredElection."""
+
+    leftover = None
 
     def plan(self, resource: PreferredElection, grant: Granted, context: Context) -> Plan[Status]:
         return _paused(resource) or plan_election(resource, grant.view, context)
@@ -62,6 +49,8 @@ class ElectionHandler(_Waitless):
 
 class TopicHandler:
     """KafkaTopic."""
+
+    leftover = "the topic, if there is one, stays"
 
     def __init__(self, store: ObjectStore, access: ClusterAccess) -> None:
         self._store = store
@@ -76,16 +65,11 @@ class TopicHandler:
         )
         return plan_topic(resource, grant.view, around, context)
 
-    def release(self, resource: KafkaTopic) -> Plan[Status]:
-        message = "the KafkaCluster is gone: the topic, if there is one, stays"
-        return topic_deletion.release(resource, "ClusterGone", message)
-
-    def is_overdue(self, _resource: KafkaTopic) -> bool:
-        return False
-
 
 class FeatureSetHandler:
     """FeatureSet."""
+
+    leftover = "the finalized levels, if there are any, stay"
 
     def __init__(self, access: ClusterAccess) -> None:
         self._access = access
@@ -93,27 +77,15 @@ class FeatureSetHandler:
     def plan(self, resource: FeatureSet, grant: Granted, context: Context) -> Plan[Status]:
         return plan_feature_set(resource, grant.view, self._access.feature_claims(resource), context)
 
-    def release(self, resource: FeatureSet) -> Plan[Status]:
-        message = "the KafkaCluster is gone: the finalized levels, if there are any, stay"
-        return feature_deletion.release(resource, "ClusterGone", message)
-
-    def is_overdue(self, _resource: FeatureSet) -> bool:
-        return False
-
 
 class ReassignmentHandler:
     """PartitionReassignment."""
 
+    leftover = "the move, if it runs, goes on"
+
     def plan(self, resource: PartitionReassignment, grant: Granted, context: Context) -> Plan[Status]:
         paused = _paused(resource) if resource.metadata.deletion_timestamp is None else None
         return paused or plan_reassignment(resource, grant.view, context)
-
-    def release(self, resource: PartitionReassignment) -> Plan[Status]:
-        message = "the cluster cannot be reached: the move, if it runs, goes on"
-        return reassignment_deletion.release(resource, "ClusterGone", message)
-
-    def is_overdue(self, resource: PartitionReassignment) -> bool:
-        return reassignment_deletion.is_overdue(resource.metadata, datetime.now(UTC))
 
 
 def kind_handlers(store: ObjectStore, access: ClusterAccess) -> Mapping[str, KindHandler]:

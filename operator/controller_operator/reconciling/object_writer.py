@@ -6,13 +6,19 @@ it.
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import Final
+
+from pydantic import ValidationError
 
 from controller_operator.kubernetes.object_api import ObjectApi, merge_patch
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.plans.outcome import FinalizerWish, Plan, Verdict, conditions
+from controller_operator.plans.outcome import FinalizerWish, Notice, Plan, Verdict, conditions
 from controller_operator.reconciling.event_recorder import EventRecorder
-from controller_operator.resources.common import FINALIZER, Status
+from controller_operator.resources.common import FINALIZER, ObjectMeta, Status
+from controller_operator.resources.conditions import Reason
+
+_SAID_OF_ALL: Final = ("observedGeneration", "conditions")
 
 
 class ObjectWriter:
@@ -35,33 +41,48 @@ class ObjectWriter:
 
     async def settle(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject | None:
         """Writes down what the plan says before anything is done; None where the object is let go with that."""
-        if plan.finalizer is not FinalizerWish.KEEP_AS_IS:
-            stored = await self.settle_finalizer(stored, plan)
-            if stored.resource is None or stored.resource.metadata.deletion_timestamp is not None:
-                return None
+        if plan.finalizer is FinalizerWish.HOLD:
+            stored = await self._set_finalizers(stored, (FINALIZER,))
+        elif plan.finalizer is FinalizerWish.RELEASE:
+            stored = await self.release(stored, plan.notices)
+        if plan.finalizer is not FinalizerWish.KEEP_AS_IS and _is_going(stored):
+            return None
         stored = await self.write_status(stored, plan.status)
         for notice in plan.notices:
             await self._recorder.post(stored.raw, notice)
         return stored
 
-    async def settle_finalizer(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject:
-        """Puts the finalizer on the object, or says why it goes and takes it off."""
-        held = [each for each in stored.raw["metadata"].get("finalizers", []) if each != FINALIZER]
-        if plan.finalizer is FinalizerWish.HOLD:
-            held.append(FINALIZER)
-        else:
-            for notice in plan.notices:
-                await self._recorder.post(stored.raw, notice)
-        return self.keep(await self._api.set_finalizers(stored.raw, held))
+    async def release(self, stored: StoredObject, notices: Iterable[Notice] = ()) -> StoredObject:
+        """Says why the finalizer goes, and takes it off the object."""
+        for notice in notices:
+            await self._recorder.post(stored.raw, notice)
+        return await self._set_finalizers(stored, ())
 
     async def write_status(self, stored: StoredObject, status: Status) -> StoredObject:
         """Writes what differs, and nothing where nothing does."""
-        before = stored.raw.get("status") or {}
-        patch = merge_patch(before, status.to_kubernetes())
+        return await self._patch_status(stored, merge_patch(_status_of(stored), status.to_kubernetes()))
+
+    async def write_unreadable(self, stored: StoredObject) -> StoredObject:
+        """Says in the status that the object cannot be read, and nothing else: the rest may be another version's."""
+        message = f"this version of the operator cannot read {stored.error}: correct it, or run the version it is for"
+        before = {name: value for name, value in _status_of(stored).items() if name in _SAID_OF_ALL}
+        metadata = ObjectMeta.model_validate(stored.raw["metadata"])
+        verdict = Verdict.stalled(Reason.INVALID_SPEC, message)
+        said = conditions(verdict, _readable(before), metadata, datetime.now(UTC).replace(microsecond=0))
+        after = Status(observed_generation=metadata.generation, conditions=said).to_kubernetes()
+        stored = await self._patch_status(stored, merge_patch(before, after))
+        await self._recorder.post(stored.raw, Notice(reason="InvalidSpec", message=message, is_warning=True))
+        return stored
+
+    async def _patch_status(self, stored: StoredObject, patch: Raw) -> StoredObject:
         if not patch:
             return stored
         self._metrics.status_writes.labels(stored.key.kind).inc()
         return self.keep(await self._api.patch_status(stored.raw, patch))
+
+    async def _set_finalizers(self, stored: StoredObject, ours: Iterable[str]) -> StoredObject:
+        others = [each for each in stored.raw["metadata"].get("finalizers", []) if each != FINALIZER]
+        return self.keep(await self._api.set_finalizers(stored.raw, [*others, *ours]))
 
     def keep(self, raw: Raw) -> StoredObject:
         """Remembers an object as the API server answered, unless the watch was faster.
@@ -82,3 +103,18 @@ def status_saying(verdict: Verdict, resource: AnyResource) -> Status:
     """The status of an object of which nothing new is known but a verdict."""
     said = conditions(verdict, resource.status, resource.metadata, datetime.now(UTC).replace(microsecond=0))
     return resource.status.model_copy(update={"observed_generation": resource.metadata.generation, "conditions": said})
+
+
+def _status_of(stored: StoredObject) -> Raw:
+    return stored.raw.get("status") or {}
+
+
+def _is_going(stored: StoredObject) -> bool:
+    return stored.raw["metadata"].get("deletionTimestamp") is not None
+
+
+def _readable(status: Raw) -> Status:
+    try:
+        return Status.model_validate(status)
+    except ValidationError:
+        return Status()

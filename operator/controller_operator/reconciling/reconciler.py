@@ -7,20 +7,21 @@ the object has changed in between, with growing pauses after errors.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
 
 from controller_operator.kafka.cancel_requests import CancelReply
 from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
-from controller_operator.kubernetes.object_api import ApiRefused, ObjectApi, ObjectChanged, ObjectGone
+from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Step, Verdict, ended_status, seconds_left
+from controller_operator.plans.outcome import Context, Step, Verdict, ended_status, seconds_left
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.kinds import kind_handlers
+from controller_operator.reconciling.letting_go import LettingGo
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
 from controller_operator.resources import PartitionReassignment, PreferredElection
@@ -62,7 +63,7 @@ class Reconciler:
         self._writer = ObjectWriter(store, api, recorder, metrics, tell)
         self._steps = StepRunner(store, api, self._writer, recorder, metrics, open_client)
         self._handlers = kind_handlers(store, access)
-        self._missing_cluster_grace = timedelta(seconds=missing_cluster_grace_s)
+        self._letting_go = LettingGo(self._writer, self._handlers, missing_cluster_grace_s=missing_cluster_grace_s)
 
     async def reconcile(self, key: Key) -> Result:
         """One look at an object. Raises `ApiError` and `ZkError` where something cannot be reached or is refused."""
@@ -70,7 +71,7 @@ class Reconciler:
         if stored is None:
             return Result(word="gone")
         try:
-            return await self._reconcile(stored)
+            return await self._reconcile_bounded(stored)
         except ObjectGone as error:
             return await self._gone(stored, error)
         except ObjectChanged:
@@ -88,11 +89,23 @@ class Reconciler:
         self._store.remove(stored.key, stored.uid)
         return Result(word="gone")
 
+    async def _reconcile_bounded(self, stored: StoredObject) -> Result:
+        """No failure holds up a deletion for ever."""
+        try:
+            return await self._reconcile(stored)
+        except (ObjectGone, ObjectChanged, ApiUnavailable):
+            raise
+        except Exception as error:
+            if not self._letting_go.is_overdue(stored):
+                raise
+            _log.warning("let go without its deletion", object=str(stored.key), exc_info=error)
+            await self._letting_go.after_failure(self._store.get(stored.key) or stored, error)
+            return Result(word="released")
+
     async def _reconcile(self, stored: StoredObject) -> Result:
         resource = stored.resource
         if resource is None:
-            _log.warning("object cannot be read", object=str(stored.key), error=stored.error)
-            return Result(word="unreadable")
+            return await self._keep_unreadable(stored)
         if resource.status.condition(ConditionType.READY) is None and resource.metadata.deletion_timestamp is None:
             stored = await self._writer.write_status(stored, status_saying(Verdict.first_sight(), resource))
             resource = stored.resource or resource
@@ -103,11 +116,19 @@ class Reconciler:
             return await self._without_cluster(stored, resource, grant)
         return await self._with_cluster(stored, grant)
 
+    async def _keep_unreadable(self, stored: StoredObject) -> Result:
+        """Nobody knows what it asks for, so nothing is done for it but to say so, and to let it go when it is deleted."""
+        _log.warning("object cannot be read", object=str(stored.key), error=stored.error)
+        if stored.raw["metadata"].get("deletionTimestamp") is not None:
+            await self._letting_go.let_go(stored, "InvalidSpec", f"this object cannot be read: {stored.error}")
+            return Result(word="released")
+        await self._writer.write_unreadable(stored)
+        return Result(word="unreadable")
+
     async def _keep_ended(self, stored: StoredObject, resource: PartitionReassignment | PreferredElection) -> Result:
         """An object whose one run is over needs no cluster any more; it goes when its time is over, unless it is paused."""
         if FINALIZER in resource.metadata.finalizers:
-            released = Plan(status=resource.status, finalizer=FinalizerWish.RELEASE)
-            stored = await self._writer.settle_finalizer(stored, released)
+            stored = await self._writer.release(stored)
         if resource.metadata.deletion_timestamp is not None:
             return Result(word="released")
         stored = await self._writer.write_status(stored, ended_status(resource.status, resource.metadata))
@@ -120,32 +141,20 @@ class Reconciler:
         return Result(word="deleted")
 
     async def _without_cluster(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> Result:
-        release = self._handlers[stored.key.kind].release(resource)
-        if release is not None and self._may_go(stored.key.kind, resource, grant):
-            await self._writer.settle_finalizer(stored, release)
+        if self._letting_go.may_go(stored, resource, grant):
+            await self._letting_go.without_cluster(stored, grant)
             return Result(word="released")
         verdict = Verdict.paused(resource.status, resource.metadata) if resource.is_paused else grant.verdict
         if verdict is not None:
             await self._writer.write_status(stored, status_saying(verdict, resource))
         return Result(word="withheld", look_again_in_s=grant.retry_s)
 
-    def _may_go(self, kind: str, resource: AnyResource, grant: Withheld) -> bool:
-        """Whether an object that is being deleted has waited long enough for its cluster, or has lost it for good."""
-        deleted_at = resource.metadata.deletion_timestamp
-        if deleted_at is None or FINALIZER not in resource.metadata.finalizers:
-            return False
-        if resource.is_paused or (grant.verdict is not None and grant.verdict.is_stalled):
-            return True
-        if self._handlers[kind].is_overdue(resource):
-            return True
-        return grant.is_missing and datetime.now(UTC) >= deleted_at + self._missing_cluster_grace
-
     async def _with_cluster(self, stored: StoredObject, grant: Granted) -> Result:
         context = Context(now=datetime.now(UTC).replace(microsecond=0))
         handler = self._handlers[stored.key.kind]
         for _ in range(_ROUNDS):
             if stored.resource is None:
-                return Result(word="unreadable")
+                return await self._keep_unreadable(stored)
             plan = handler.plan(stored.resource, grant, context)
             if plan.needs_fresh_view and not context.is_view_fresh:
                 grant = replace(grant, view=await grant.observer.refresh())

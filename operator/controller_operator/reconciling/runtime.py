@@ -102,6 +102,10 @@ class OperatorRuntime:
             self._spawn(self._work, f"worker {number}")
         self._has_begun = True
 
+    def look_at(self, keys: Iterable[Key]) -> None:
+        """Has these objects looked at as soon as there is a worker."""
+        self._queue.add(keys)
+
     @property
     def trouble(self) -> str | None:
         """Why the operator does not do its work now; None where it does."""

@@ -164,7 +164,9 @@ class SimulatedApiServer:
     async def _add(self, raw: Raw) -> Raw:
         defaults = {"uid": f"uid-{next(self._uids)}", "generation": 1, "creationTimestamp": "2025-01-01T00:00:00Z"}
         metadata = {**raw["metadata"], **defaults}
-        return await self._store("ADDED", {"status": {"observedGeneration": -1}, **deepcopy(raw), "metadata": metadata})
+        return await self._store(
+            "ADDED", {**deepcopy(raw), "status": raw.get("status") or {"observedGeneration": -1}, "metadata": metadata}
+        )
 
     async def _store(self, type_: str, raw: Raw) -> Raw:
         raw["metadata"]["resourceVersion"] = str(next(self._versions))

@@ -1,8 +1,9 @@
 """What becomes of finalized levels, and of the object's finalizer, when a FeatureSet is deleted.
 
 Only an object with `deletionPolicy: Delete` has a finalizer. It is released when nothing is left to delete, when the
-controller refuses, when nobody can understand the finalized features, and when somebody says so by pausing the object
-or changing the policy. A feature that another FeatureSet has as well is left to that one.
+controller refuses, when nobody can understand the finalized features, when somebody says so by pausing the object
+or changing the policy, and when no controller did it for too long. A feature that another FeatureSet has as well is left
+to that one.
 """
 
 from collections.abc import Set
@@ -12,7 +13,16 @@ from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.feature_requests import UpdateFeatures
-from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions
+from controller_operator.plans.outcome import (
+    DELETION_PATIENCE,
+    Context,
+    FinalizerWish,
+    Notice,
+    Plan,
+    Verdict,
+    conditions,
+    is_overdue,
+)
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.feature_set import FeatureSet, FeatureSetStatus
@@ -56,6 +66,10 @@ def _why_kept(resource: FeatureSet) -> str | None:
 
 def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Context) -> Plan[FeatureSetStatus]:
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
+    if is_overdue(resource.metadata, context.now) and (context.replies or view.controller is None):
+        why = trouble or ("no controller holds the cluster" if view.controller is None else "its answer does not show")
+        message = f"the finalized levels of {listed(own)} stay: not deleted within {DELETION_PATIENCE}, as {why}"
+        return release(resource, "DeletionUnfinished", message, True)
     if trouble is not None:
         verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
         return _wait(resource, verdict, context)

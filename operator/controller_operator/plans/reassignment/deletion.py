@@ -7,16 +7,24 @@ deleted must not hang on a Kafka cluster: so the object is also let go when the 
 by pausing it, and when all that took too long.
 """
 
-from datetime import datetime, timedelta
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
 from controller_core.model.wording import listed
 from controller_operator.kafka.cancel_requests import CancelReassignment
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions
+from controller_operator.plans.outcome import (
+    DELETION_PATIENCE,
+    Context,
+    FinalizerWish,
+    Notice,
+    Plan,
+    Verdict,
+    conditions,
+    is_overdue,
+)
 from controller_operator.plans.reassignment.rows import ENDED, Rows, key, lost, present_rows, rows_before, shown, totals
-from controller_operator.resources.common import FINALIZER, ObjectMeta
+from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import ConditionStatus, Reason
 from controller_operator.resources.reassignment import (
     MovingPartition,
@@ -26,8 +34,6 @@ from controller_operator.resources.reassignment import (
     ReassignmentStep,
 )
 
-PATIENCE: Final = timedelta(minutes=10)
-"""How long after its deletion an object waits for a cluster that does not take its move back."""
 _RETRY_S: Final = 5.0
 
 
@@ -49,8 +55,8 @@ def plan_deletion(
     if refused:
         message = f"the controller does not take the move back: {listed(refused)}"
         return _give_up(move, rows, Reason.REQUEST_REFUSED, message, context)
-    if is_overdue(move.metadata, context.now):
-        message = f"{listed(running)} still move, {PATIENCE} after this object was deleted"
+    if is_overdue(move.metadata, context.now) and (context.cancellations or view.controller is None):
+        message = f"{listed(running)} still move, {DELETION_PATIENCE} after this object was deleted"
         return _give_up(move, rows, Reason.PARTITIONS_FAILED, message, context)
     return _ask(move, rows, running, view, context)
 
@@ -61,11 +67,6 @@ def release(
     """Lets the object go as it is, and says why."""
     notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
     return Plan(status=move.status, finalizer=FinalizerWish.RELEASE, notices=notices)
-
-
-def is_overdue(metadata: ObjectMeta, now: datetime) -> bool:
-    """Whether an object that is being deleted has waited long enough."""
-    return metadata.deletion_timestamp is not None and now >= metadata.deletion_timestamp + PATIENCE
 
 
 def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterView) -> bool:

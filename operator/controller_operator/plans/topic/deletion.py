@@ -1,18 +1,32 @@
 """What becomes of a topic, and of its object's finalizer, when the object is deleted.
 
 Only an object with `deletionPolicy: Delete` has a finalizer. It is released when the topic is gone or never was ours, when
-the cluster does not let topics be deleted, and when somebody says so by pausing the object or changing the policy: a
-namespace that is being deleted must not hang on a Kafka cluster.
+the cluster does not let topics be deleted, when somebody says so by pausing the object or changing the policy, and when
+the deletion, once asked for, has taken too long: it then goes on without the object.
 """
+
+from typing import Final
 
 from controller_core.model.ids import TopicName
 from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context, FinalizerWish, Notice, Plan, Verdict, conditions, ready_reason
+from controller_operator.plans.outcome import (
+    DELETION_PATIENCE,
+    Context,
+    FinalizerWish,
+    Notice,
+    Plan,
+    Verdict,
+    conditions,
+    is_overdue,
+    ready_reason,
+)
 from controller_operator.plans.topic.ids import shown_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
+
+_RETRY_S: Final = 15.0
 
 
 def release(resource: KafkaTopic, reason: str, message: str, *, is_warning: bool = False) -> Plan[KafkaTopicStatus]:
@@ -38,6 +52,12 @@ def plan_deletion(
     if not is_winner or topic_id is None or resource.status.topic_id != shown_id(topic_id):
         message = f"topic {name} stays: it is not the one of this object (topicId {resource.status.topic_id})"
         return release(resource, "TopicRetained", message)
+    if name in view.deleting and is_overdue(resource.metadata, context.now):
+        message = (
+            f"topic {name} is marked for deletion and was not deleted within {DELETION_PATIENCE}: the cluster deletes "
+            f"it when its controller and all of the topic's brokers are there"
+        )
+        return release(resource, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
         return _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
     mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
@@ -59,4 +79,4 @@ def _gone(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[Kafka
 
 def _wait(resource: KafkaTopic, reason: Reason, message: str, context: Context) -> Plan[KafkaTopicStatus]:
     said = conditions(Verdict.working(reason, message), resource.status, resource.metadata, context.now)
-    return Plan(status=resource.status.model_copy(update={"conditions": said}))
+    return Plan(status=resource.status.model_copy(update={"conditions": said}), look_again_in_s=_RETRY_S)

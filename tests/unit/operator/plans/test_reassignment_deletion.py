@@ -25,8 +25,7 @@ from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.outcome import Context, FinalizerWish, Plan
-from controller_operator.plans.reassignment.deletion import PATIENCE
+from controller_operator.plans.outcome import DELETION_PATIENCE, Context, FinalizerWish, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
@@ -171,7 +170,7 @@ def test_it_waits_for_a_controller_that_answers_but_not_for_ever(
     plan = plan_reassignment(deleted(), seen, context)
     assert (plan.steps, plan.status.phase, ready(plan).reason) == ((), ReassignmentPhase.RUNNING, reason)
     assert plan.look_again_in_s is not None
-    late = replace(context, now=NOW + PATIENCE + timedelta(seconds=1))
+    late = replace(context, now=NOW + DELETION_PATIENCE + timedelta(seconds=1))
     last = plan_reassignment(deleted(), seen, late)
     assert last.status.phase is ReassignmentPhase.FAILED
     assert [notice.reason for notice in last.notices] == ["CancellationFailed"]

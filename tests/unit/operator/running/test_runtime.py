@@ -14,7 +14,7 @@ from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.operator.clusters import raw
-from tests.unit.operator.operating import CLUSTER, Operating, operating
+from tests.unit.operator.running.operating import CLUSTER, Operating, operating
 
 ORDERS = Key("KafkaTopic", "shop", "orders")
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from controller_core.model.ids import BrokerId, ControllerEpoch
@@ -66,6 +67,24 @@ class Operating:
         conditions = (self.api.peek(key) or {}).get("status", {}).get("conditions", [])
         found: dict[str, Any] = next((each for each in conditions if each["type"] == type_), {})
         return found
+
+    def peek_gone(self, key: Key) -> bool:
+        return self.api.peek(key) is None
+
+    async def looked_at(self, key: Key, times: int = 2) -> None:
+        """Waits until the operator has looked at an object again, so many times."""
+        for _ in range(times):
+            wanted = self._looks(key.kind) + 1
+            self.runtime.look_at((key,))
+            await self.until(partial(self._has_looked, key.kind, wanted))
+
+    def _has_looked(self, kind: str, times: float) -> bool:
+        return self._looks(kind) >= times
+
+    def _looks(self, kind: str) -> float:
+        metrics = self.runtime.metrics.reconciliations.collect()
+        samples = [sample for metric in metrics for sample in metric.samples if sample.name.endswith("_total")]
+        return sum(sample.value for sample in samples if sample.labels["kind"] == kind)
 
     async def until_said(self, key: Key, reason: str) -> None:
         await self.until(lambda: self.condition(key).get("reason") == reason)

@@ -1,0 +1,71 @@
+"""When an object that is being deleted is let go, though what its deletion asks for was not done.
+
+A namespace that is being deleted must not hang on a Kafka cluster. So whatever stands in the way (the KafkaCluster is gone,
+ZooKeeper does not answer, a write is refused, the object cannot be read), the finalizer goes after a bounded time, and an
+event says what is left behind. An operator that was away itself tries for a while before it gives anything up.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from controller_operator.kubernetes.object_store import AnyResource, StoredObject
+from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_overdue
+from controller_operator.reconciling.access import Withheld
+from controller_operator.reconciling.kinds import KindHandler
+from controller_operator.reconciling.object_writer import ObjectWriter
+from controller_operator.resources.common import FINALIZER, ObjectMeta
+
+_TRIES_FIRST: Final = timedelta(seconds=60)
+
+
+class LettingGo:
+    """Decides about finalizers that no plan releases, and releases them."""
+
+    def __init__(self, writer: ObjectWriter, handlers: Mapping[str, KindHandler], *, missing_cluster_grace_s: float):
+        self._writer = writer
+        self._handlers = handlers
+        self._missing_cluster_grace = timedelta(seconds=missing_cluster_grace_s)
+        self._began = datetime.now(UTC)
+
+    def is_overdue(self, stored: StoredObject) -> bool:
+        """Whether the object has waited for its deletion long enough, whatever is in the way."""
+        now = datetime.now(UTC)
+        return _is_held(stored) and now >= self._began + _TRIES_FIRST and is_overdue(_metadata(stored), now)
+
+    def may_go(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> bool:
+        """Whether the object has waited long enough for the cluster that it does not get, or has lost it for good."""
+        deleted_at = resource.metadata.deletion_timestamp
+        if deleted_at is None or not _is_held(stored):
+            return False
+        if resource.is_paused or (grant.verdict is not None and grant.verdict.is_stalled):
+            return True
+        if grant.is_missing and datetime.now(UTC) >= deleted_at + self._missing_cluster_grace:
+            return True
+        return grant.verdict is not None and self.is_overdue(stored)
+
+    async def without_cluster(self, stored: StoredObject, grant: Withheld) -> None:
+        """Lets an object go whose cluster cannot be had."""
+        why = grant.verdict.message if grant.verdict else "the cluster is not needed, as this object is paused"
+        await self.let_go(stored, "ClusterGone" if grant.is_missing else "ClusterUnreachable", why)
+
+    async def let_go(self, stored: StoredObject, reason: str, why: str) -> None:
+        """Takes the finalizer off, where the object has it, and says what stays."""
+        if not _is_held(stored):
+            return
+        message = f"{self._handlers[stored.key.kind].leftover or 'nothing is left behind'}: {why}"
+        await self._writer.release(stored, (Notice(reason=reason, message=message, is_warning=True),))
+
+    async def after_failure(self, stored: StoredObject, error: Exception) -> None:
+        """Lets an object go whose deletion fails again and again."""
+        why = f"not deleted within {DELETION_PATIENCE}, as {type(error).__name__}: {error}"
+        await self.let_go(stored, "DeletionUnfinished", why)
+
+
+def _metadata(stored: StoredObject) -> ObjectMeta:
+    return ObjectMeta.model_validate(stored.raw["metadata"])
+
+
+def _is_held(stored: StoredObject) -> bool:
+    metadata = stored.raw["metadata"]
+    return metadata.get("deletionTimestamp") is not None and FINALIZER in metadata.get("finalizers", ())

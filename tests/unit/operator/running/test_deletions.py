@@ -1,0 +1,132 @@
+"""No object that is being deleted waits for ever, whatever is away or broken; an event says what is left behind."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import TopicName
+from controller_core.zk import paths
+from controller_core.zk.session import AccessRefused
+from controller_operator.kubernetes.object_store import Key
+from controller_operator.plans.outcome import DELETION_PATIENCE
+from controller_operator.reconciling import letting_go
+from controller_operator.resources.common import FINALIZER
+from tests.unit.operator.clusters import raw
+from tests.unit.operator.running.operating import Operating, operating
+
+ORDERS = Key("KafkaTopic", "shop", "orders")
+LEVELS = Key("FeatureSet", "shop", "levels")
+MOVE = Key("PartitionReassignment", "shop", "move")
+SPECS: dict[Key, dict[str, Any]] = {
+    ORDERS: {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"},
+    LEVELS: {"features": [{"name": "metadata.version", "maxVersionLevel": 1}], "deletionPolicy": "Delete"},
+    MOVE: {"partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]},
+}
+NO_WAIT: dict[str, float] = {"unreachable_grace_s": 0, "missing_cluster_grace_s": 0}
+
+
+def described(key: Key, **spec: Any) -> dict[str, Any]:
+    return raw(key.kind, {**SPECS[key], **spec}, name=key.name, finalizers=[FINALIZER])
+
+
+@pytest.fixture
+def _has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator has been there for long."""
+    monkeypatch.setattr(letting_go, "_TRIES_FIRST", timedelta(0))
+
+
+async def delete(around: Operating, key: Key, *, ago: timedelta = DELETION_PATIENCE) -> None:
+    await around.api.remove(key)
+    await around.api.date_deletion(key, (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+@pytest.mark.usefixtures("_has_tried")
+@pytest.mark.parametrize("key", SPECS, ids=lambda key: key.kind)
+async def test_every_kind_is_let_go_while_zookeeper_is_away(key: Key) -> None:
+    async with operating(described(key), **NO_WAIT) as around:
+        await around.until(lambda: around.condition(key))
+        around.take_zookeeper_away()
+        await delete(around, key)
+        await around.until(lambda: around.peek_gone(key))
+        (event,) = around.events("ClusterUnreachable")
+        assert event["type"] == "Warning"
+        assert "out of reach" in event["message"]
+
+
+@pytest.mark.usefixtures("_has_tried")
+async def test_an_object_waits_for_zookeeper_before_it_is_let_go() -> None:
+    async with operating(described(ORDERS), **NO_WAIT) as around:
+        await around.until(lambda: around.condition(ORDERS))
+        around.take_zookeeper_away()
+        await delete(around, ORDERS, ago=DELETION_PATIENCE - timedelta(seconds=30))
+        await around.until_said(ORDERS, "ZooKeeperUnavailable")
+        await around.looked_at(ORDERS)
+        assert not around.peek_gone(ORDERS)
+
+
+async def test_an_operator_that_was_away_tries_before_it_gives_up() -> None:
+    async with operating(described(ORDERS), **NO_WAIT) as around:
+        await around.until(lambda: around.condition(ORDERS))
+        around.take_zookeeper_away()
+        await delete(around, ORDERS, ago=timedelta(days=1))
+        await around.until_said(ORDERS, "ZooKeeperUnavailable")
+        await around.looked_at(ORDERS)
+        assert not around.peek_gone(ORDERS)
+
+
+async def test_a_topic_that_nobody_deletes_is_left_to_the_cluster_with_its_mark() -> None:
+    async with operating(described(ORDERS)) as around:
+        await around.until(lambda: around.zookeeper.tree.read(paths.topic(TopicName("orders"))))
+        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+        await delete(around, ORDERS)
+        await around.until(lambda: around.peek_gone(ORDERS))
+        assert around.zookeeper.tree.read(paths.delete_topic(TopicName("orders"))) is not None
+        assert "marked for deletion" in around.events("DeletionUnfinished")[0]["message"]
+
+
+@pytest.mark.usefixtures("_has_tried")
+async def test_a_deletion_that_zookeeper_refuses_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with operating(described(ORDERS)) as around:
+        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+
+        async def refuse(_ops: Any) -> None:
+            raise AccessRefused("an ACL of /admin/delete_topics")
+
+        for session in around.sessions:
+            monkeypatch.setattr(session, "transact", refuse)
+        await delete(around, ORDERS)
+        await around.until(lambda: around.peek_gone(ORDERS))
+        assert "AccessRefused: an ACL" in around.events("DeletionUnfinished")[0]["message"]
+
+
+@pytest.mark.parametrize("key", SPECS, ids=lambda key: key.kind)
+async def test_an_object_that_cannot_be_read_says_which_field_and_can_be_deleted(key: Key) -> None:
+    async with operating(described(key, fromTheFuture=1)) as around:
+        await around.until_said(key, "InvalidSpec")
+        assert "spec.fromTheFuture" in around.condition(key)["message"]
+        assert around.condition(key)["status"] == "False"
+        assert around.condition(key, "Stalled")["status"] == "True"
+        assert len(around.events("InvalidSpec")) == 1
+        writes = len(around.api.status_patches)
+        await around.looked_at(key)
+        assert len([each for each, _ in around.api.status_patches[writes:] if each == key]) == 0
+        await around.api.remove(key)
+        await around.until(lambda: around.peek_gone(key))
+        assert "cannot be read" in around.events("InvalidSpec")[-1]["message"]
+
+
+async def test_an_object_that_can_be_read_again_goes_on() -> None:
+    async with operating(described(ORDERS, fromTheFuture=1)) as around:
+        await around.until_said(ORDERS, "InvalidSpec")
+        await around.api.apply(described(ORDERS))
+        await around.until(lambda: around.condition(ORDERS).get("reason") not in (None, "InvalidSpec"))
+        assert around.condition(ORDERS, "Stalled") == {}
+
+
+async def test_an_unreadable_status_is_left_as_another_version_wrote_it() -> None:
+    async with operating() as around:
+        await around.api.apply({**described(MOVE), "status": {"phase": "Levitating", "observedGeneration": 1}})
+        await around.until_said(MOVE, "InvalidSpec")
+        assert "status.phase" in around.condition(MOVE)["message"]
+        assert (around.api.peek(MOVE) or {})["status"]["phase"] == "Levitating"
