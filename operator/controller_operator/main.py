@@ -12,6 +12,7 @@ from yaml import YAMLError
 from controller_core.process.http import serve_metrics
 from controller_core.process.signals import until_signalled
 from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.learned_limit import LearnedLimitSession
 from controller_core.zk.session import ZkSession
 from controller_operator.kubernetes.object_api import KubernetesObjects, ObjectApi
 from controller_operator.observation.observer import NotCurrent
@@ -66,7 +67,7 @@ def zookeeper_connector(settings: OperatorSettings) -> Connect:
 
     async def connect(address: str) -> ZkSession:
         try:
-            return await KazooSession.connect(
+            session = await KazooSession.connect(
                 address,
                 session_timeout_ms=settings.zookeeper_session_timeout_ms,
                 connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
@@ -74,6 +75,7 @@ def zookeeper_connector(settings: OperatorSettings) -> Connect:
             )
         except ValueError as error:
             raise NotCurrent(str(error)) from error
+        return LearnedLimitSession(session)
 
     return connect
 

@@ -9,12 +9,14 @@ an action that is repeated, by a restarted operator or after a lost answer, is d
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import assert_never
 
 from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
+from controller_core.zk.compare_and_set import put
 from controller_core.zk.session import (
+    ANY_VERSION,
     Check,
     ConnectionLost,
     Create,
@@ -23,12 +25,10 @@ from controller_core.zk.session import (
     TooLarge,
     TransactionFailed,
     WriteOp,
+    ZkNode,
     ZkSession,
     ZkVersion,
 )
-
-REQUEST_LIMIT_BYTES: Final = 768 * 1024
-"""How large one request under `/admin` may become: ZooKeeper takes 1 MiB unless configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +94,8 @@ class Outcome(Enum):
 
 
 async def execute(action: Action, session: ZkSession) -> Outcome:
-    """Carries an action out. Raises the `ZkError`s that are no answer to the action itself."""
-    ops = await _operations(action, session)
+    """Carries an action out. Raises the `ZkError`s that are no answer to the action itself, and `TooLarge`."""
+    ops = await _present_operations(action, session)
     if ops is None:
         return Outcome.LOOK_AGAIN
     try:
@@ -126,33 +126,50 @@ def touched_paths(action: Action) -> tuple[str, ...]:
             return (paths.PREFERRED_REPLICA_ELECTION, *states)
 
 
-async def _operations(action: Action, session: ZkSession) -> Sequence[WriteOp] | None:
-    """The transaction of an action, or None where it makes no sense any more."""
+def operations(action: Action) -> Sequence[WriteOp]:
+    """The transaction of an action, in its largest form: what it creates may be there already."""
     match action:
         case CreateTopic():
-            return await _create_topic(action, session)
+            return _create_topic(action, left_behind=None)
         case AddPartitions():
             data = codecs.encode_topic(action.assignment)
             return [SetData(path=paths.topic(action.topic), data=data, version=action.version)]
         case AlterTopicConfig():
             return _alter_config(action)
         case MarkTopicForDeletion():
-            return await _mark_for_deletion(action, session)
+            return _mark_for_deletion(action, ANY_VERSION)
         case SubmitReassignment():
             data = codecs.encode_reassignment(action.partitions)
             return [Create(path=paths.REASSIGN_PARTITIONS, data=data)]
         case SubmitPreferredElection():
             data = codecs.encode_preferred_election(action.partitions)
             return [Create(path=paths.PREFERRED_REPLICA_ELECTION, data=data)]
+        case _:
+            assert_never(action)
 
 
-async def _create_topic(action: CreateTopic, session: ZkSession) -> Sequence[WriteOp]:
+async def _present_operations(action: Action, session: ZkSession) -> Sequence[WriteOp] | None:
+    """The transaction of an action, after a look at what is there; None where it makes no sense any more."""
+    match action:
+        case CreateTopic():
+            (left_behind,) = await session.read_many([paths.topic_config(action.topic)])
+            return _create_topic(action, left_behind)
+        case MarkTopicForDeletion():
+            # Between the view and now another topic may have taken the name.
+            (node,) = await session.read_many([paths.topic(action.topic)])
+            if node is None or codecs.decode_whole_topic(action.topic, node.data).topic_id != action.topic_id:
+                return None
+            return _mark_for_deletion(action, node.version)
+        case _:
+            return operations(action)
+
+
+def _create_topic(action: CreateTopic, left_behind: ZkNode | None) -> Sequence[WriteOp]:
     """A deleted topic's configuration may have been left behind; it is replaced, as Kafka's tools do."""
-    path = paths.topic_config(action.topic)
-    data = codecs.encode_config(action.config)
-    (left_behind,) = await session.read_many([path])
-    config = SetData(path=path, data=data, version=left_behind.version) if left_behind else Create(path=path, data=data)
-    return [config, Create(path=paths.topic(action.topic), data=codecs.encode_topic(action.assignment))]
+    return [
+        put(paths.topic_config(action.topic), left_behind, codecs.encode_config(action.config)),
+        Create(path=paths.topic(action.topic), data=codecs.encode_topic(action.assignment)),
+    ]
 
 
 def _alter_config(action: AlterTopicConfig) -> Sequence[WriteOp]:
@@ -168,10 +185,5 @@ def _alter_config(action: AlterTopicConfig) -> Sequence[WriteOp]:
     ]
 
 
-async def _mark_for_deletion(action: MarkTopicForDeletion, session: ZkSession) -> Sequence[WriteOp] | None:
-    """Reads the id once more: between the view and now another topic may have taken the name."""
-    path = paths.topic(action.topic)
-    (node,) = await session.read_many([path])
-    if node is None or codecs.decode_whole_topic(action.topic, node.data).topic_id != action.topic_id:
-        return None
-    return [Check(path=path, version=node.version), Create(path=paths.delete_topic(action.topic))]
+def _mark_for_deletion(action: MarkTopicForDeletion, version: ZkVersion) -> Sequence[WriteOp]:
+    return [Check(path=paths.topic(action.topic), version=version), Create(path=paths.delete_topic(action.topic))]

@@ -10,7 +10,7 @@ from typing import Final
 
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.wording import listed
-from controller_operator.kafka.actions import REQUEST_LIMIT_BYTES, SubmitPreferredElection
+from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
     Context,
@@ -31,7 +31,6 @@ from controller_operator.resources.election import (
 )
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
-_ENTRY_BYTES: Final = 40
 _RANKS: Final = {ElectionResult.FAILED: 0, None: 1, ElectionResult.PREFERRED_UNAVAILABLE: 2, ElectionResult.ELECTED: 3}
 
 Rows = list[PartitionElection]
@@ -67,7 +66,7 @@ def _begin(
     if wait is not None:
         return _plan(election, ElectionPhase.PENDING, rows, wait, context)
     verdict = Verdict.working(Reason.PROGRESSING, f"asking for the election of {len(pending)} leaders")
-    return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, (_request(pending),))
+    return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, (_request(pending, context),))
 
 
 def _follow(
@@ -87,7 +86,7 @@ def _follow(
         return _finish(election, rows, context)
     wait = _wait(view)
     verdict = wait or Verdict.working(Reason.PROGRESSING, f"asking for the election of {len(unasked)} leaders")
-    steps = () if wait else (_request(unasked),)
+    steps = () if wait else (_request(unasked, context),)
     return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, steps)
 
 
@@ -217,15 +216,10 @@ def _of_topic(name: TopicName, view: ClusterView) -> list[TopicPartition]:
     return [TopicPartition(name, number) for number in numbers]
 
 
-def _request(partitions: list[TopicPartition]) -> SubmitPreferredElection:
+def _request(partitions: list[TopicPartition], context: Context) -> SubmitPreferredElection:
     """As many of the partitions as fit one request; the next one follows when it has been dealt with."""
-    chosen, size = [], 0
-    for tp in partitions:
-        size += _ENTRY_BYTES + len(tp.topic)
-        if size > REQUEST_LIMIT_BYTES:
-            break
-        chosen.append(tp)
-    return SubmitPreferredElection(partitions=tuple(chosen))
+    fitting = context.limits.fitting(partitions, lambda chosen: SubmitPreferredElection(partitions=chosen))
+    return SubmitPreferredElection(partitions=fitting)
 
 
 def _counts(election: PreferredElection, rows: Rows) -> ElectionCounts:

@@ -4,7 +4,7 @@ The status of a plan is written before its actions are carried out. So an action
 effect may be in the cluster, and a planner that finds the intent looks for the effect.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -13,6 +13,7 @@ from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply
 from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION, DeletionPolicy, ObjectMeta, Status
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
@@ -84,6 +85,8 @@ class Context:
     """What the controller answered about features since this reconciliation began."""
     cancellations: tuple[CancelReply, ...] = ()
     """What it answered about moves to be cancelled."""
+    limits: WriteLimits = field(default_factory=WriteLimits)
+    """What ZooKeeper takes in one write."""
     is_view_fresh: bool = False
     """Whether the view was read in whole since this reconciliation began."""
 

@@ -12,8 +12,10 @@ from typing import Final
 
 import structlog
 
+from controller_core.zk.session import TooLarge
 from controller_operator.kafka.cancel_requests import CancelReply
 from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
+from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -26,7 +28,7 @@ from controller_operator.reconciling.object_writer import ObjectWriter, status_s
 from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
 from controller_operator.resources import PartitionReassignment, PreferredElection
 from controller_operator.resources.common import FINALIZER
-from controller_operator.resources.conditions import ConditionType
+from controller_operator.resources.conditions import ConditionType, Reason
 
 _ROUNDS: Final = 6
 _AGAIN_S: Final = 0.5
@@ -155,6 +157,7 @@ class Reconciler:
         for _ in range(_ROUNDS):
             if stored.resource is None:
                 return await self._keep_unreadable(stored)
+            context = replace(context, limits=WriteLimits.of(grant.observer.session))
             plan = handler.plan(stored.resource, grant, context)
             if plan.needs_fresh_view and not context.is_view_fresh:
                 grant = replace(grant, view=await grant.observer.refresh())
@@ -171,10 +174,18 @@ class Reconciler:
                 return await self._keep_ended(stored, stored.resource)
             if not plan.steps:
                 return Result(word="settled", look_again_in_s=plan.look_again_in_s)
-            done, replies = await self._steps.carry_out(stored, plan.steps, grant)
+            try:
+                done, replies = await self._steps.carry_out(stored, plan.steps, grant)
+            except TooLarge as error:  # no plan has measured it; nothing was sent
+                return await self._stalled(stored, Verdict.stalled(Reason.TOO_LARGE, str(error)))
             grant = replace(grant, view=await grant.observer.refresh(touched(plan.steps)))
             context = _after(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
+
+    async def _stalled(self, stored: StoredObject, verdict: Verdict) -> Result:
+        if stored.resource is not None:
+            await self._writer.write_status(stored, status_saying(verdict, stored.resource))
+        return Result(word="refused")
 
 
 def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Context:

@@ -88,6 +88,10 @@ class Reason(StrEnum):
         "ReplicationFactorMismatch",
         "The partitions of one topic would have different numbers of replicas.",
     )
+    TOO_LARGE = (
+        "TooLarge",
+        "What is asked for is larger than one write that ZooKeeper takes (its jute.maxbuffer), so nothing was sent.",
+    )
     PARTITIONS_CANNOT_DECREASE = (
         "PartitionsCannotDecrease",
         "The topic has more partitions than the spec asks for; Kafka cannot take partitions away.",

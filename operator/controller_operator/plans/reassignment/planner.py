@@ -70,9 +70,9 @@ def _begin(
     if not wanted:
         rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
         return _finish(move, rows, context)
-    wait = _wait(wanted, view)
-    if wait is not None:
-        return _plan(move, ReassignmentPhase.PENDING, rows, wait, context)
+    obstacle = _too_large(wanted, view, context) or _wait(wanted, view)
+    if obstacle is not None:
+        return _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
     verdict = Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(wanted)} partitions")
     return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, (SubmitReassignment(partitions=wanted),))
 
@@ -115,7 +115,7 @@ def _ask_again(
 
     A view that may be a moment old is no reason to write twice, so this asks for a fresh one first.
     """
-    verdict = _refusal(unseen, view) or _wait(unseen, view)
+    verdict = _refusal(unseen, view) or _too_large(unseen, view, context) or _wait(unseen, view)
     if verdict is not None:
         return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context)
     verdict = Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(unseen)} partitions")
@@ -213,6 +213,12 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
             Reason.UNKNOWN_BROKER, f"broker {listed(brokers)} is not registered: start it, or choose another one"
         )
     return None
+
+
+def _too_large(wanted: Targets, view: ClusterView, context: Context) -> Verdict | None:
+    why = context.limits.why_no_reassignment(wanted, view)
+    message = f"the move of {len(wanted)} partitions cannot be asked for at once: {why}"
+    return Verdict.stalled(Reason.TOO_LARGE, message) if why else None
 
 
 def _wait(wanted: Targets, view: ClusterView) -> Verdict | None:

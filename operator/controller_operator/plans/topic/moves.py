@@ -2,6 +2,7 @@
 
 Its name follows from what moves from where to where, so it is made once however often that is tried. While any move of
 the topic runs no other one is begun: the partitions that are done would otherwise make the rest look like a new move.
+What is too much for one move is moved by several, one after the other.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,13 @@ from typing import Final
 
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
-from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict
+from controller_operator.kafka.write_limits import Targets
+from controller_operator.plans.outcome import Context, ForgetMove, StartMove, Step, Verdict
 from controller_operator.plans.topic.creation import unknown_brokers
-from controller_operator.plans.topic.differences import Targets, move_targets
+from controller_operator.plans.topic.differences import move_targets
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
+from controller_operator.resources.schema import MAX_PARTITIONS
 from controller_operator.resources.topic import KafkaTopic
 
 _LONGEST_PREFIX: Final = 200
@@ -24,7 +27,7 @@ Moves = Mapping[str, PartitionReassignment]
 
 
 def plan_moves(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves
+    resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves, context: Context
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """What to do about replicas that are not where the spec says."""
     running = [name for name, move in moves.items() if move.status.phase is None or not move.status.phase.is_final]
@@ -39,7 +42,8 @@ def plan_moves(
         targets = move_targets(resource.spec, topic, view)
     except NotEnoughBrokers as error:
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), ()
-    return _move(_name(resource, topic, targets), targets, moves)
+    first = context.limits.fitting_targets(targets, view, most=MAX_PARTITIONS)
+    return _move(_name(resource, topic, first), first, moves)
 
 
 def _move(name: str, targets: Targets, moves: Moves) -> tuple[Verdict, tuple[Step, ...]]:

@@ -52,7 +52,7 @@ def plan_topic(
         return topic_plan(resource, view, None if around.winner else topic, finding, context)
     if topic is None:
         return plan_absent(resource, view, context)
-    return topic_plan(resource, view, topic, _present(resource, topic, view, around), context)
+    return topic_plan(resource, view, topic, _present(resource, topic, view, around, context), context)
 
 
 def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
@@ -84,17 +84,21 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
     return None
 
 
-def _present(resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings) -> Finding:
+def _present(
+    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, context: Context
+) -> Finding:
     live_id = shown_id(topic.assignment.topic_id)
     if live_id is None:
         message = f"topic {topic.name} has no id yet: the controller gives it one"
         return Finding(verdict=Verdict.working(Reason.PROGRESSING, message))
     if live_id == resource.status.topic_id:
-        return _ours(resource, topic, view, around, ())
-    return _foreign(resource, topic, view, around, live_id)
+        return _ours(resource, topic, view, around, context, ())
+    return _foreign(resource, topic, view, around, context, live_id)
 
 
-def _foreign(resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, live_id: str) -> Finding:
+def _foreign(
+    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, context: Context, live_id: str
+) -> Finding:
     """A topic that this object has not made: an existing one, or one that was deleted and created again elsewhere."""
     status = resource.status
     is_recreated = status.topic_id is not None and status.counts is not None
@@ -113,7 +117,7 @@ def _foreign(resource: KafkaTopic, topic: TopicView, view: ClusterView, around: 
     adopted = fresh.model_copy(
         update={"status": fresh.status.model_copy(update={"topic_id": live_id, "conditions": ()})}
     )
-    return _ours(adopted, topic, view, around, (*notices, notice))
+    return _ours(adopted, topic, view, around, context, (*notices, notice))
 
 
 def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -> str:
@@ -127,7 +131,12 @@ def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -
 
 
 def _ours(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, notices: tuple[Notice, ...]
+    resource: KafkaTopic,
+    topic: TopicView,
+    view: ClusterView,
+    around: Surroundings,
+    context: Context,
+    notices: tuple[Notice, ...],
 ) -> Finding:
     """The object's own topic."""
     found = differences(resource, topic)
@@ -148,7 +157,7 @@ def _ours(
         )
     # Keys that are to be removed stay on record until they are gone.
     identity["config_keys"] = tuple(sorted(keys | set(resource.status.config_keys)))
-    verdict, steps = _repair(resource, topic, view, around, found)
+    verdict, steps = _repair(resource, topic, view, around, found, context)
     if has_drifted:
         message = f"topic {topic.name} was changed elsewhere and is put right: {listed(each.key for each in found.all)}"
         notices = (*notices, Notice(reason="DriftCorrected", message=message))
@@ -160,13 +169,18 @@ def _ours(
 
 
 def _repair(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, found: Differences
+    resource: KafkaTopic,
+    topic: TopicView,
+    view: ClusterView,
+    around: Surroundings,
+    found: Differences,
+    context: Context,
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """The steps that take the differences away, as far as that can be done now; the last word is the worst one."""
     verdict = Verdict.working(Reason.PROGRESSING, f"changing {listed(each.key for each in found.all)}")
     steps: list[Step] = [alter_config(resource, topic)] if found.config else []
     if found.replicas:
-        verdict, moving = plan_moves(resource, topic, view, around.moves)
+        verdict, moving = plan_moves(resource, topic, view, around.moves, context)
         steps.extend(moving)
     if found.partitions is not None:
         verdict, adding = _more_partitions(resource, topic, view)

@@ -1,11 +1,13 @@
 """The status of a KafkaTopic, put together from what is live and what a planner has to say about it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions, wanted_finalizer
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
+from controller_operator.resources.conditions import Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicStatus
 from controller_operator.resources.topic import Plan as PlannedChanges
@@ -31,7 +33,8 @@ class Finding:
 def topic_plan(
     resource: KafkaTopic, view: ClusterView, topic: TopicView | None, finding: Finding, context: Context
 ) -> Plan[KafkaTopicStatus]:
-    """The plan that carries a finding."""
+    """The plan that carries a finding, without the steps that ZooKeeper would not take."""
+    finding = _fitting(finding, context)
     status = resource.status.model_copy(
         update={
             "observed_generation": resource.metadata.generation,
@@ -51,6 +54,21 @@ def topic_plan(
         look_again_in_s=LOOK_AGAIN_S if finding.verdict.is_reconciling else None,
         needs_fresh_view=finding.needs_fresh_view,
     )
+
+
+def _fitting(finding: Finding, context: Context) -> Finding:
+    """What does not fit one write only a person can change; the other steps are carried out."""
+    too_large = {
+        at: why
+        for at, step in enumerate(finding.steps)
+        if isinstance(step, Action) and (why := context.limits.why_too_large(step))
+    }
+    if not too_large:
+        return finding
+    steps = tuple(step for at, step in enumerate(finding.steps) if at not in too_large)
+    message = f"{finding.verdict.message} is not possible: {'; '.join(too_large.values())}"
+    verdict = replace(Verdict.stalled(Reason.TOO_LARGE, message), others=finding.verdict.others)
+    return replace(finding, verdict=verdict, steps=steps, notices=finding.notices if steps else ())
 
 
 def _live(view: ClusterView, topic: TopicView | None) -> dict[str, object]:

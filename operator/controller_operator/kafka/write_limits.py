@@ -1,0 +1,116 @@
+"""Whether what a plan asks for fits one write to ZooKeeper, said before anything of it is begun.
+
+A server closes the connection of who sends more than its `jute.maxbuffer`, and all objects of a cluster share one
+connection. So `ZkSession` sends nothing that is larger, and here a planner learns of it before it records an intent: the
+whole transaction is measured, and for a reassignment also what the controller makes of the topics' znodes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from typing import Final, TypeVar
+
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.reassignment import begin_reassignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES, transaction_bytes
+from controller_core.zk.session import Create, SetData, WriteOp, ZkSession
+from controller_operator.kafka.actions import (
+    Action,
+    AddPartitions,
+    AlterTopicConfig,
+    CreateTopic,
+    SubmitReassignment,
+    operations,
+)
+from controller_operator.kafka.cluster_view import ClusterView
+
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
+T = TypeVar("T")
+
+_AROUND_AN_ANSWER: Final = 88
+"""Bytes beside the data in the answer to a read. Clients have the same limit for answers: what they could not read, Kafka's
+own controller and tools among them, is not to be written."""
+_LARGER: Final = "or raise jute.maxbuffer of ZooKeeper, of the brokers and of the operator"
+_REMEDIES: Final[dict[type[Action], str]] = {
+    CreateTopic: f"ask for fewer partitions or replicas, or a smaller config, {_LARGER}",
+    AddPartitions: f"ask for fewer partitions, {_LARGER}",
+    AlterTopicConfig: f"make config smaller, {_LARGER}",
+    SubmitReassignment: f"divide it among several objects, {_LARGER}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteLimits:
+    """What ZooKeeper takes in one write."""
+
+    max_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES
+    transaction_bytes: Callable[[Sequence[WriteOp]], int] = transaction_bytes
+
+    @staticmethod
+    def of(session: ZkSession) -> "WriteLimits":
+        return WriteLimits(max_bytes=session.max_request_bytes, transaction_bytes=session.request_bytes)
+
+    def why_too_large(self, action: Action) -> str | None:
+        """Why an action cannot be carried out, and what to change, in words; None where it fits."""
+        size_bytes = self._bytes(operations(action))
+        if size_bytes <= self.max_bytes:
+            return None
+        remedy = _REMEDIES.get(type(action), _LARGER)
+        return (
+            f"it is a write of {size_bytes} bytes, and ZooKeeper takes {self.max_bytes} (its jute.maxbuffer): {remedy}"
+        )
+
+    def why_no_reassignment(self, targets: Targets, view: ClusterView) -> str | None:
+        """As `why_too_large`, for a reassignment: also the topics' znodes must have room, as each names the old replicas
+        and the new ones while it lasts."""
+        for topic, of_topic in groupby(sorted(targets), key=lambda each: each.topic):
+            size_bytes = self._bytes([_while_moving(topic, {each: targets[each] for each in of_topic}, view)])
+            if size_bytes > self.max_bytes:
+                return (
+                    f"the znode of topic {topic} would take {size_bytes} bytes while its partitions move, and ZooKeeper "
+                    f"takes {self.max_bytes} (its jute.maxbuffer): move fewer of them at a time, {_LARGER}"
+                )
+        return self.why_too_large(SubmitReassignment(partitions=targets))
+
+    def fitting_targets(self, targets: Targets, view: ClusterView, *, most: int) -> Targets:
+        """As many of the targets, from the first on, as one reassignment may have; at least one."""
+
+        def has_room(number: int) -> bool:
+            return self.why_no_reassignment(dict(islice(targets.items(), number)), view) is None
+
+        return dict(islice(targets.items(), _most_that(has_room, min(len(targets), most))))
+
+    def fitting(self, items: Sequence[T], action: Callable[[tuple[T, ...]], Action]) -> tuple[T, ...]:
+        """As many of the items, from the first on, as one action may have; at least one."""
+
+        def fits(number: int) -> bool:
+            return self.why_too_large(action(tuple(items[:number]))) is None
+
+        return tuple(items[: _most_that(fits, len(items))])
+
+    def _bytes(self, ops: Sequence[WriteOp]) -> int:
+        answers = (len(op.data) + _AROUND_AN_ANSWER for op in ops if isinstance(op, Create | SetData))
+        return max(self.transaction_bytes(ops), *answers)
+
+
+def _most_that(is_possible: Callable[[int], bool], most: int) -> int:
+    """The largest number up to `most` for which it is possible; 1 where it is possible for none."""
+    if most <= 1 or is_possible(most):
+        return most
+    return max(1, bisect_right(range(1, most), False, key=lambda number: not is_possible(number)))
+
+
+def _while_moving(topic: TopicName, targets: Targets, view: ClusterView) -> WriteOp:
+    """The write by which a controller begins the reassignment of a topic's partitions."""
+    known = view.topics.get(topic)
+    if known is None:
+        return SetData(path=paths.topic(topic), data=b"")
+    begun = {
+        partition.partition: begin_reassignment(known.partitions[partition.partition], replicas)
+        for partition, replicas in targets.items()
+        if partition.partition in known.partitions
+    }
+    assignment = replace(known.assignment, partitions={**known.partitions, **begun})
+    return SetData(path=paths.topic(topic), data=codecs.encode_topic(assignment))

@@ -1,0 +1,131 @@
+"""One object that is too large for ZooKeeper costs nobody the connection, and says what to change."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.zk import codecs, paths
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
+from controller_core.zk.session import SessionState
+from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
+from controller_operator.kafka.write_limits import WriteLimits
+from controller_operator.resources.conditions import Reason
+from simulation.zookeeper import SimulatedZooKeeper
+from tests.unit.operator.clusters import healthy, view
+from tests.unit.operator.tenants.operated import Operated, kafka_cluster
+
+LONG = "x" * 249
+
+
+@pytest.fixture
+async def zookeeper() -> SimulatedZooKeeper:
+    return await kafka_cluster("orders")
+
+
+CONFIG = {"leader.replication.throttled.replicas": ",".join(f"{number}:1" for number in range(4_000))}
+TOO_LARGE: dict[str, tuple[int, dict[str, Any]]] = {
+    "a topic of 70,000 partitions": (DEFAULT_JUTE_MAXBUFFER_BYTES, {"partitions": 70_000, "replicationFactor": 3}),
+    "a topic with a large configuration": (20_000, {"partitions": 1, "replicationFactor": 1, "config": CONFIG}),
+}
+
+
+@pytest.mark.parametrize("what", TOO_LARGE)
+async def test_a_topic_that_does_not_fit_is_stalled_and_nobody_loses_the_connection(
+    what: str, zookeeper: SimulatedZooKeeper, operating: Callable[..., Operated]
+) -> None:
+    limit_bytes, spec = TOO_LARGE[what]
+    zookeeper.jute_maxbuffer_bytes = limit_bytes
+    operated = operating({"zk": zookeeper}, max_request_bytes=limit_bytes)
+    await operated.cluster("demo", "zk", namespace="shop")
+    states: list[SessionState] = []
+    operated.sessions[0].add_listener(states.append)
+    key = await operated.add("KafkaTopic", "large", spec)
+    for _ in range(3):
+        assert (await operated.look(key)).look_again_in_s is None
+    assert states == []
+    assert operated.ready(key)["reason"] == Reason.TOO_LARGE
+    assert "fewer partitions" in operated.ready(key)["message"]
+    assert str(limit_bytes) in operated.ready(key)["message"]
+    assert zookeeper.tree.read(paths.topic(TopicName("large"))) is None
+    await operated.add("KafkaTopic", "large", {"partitions": 100, "replicationFactor": 3}, generation=2)
+    await operated.look(key)
+    assert zookeeper.tree.read(paths.topic(TopicName("large"))) is not None
+
+
+async def test_a_large_configuration_of_a_topic_holds_up_nothing_else_of_it(
+    zookeeper: SimulatedZooKeeper, operating: Callable[..., Operated]
+) -> None:
+    operated = operating({"zk": zookeeper}, max_request_bytes=20_000)
+    await operated.cluster("demo", "zk", namespace="shop")
+    topic = {"topicName": "orders", "partitions": 1, "replicationFactor": 2}
+    key = await operated.add("KafkaTopic", "orders", topic)
+    await operated.look(key)
+    await operated.add("KafkaTopic", "orders", {**topic, "partitions": 3, "config": CONFIG}, generation=2)
+    await operated.look(key)
+    node = zookeeper.tree.read(paths.topic(TopicName("orders")))
+    assert node is not None
+    assert len(codecs.decode_whole_topic(TopicName("orders"), node.data).partitions) == 3
+    assert operated.ready(key)["reason"] == Reason.TOO_LARGE
+
+
+async def test_a_move_that_does_not_fit_has_not_begun(operating: Callable[..., Operated]) -> None:
+    names = [f"{number:04}{LONG[4:]}" for number in range(120)]
+    many = await kafka_cluster(*names)
+    many.jute_maxbuffer_bytes = 30_000
+    operated = operating({"zk": many}, max_request_bytes=30_000)
+    await operated.cluster("demo", "zk", namespace="shop")
+    partitions = [{"topic": name, "partition": 0, "replicas": [3, 1]} for name in names]
+    key = await operated.add("PartitionReassignment", "all", {"partitions": partitions})
+    for _ in range(2):
+        await operated.look(key)
+    status = operated.status(key)
+    assert (status["phase"], operated.ready(key)["reason"]) == ("Pending", Reason.TOO_LARGE)
+    assert "startTime" not in status
+    assert "several objects" in operated.ready(key)["message"]
+    assert many.tree.read(paths.REASSIGN_PARTITIONS) is None
+
+
+async def test_an_election_is_asked_for_in_parts_that_fit(operating: Callable[..., Operated]) -> None:
+    names = [f"{number:04}{LONG[4:]}" for number in range(120)]
+    many = await kafka_cluster(*names)
+    operated = operating({"zk": many}, max_request_bytes=20_000)
+    await operated.cluster("demo", "zk", namespace="shop")
+    key = await operated.add("PreferredElection", "all", {"allPartitions": True})
+    await operated.look(key)
+    node = many.tree.read(paths.PREFERRED_REPLICA_ELECTION)
+    assert node is not None
+    asked = codecs.decode_preferred_election(node.data).partitions
+    assert 0 < len(asked) < 120
+    assert operated.status(key)["phase"] == "Running"
+
+
+class TestMeasuring:
+    """What fits is measured in whole requests."""
+
+    ORDERS = tuple(TopicPartition(TopicName("orders"), PartitionId(number)) for number in range(1000))
+
+    def test_as_many_as_fit_are_as_many_as_fit(self) -> None:
+        def electing(chosen: tuple[TopicPartition, ...]) -> SubmitPreferredElection:
+            return SubmitPreferredElection(partitions=chosen)
+
+        limits = WriteLimits(max_bytes=10_000)
+        number = len(limits.fitting(self.ORDERS, electing))
+        assert limits.why_too_large(electing(self.ORDERS[:number])) is None
+        assert limits.why_too_large(electing(self.ORDERS[: number + 1])) is not None
+        assert len(WriteLimits(max_bytes=10).fitting(self.ORDERS, electing)) == 1
+        assert WriteLimits().fitting((), electing) == ()
+
+    def test_a_topic_must_have_room_for_both_its_old_replicas_and_the_new_ones(self) -> None:
+        """Otherwise a controller begins what it cannot write down."""
+        cluster = view(healthy(*([1, 2, 3] for _ in range(1000))))
+        targets = {each: tuple(map(BrokerId, (4, 5, 6))) for each in self.ORDERS}
+        some = {each: targets[each] for each in self.ORDERS[:100]}
+        just_the_request = WriteLimits(max_bytes=len(codecs.encode_reassignment(some)) + 100)
+        assert just_the_request.why_too_large(SubmitReassignment(partitions=some)) is None
+        assert "znode of topic orders" in (just_the_request.why_no_reassignment(some, cluster) or "")
+        fitting = WriteLimits(max_bytes=30_000).fitting_targets(targets, cluster, most=5_000)
+        assert 0 < len(fitting) < 1000
+        assert WriteLimits(max_bytes=30_000).why_no_reassignment(fitting, cluster) is None
+        assert len(WriteLimits().fitting_targets(targets, cluster, most=7)) == 7
