@@ -15,7 +15,7 @@ from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.learned_limit import LearnedLimitSession
 from controller_core.zk.session import ZkSession
 from controller_operator.kubernetes.object_api import KubernetesObjects, ObjectApi
-from controller_operator.observation.observer import NotCurrent
+from controller_operator.observation.observer import ChrootMissing, NotCurrent
 from controller_operator.observation.pool import Connect
 from controller_operator.probes import serve_probes
 from controller_operator.reconciling.runtime import OperatorRuntime
@@ -69,15 +69,29 @@ def zookeeper_connector(settings: OperatorSettings) -> Connect:
         try:
             session = await KazooSession.connect(
                 address,
+                makes_chroot=False,
                 session_timeout_ms=settings.zookeeper_session_timeout_ms,
                 connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
                 jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
             )
         except ValueError as error:
             raise NotCurrent(str(error)) from error
+        try:
+            await _require_chroot(address, session)
+        except BaseException:
+            await session.close()
+            raise
         return LearnedLimitSession(session)
 
     return connect
+
+
+async def _require_chroot(address: str, session: ZkSession) -> None:
+    """Only brokers make a chroot: one that somebody mistyped would look like a cluster without anything."""
+    (root,) = await session.read_many(["/"])
+    if root is None:
+        chroot = address.partition("/")[2]
+        raise ChrootMissing(f"there is no /{chroot}: end zookeeper.connect like that of the brokers, or start them")
 
 
 @asynccontextmanager

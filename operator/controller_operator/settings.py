@@ -43,7 +43,10 @@ class OperatorSettings(BaseSettings):
         description="How long an object that is being deleted waits for a KafkaCluster that is not there.",
     )
     unreachable_grace_s: float = Field(
-        default=3.0, ge=0, description="How long ZooKeeper may be out of reach before every object says so."
+        default=3.0, ge=0, description="How long ZooKeeper may be out of reach before KafkaClusters say so."
+    )
+    objects_unreachable_grace_s: float = Field(
+        default=60.0, ge=0, description="How long ZooKeeper may be out of reach before every other object says so."
     )
 
     @model_validator(mode="after")

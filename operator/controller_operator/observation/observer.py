@@ -22,9 +22,11 @@ from controller_core.supervision import supervised
 from controller_core.zk.session import AccessRefused, Watch, ZkError, ZkSession
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.znodes import LISTS, SINGLES, KnownZnodes
+from controller_operator.resources.conditions import Reason
 
 _CONNECT_WAIT_MS: Final = 1_000
 _MISSING_LIST_RETRY_S: Final = 2.0
+_LONGEST_RETRY_S: Final = 10.0
 _log = structlog.get_logger(__name__)
 
 OpenSession = Callable[[], Awaitable[ZkSession]]
@@ -38,6 +40,8 @@ class Observation:
     view: ClusterView | None = None
     trouble: str | None = None
     """Why the view may be out of date, or None where it is current."""
+    reason: Reason = Reason.ZOOKEEPER_UNAVAILABLE
+    """What kind of trouble."""
     lag_s: float | None = None
     """Seconds from the first sign of a change to this view."""
 
@@ -46,13 +50,17 @@ class NotCurrent(ZkError):
     """The cluster cannot be read at present. Retriable."""
 
 
+class ChrootMissing(NotCurrent):
+    """ZooKeeper answers, and has no such chroot."""
+
+
 class ClusterObserver:
     """Observes one cluster through a session that it opens, and opens again should that be refused."""
 
     def __init__(self, open_session: OpenSession, *, debounce_ms: int = 50, retry_s: float = 1.0) -> None:
         self._open_session = open_session
         self._debounce_s = debounce_ms / 1000
-        self._retry_s = retry_s
+        self._retry_s = self._pause_s = retry_s
         self._session: ZkSession | None = None
         self._known = KnownZnodes()
         self._dirty: set[str] = set(SINGLES) | set(LISTS)
@@ -132,6 +140,7 @@ class ClusterObserver:
     async def _connect(self) -> ZkSession:
         session = await self._open_session()
         self._session = session
+        self._pause_s = self._retry_s
         return session
 
     async def _keep_current(self, session: ZkSession) -> None:
@@ -219,7 +228,9 @@ class ClusterObserver:
         if trouble != self._observation.trouble:
             log = _log.error if isinstance(error, AccessRefused) else _log.warning
             log("cluster out of sight", trouble=trouble)
-            await self._tell(Observation(view=self._observation.view, trouble=trouble))
+            is_chroot = isinstance(error, ChrootMissing)
+            reason = Reason.CHROOT_NOT_FOUND if is_chroot else Reason.ZOOKEEPER_UNAVAILABLE
+            await self._tell(Observation(view=self._observation.view, trouble=trouble, reason=reason))
 
     async def _tell(self, observation: Observation) -> None:
         async with self._changed:
@@ -230,7 +241,8 @@ class ClusterObserver:
 
     async def _wait_for_connection(self) -> None:
         if self._session is None:
-            await asyncio.sleep(self._retry_s)
+            await asyncio.sleep(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, max(self._retry_s, _LONGEST_RETRY_S))
         elif not await self._session.wait_connected(_CONNECT_WAIT_MS):
             _log.debug("still no connection to ZooKeeper")
         else:

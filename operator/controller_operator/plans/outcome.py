@@ -59,6 +59,8 @@ class Notice:
     reason: str
     message: str
     is_warning: bool = False
+    occurrence: str = ""
+    """Tells one time from another: what happens again in the same words is told again where this differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,8 @@ class Plan(Generic[StatusT_co]):
     finalizer: FinalizerWish = FinalizerWish.KEEP_AS_IS
     notices: tuple[Notice, ...] = ()
     look_again_in_s: float | None = None
+    is_progress: bool = False
+    """The status has new numbers and says nothing else that is new: it may be written later."""
     needs_fresh_view: bool = False
     """The plan gives something up for lost: it counts only over a view that was read after it was first made."""
 

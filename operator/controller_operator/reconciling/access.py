@@ -59,9 +59,19 @@ class Withheld:
 class ClusterAccess:
     """The clusters of the objects in a store."""
 
-    def __init__(self, store: ObjectStore, connect: Connect, *, unreachable_grace_s: float) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        connect: Connect,
+        *,
+        unreachable_grace_s: float,
+        objects_unreachable_grace_s: float = 60.0,
+    ) -> None:
+        """KafkaClusters say after the first time that ZooKeeper is out of reach; their objects, which are many, after the
+        second."""
         self._store = store
         self._grace_s = unreachable_grace_s
+        self._objects_grace_s = objects_unreachable_grace_s
         self._trouble_since: dict[str, float] = {}
         self.on_change: Callable[[str, Observation], None] = _ignore
         """Called with whatever is new about the cluster at a connect string."""
@@ -85,7 +95,7 @@ class ClusterAccess:
     def of(self, resource: AnyResource) -> Granted | Withheld:
         """The cluster of an object; a KafkaCluster's is its own."""
         if isinstance(resource, KafkaCluster):
-            return self._reach(resource, Permission(namespace=resource.metadata.namespace))
+            return self._reach(resource, Permission(namespace=resource.metadata.namespace), self._grace_s)
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None
         if stored is not None and stored.resource is None:
@@ -97,7 +107,7 @@ class ClusterAccess:
         permission = self._permission(resource, stored.resource)
         if isinstance(permission, Verdict):
             return Withheld(verdict=permission)
-        granted = self._reach(stored.resource, permission)
+        granted = self._reach(stored.resource, permission, self._objects_grace_s)
         trouble = _identity_trouble(granted) if isinstance(granted, Granted) else None
         return Withheld(verdict=trouble) if trouble else granted
 
@@ -157,16 +167,18 @@ class ClusterAccess:
         permission = Permission(namespace=namespace, prefixes=tuple(prefixes))
         return permission.refusal(resource) or permission
 
-    def _reach(self, cluster: KafkaCluster, permission: Permission) -> Granted | Withheld:
+    def _reach(self, cluster: KafkaCluster, permission: Permission, grace_s: float) -> Granted | Withheld:
         connect = cluster.spec.zookeeper.connect
         observer = self._pool.get(connect)
         observation = observer.observation
         if observation.view is not None and observation.trouble is None:
             return Granted(cluster=cluster, observer=observer, view=observation.view, permission=permission)
         now = asyncio.get_running_loop().time()
-        left_s = self._trouble_since.setdefault(connect, now) + self._grace_s - now
+        left_s = self._trouble_since.setdefault(connect, now) + grace_s - now
         if left_s > 0:
             return Withheld(verdict=None, retry_s=left_s)
+        if observation.reason is Reason.CHROOT_NOT_FOUND:
+            return Withheld(verdict=Verdict.working(observation.reason, f"{connect}: {observation.trouble}"))
         message = f"ZooKeeper at {connect} is out of reach: {observation.trouble}"
         return Withheld(verdict=Verdict.unknown(Reason.ZOOKEEPER_UNAVAILABLE, message))
 

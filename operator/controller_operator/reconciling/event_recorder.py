@@ -1,7 +1,7 @@
 """Kubernetes events: few, named, and each recorded once.
 
-An event's name follows from the object, the reason and the message, so what is recorded again, by this operator or the one
-that it was before a restart, is refused by the API server as being there already.
+An event's name follows from the object, the reason, the message and the occurrence, so what is recorded again, by this
+operator or the one that it was before a restart, is refused by the API server as being there already.
 """
 
 from collections import OrderedDict
@@ -47,7 +47,9 @@ class EventRecorder:
 
 def _event(raw: Raw, notice: Notice, now: datetime) -> Raw:
     metadata = raw["metadata"]
-    identity = f"{metadata.get('uid')} {metadata.get('generation')} {notice.reason} {notice.message}"
+    identity = (
+        f"{metadata.get('uid')} {metadata.get('generation')} {notice.reason} {notice.message} {notice.occurrence}"
+    )
     timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "metadata": {

@@ -6,8 +6,10 @@ it.
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Final
 
+import orjson
 from pydantic import ValidationError
 
 from controller_operator.kubernetes.object_api import ObjectApi, merge_patch
@@ -18,6 +20,8 @@ from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.resources.common import FINALIZER, ObjectMeta, Status
 from controller_operator.resources.conditions import Reason
 
+_PROGRESS_BYTES_PER_S: Final = 10_000
+"""Of one object. A move of thousands of partitions has a status of 100 kB, which every change of one of them changes."""
 _SAID_OF_ALL: Final = ("observedGeneration", "conditions")
 
 
@@ -38,6 +42,13 @@ class ObjectWriter:
         self._recorder = recorder
         self._metrics = metrics
         self._tell = tell
+        self._next_progress_at: dict[str, float] = {}
+
+    def postponed_s(self, stored: StoredObject, plan: Plan[Status]) -> float:
+        """Seconds until a status that only shows progress may be written: a large one is due less often."""
+        if stored.resource is None or not _is_mere_progress(stored.resource.status, plan):
+            return 0.0
+        return max(0.0, self._next_progress_at.get(stored.uid, 0.0) - monotonic())
 
     async def settle(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject | None:
         """Writes down what the plan says before anything is done; None where the object is let go with that."""
@@ -47,7 +58,7 @@ class ObjectWriter:
             stored = await self.release(stored, plan.notices)
         if plan.finalizer is not FinalizerWish.KEEP_AS_IS and _is_going(stored):
             return None
-        stored = await self.write_status(stored, plan.status)
+        stored = await self._write_plan(stored, plan)
         for notice in plan.notices:
             await self._recorder.post(stored.raw, notice)
         return stored
@@ -57,6 +68,14 @@ class ObjectWriter:
         for notice in notices:
             await self._recorder.post(stored.raw, notice)
         return await self._set_finalizers(stored, ())
+
+    async def _write_plan(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject:
+        patch = merge_patch(_status_of(stored), plan.status.to_kubernetes())
+        if patch and plan.is_progress:
+            now = monotonic()
+            running = {uid: at for uid, at in self._next_progress_at.items() if at > now}
+            self._next_progress_at = {**running, stored.uid: now + len(orjson.dumps(patch)) / _PROGRESS_BYTES_PER_S}
+        return await self._patch_status(stored, patch)
 
     async def write_status(self, stored: StoredObject, status: Status) -> StoredObject:
         """Writes what differs, and nothing where nothing does."""
@@ -107,6 +126,17 @@ def status_saying(verdict: Verdict, resource: AnyResource) -> Status:
 
 def _status_of(stored: StoredObject) -> Raw:
     return stored.raw.get("status") or {}
+
+
+def _is_mere_progress(before: Status, plan: Plan[Status]) -> bool:
+    """Whether a plan does nothing, and its status says in other numbers what the one before said."""
+    if not plan.is_progress or plan.steps or plan.notices or plan.finalizer is not FinalizerWish.KEEP_AS_IS:
+        return False
+    words = [
+        [(each.type, each.status, each.reason, each.observed_generation) for each in status.conditions]
+        for status in (before, plan.status)
+    ]
+    return words[0] == words[1]
 
 
 def _is_going(stored: StoredObject) -> bool:

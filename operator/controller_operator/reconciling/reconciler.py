@@ -166,6 +166,8 @@ class Reconciler:
             refusal = grant.permission.refusal_of_steps(plan.steps)
             if refusal is not None:
                 return await self._without_cluster(stored, stored.resource, Withheld(verdict=refusal))
+            if postponed_s := self._writer.postponed_s(stored, plan):
+                return Result(word="postponed", look_again_in_s=min(postponed_s, plan.look_again_in_s or postponed_s))
             settled = await self._writer.settle(stored, plan)
             if settled is None:
                 return Result(word="released")

@@ -59,7 +59,12 @@ class OperatorRuntime:
         self.metrics = OperatorMetrics()
         self.metrics.observe(self._store.conditions)
         self._recorder = EventRecorder(api)
-        self._access = ClusterAccess(self._store, connect, unreachable_grace_s=settings.unreachable_grace_s)
+        self._access = ClusterAccess(
+            self._store,
+            connect,
+            unreachable_grace_s=settings.unreachable_grace_s,
+            objects_unreachable_grace_s=settings.objects_unreachable_grace_s,
+        )
         self._access.on_change = self._on_observation
         self._reconciler = Reconciler(
             self._store,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 import structlog
 
@@ -28,6 +29,8 @@ from controller_operator.resources.common import API_VERSION
 
 Reply = FeatureReply | CancelReply
 ZooKeeperOrObjectStep = Action | StartMove | ForgetMove
+_MOVE_TTL_S: Final = 24 * 3600
+"""A topic's moves stay for people to look at for so long; one that failed is then tried again."""
 _log = structlog.get_logger(__name__)
 
 
@@ -93,10 +96,12 @@ class StepRunner:
 
     async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
         try:
-            self._writer.keep_created(await self._api.create(_move(stored, step)))
+            created = await self._api.create(_move(stored, step))
         except ObjectChanged:
             return Outcome.LOOK_AGAIN
-        notice = Notice(reason="ReplicasMove", message=f"PartitionReassignment {step.name} moves replicas of the topic")
+        self._writer.keep_created(created)
+        message = f"PartitionReassignment {step.name} moves replicas of the topic"
+        notice = Notice(reason="ReplicasMove", message=message, occurrence=created["metadata"]["uid"])
         await self._recorder.post(stored.raw, notice)
         return Outcome.DONE
 
@@ -130,5 +135,9 @@ def _move(stored: StoredObject, step: StartMove) -> Raw:
             "namespace": metadata["namespace"],
             "ownerReferences": [{**owner, "controller": True}],
         },
-        "spec": {"clusterRef": stored.raw["spec"]["clusterRef"], "partitions": partitions},
+        "spec": {
+            "clusterRef": stored.raw["spec"]["clusterRef"],
+            "partitions": partitions,
+            "ttlSecondsAfterFinished": _MOVE_TTL_S,
+        },
     }

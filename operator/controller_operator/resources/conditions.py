@@ -61,6 +61,10 @@ class Reason(StrEnum):
         " other topics or the whole cluster.",
     )
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper does not answer; retried."
+    CHROOT_NOT_FOUND = (
+        "ChrootNotFound",
+        "ZooKeeper has no such chroot as spec.zookeeper.connect ends with: correct it, or start the cluster's brokers.",
+    )
     BROKERS_UNAVAILABLE = "BrokersUnavailable", "No broker that is needed for the request answers; retried."
     NO_CONTROLLER = "NoController", "No controller holds the cluster, so nothing acts on requests; retried."
     CLUSTER_NOT_IDENTIFIED = (

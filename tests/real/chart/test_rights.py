@@ -15,9 +15,9 @@ PLURALS = [f"{kind.definition.plural}.kontroller.dev" for kind in KINDS]
 @pytest.mark.parametrize(
     ("verb", "resource"),
     [
-        *((verb, plural) for plural in PLURALS for verb in ("get", "list", "watch", "patch")),
+        *((verb, plural) for plural in PLURALS for verb in ("get", "list", "watch")),
         *(("patch", f"{plural}/status") for plural in PLURALS),
-        ("update", "kafkatopics.kontroller.dev/finalizers"),
+        *(("patch", f"{kind}.kontroller.dev") for kind in ("kafkatopics", "partitionreassignments", "featuresets")),
         ("create", "partitionreassignments.kontroller.dev"),
         ("delete", "partitionreassignments.kontroller.dev"),
         ("delete", "preferredelections.kontroller.dev"),
@@ -32,6 +32,9 @@ def test_the_operator_may_do_its_work(api: KubernetesApi, release: str, verb: st
     ("verb", "resource"),
     [
         *((verb, plural) for plural in PLURALS for verb in ("update", "deletecollection")),
+        *((verb, f"{plural}/status") for plural in PLURALS for verb in ("get", "update")),
+        *(("patch", f"{kind}.kontroller.dev") for kind in ("kafkaclusters", "preferredelections")),
+        ("update", "kafkatopics.kontroller.dev/finalizers"),
         *(
             (verb, f"{kind}.kontroller.dev")
             for kind in ("kafkaclusters", "kafkatopics", "featuresets")

@@ -113,7 +113,7 @@ def _change(
     else:
         verdict, look_again_in_s = pause or (_ANSWERED, _ANSWER_SHOWS_S)
         steps = ()
-    verdict, notices = _drift(resource, rows, verdict)
+    verdict, notices = _drift(resource, rows, verdict, view)
     plan = _plan(resource, view, rows, verdict, context, notices)
     return replace(plan, steps=steps, look_again_in_s=look_again_in_s)
 
@@ -165,14 +165,17 @@ def _with_former_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
     return replace(row, obstacle=(Reason.REQUEST_REFUSED, before.message))
 
 
-def _drift(resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict) -> tuple[Verdict, tuple[Notice, ...]]:
+def _drift(
+    resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict, view: ClusterView
+) -> tuple[Verdict, tuple[Notice, ...]]:
     """Marks the verdict where the features have been as this generation of the spec says."""
     before = resource.status.condition(ConditionType.DRIFTED)
     if before is None or before.observed_generation != resource.metadata.generation:
         return verdict, ()
     message = f"changed elsewhere: {listed(_drifted(row) for row in rows if not row.is_in_order)}"
     said = _kept(before) or (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
-    notices = (Notice(reason="FeaturesDrifted", message=message, is_warning=True),)
+    epoch = view.features.epoch if view.features else None
+    notices = (Notice(reason="FeaturesDrifted", message=message, is_warning=True, occurrence=str(epoch)),)
     return replace(verdict, others=(said,)), notices if before.status is ConditionStatus.FALSE else ()
 
 

@@ -6,6 +6,7 @@ seen under way it never is again. So a restart at any moment loses nothing and r
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
@@ -92,7 +93,9 @@ def _follow(
         return _finish(move, rows, context, needs_fresh_view=needs_fresh_view)
     moving = sum(row.step not in ENDED for row in rows)
     verdict = Verdict.working(Reason.PROGRESSING, f"{moving} of {len(rows)} partitions are on their way")
-    return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, needs_fresh_view=needs_fresh_view)
+    plan = _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, needs_fresh_view=needs_fresh_view)
+    # That every partition was seen under way is an intent's end, and must be on record before anything else happens.
+    return replace(plan, is_progress=_was_asked_for(move, context))
 
 
 def _was_asked_for(move: PartitionReassignment, context: Context) -> bool:

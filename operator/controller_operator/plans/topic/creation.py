@@ -32,7 +32,8 @@ def plan_absent(resource: KafkaTopic, view: ClusterView, context: Context) -> Pl
             context,
         )
     message = f"topic {name} was deleted elsewhere with its data: it is created again, empty"
-    notice = Notice(reason="TopicDeleted", message=message, is_warning=True)
+    occurrence = resource.status.topic_id or ""
+    notice = Notice(reason="TopicDeleted", message=message, is_warning=True, occurrence=occurrence)
     return topic_plan(resource, view, None, _creation(resource, view, notices=(notice,)), context)
 
 

@@ -54,7 +54,7 @@ def _move(name: str, targets: Targets, moves: Moves) -> tuple[Verdict, tuple[Ste
     if earlier.status.phase is ReassignmentPhase.COMPLETED:
         message = f"replicas moved away again after PartitionReassignment {name}: moving them once more"
         return Verdict.working(Reason.PROGRESSING, message), (ForgetMove(name=name),)
-    message = f"PartitionReassignment {name} ended as {earlier.status.phase}: delete it to try again"
+    message = f"PartitionReassignment {name} ended as {earlier.status.phase}: delete it to try again before it expires"
     return Verdict.stalled(Reason.PARTITIONS_FAILED, message), ()
 
 

@@ -160,7 +160,8 @@ def _ours(
     verdict, steps = _repair(resource, topic, view, around, found, context)
     if has_drifted:
         message = f"topic {topic.name} was changed elsewhere and is put right: {listed(each.key for each in found.all)}"
-        notices = (*notices, Notice(reason="DriftCorrected", message=message))
+        change = f"{topic.version} {topic.config_version}"
+        notices = (*notices, Notice(reason="DriftCorrected", message=message, occurrence=change))
         marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
         verdict = replace(verdict, others=(marker,))
     drift = found.all if has_drifted else ()

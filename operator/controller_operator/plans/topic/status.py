@@ -53,6 +53,7 @@ def topic_plan(
         notices=finding.notices,
         look_again_in_s=LOOK_AGAIN_S if finding.verdict.is_reconciling else None,
         needs_fresh_view=finding.needs_fresh_view,
+        is_progress=all(getattr(resource.status, name) == value for name, value in finding.identity.items()),
     )
 
 

@@ -1,0 +1,190 @@
+"""What is written to the API server follows from what happens: little where little does, and nothing twice."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import ANY_VERSION, Create, SetData, ZkSession
+from controller_operator.kubernetes.object_store import Key
+from controller_operator.main import zookeeper_connector
+from controller_operator.observation.observer import ChrootMissing
+from controller_operator.plans.outcome import Notice
+from controller_operator.reconciling import object_writer
+from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.settings import OperatorSettings
+from tests.unit.operator.clusters import assigned, led, raw, topic
+from tests.unit.operator.running.operating import CLUSTER, Operating, operating
+from tests.unit.operator.simulated_api import SimulatedApiServer
+
+ORDERS = TopicName("orders")
+MOVE = Key("PartitionReassignment", "shop", "move")
+
+
+def a_topic(name: str) -> dict[str, Any]:
+    return raw("KafkaTopic", {"partitions": 1, "replicationFactor": 1}, name=name)
+
+
+def writes_of(around: Operating, kind: str) -> int:
+    return sum(key.kind == kind for key, _ in around.api.status_patches)
+
+
+async def test_a_short_outage_of_zookeeper_writes_only_kafka_clusters() -> None:
+    names = [f"t{number}" for number in range(20)]
+    async with operating(*map(a_topic, names), unreachable_grace_s=0) as around:
+        keys = [Key("KafkaTopic", "shop", name) for name in names]
+        await around.until(lambda: all((around.api.peek(key) or {})["status"].get("counts") for key in keys))
+        await around.until_said(CLUSTER, "PartitionsOffline")
+        before = writes_of(around, "KafkaTopic")
+        around.take_zookeeper_away()
+        await around.until_said(CLUSTER, "ZooKeeperUnavailable")
+        for key in keys:
+            await around.looked_at(key, 1)
+        around.bring_zookeeper_back()
+        await around.until_said(CLUSTER, "PartitionsOffline")
+        for key in keys:
+            await around.looked_at(key, 1)
+        assert writes_of(around, "KafkaTopic") == before
+
+
+async def test_a_long_outage_is_said_by_every_object() -> None:
+    async with operating(a_topic("one"), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
+        await around.until_said(CLUSTER, "PartitionsOffline")
+        around.take_zookeeper_away()
+        await around.until_said(Key("KafkaTopic", "shop", "one"), "ZooKeeperUnavailable")
+
+
+def _orders(partitions: int, done: int) -> bytes:
+    """A topic of which so many partitions have moved from broker 1 to 2, and the others are on their way."""
+    moved = [(assigned([2]), None)] * done
+    moving = [(assigned([2, 1], adding=[2], removing=[1]), None)] * (partitions - done)
+    return codecs.encode_topic(topic(*moved, *moving).assignment)
+
+
+async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(object_writer, "_PROGRESS_BYTES_PER_S", 1)
+    count = 50
+    targets = [{"topic": ORDERS, "partition": number, "replicas": [2]} for number in range(count)]
+    async with operating() as around:
+        await around.write(
+            Create(path=paths.topic(ORDERS), data=_orders(count, 0)),
+            Create(path=paths.partitions(ORDERS)),
+            *(
+                Create(path=path, data=data)
+                for number in range(count)
+                for path, data in (
+                    (paths.partition(TopicPartition(ORDERS, PartitionId(number))), b""),
+                    (paths.partition_state(TopicPartition(ORDERS, PartitionId(number))), _led_by(2)),
+                )
+            ),
+        )
+        await around.api.apply(raw("PartitionReassignment", {"partitions": targets}, name="move"))
+        await around.until(lambda: _totals(around).get("moving") == count)
+        await around.looked_at(MOVE)
+        before = writes_of(around, "PartitionReassignment")
+        for done in range(1, count):
+            await around.write(SetData(path=paths.topic(ORDERS), data=_orders(count, done), version=ANY_VERSION))
+            await asyncio.sleep(0)
+        await around.looked_at(MOVE)
+        assert writes_of(around, "PartitionReassignment") - before <= 1
+        await around.write(SetData(path=paths.topic(ORDERS), data=_orders(count, count), version=ANY_VERSION))
+        await around.until_said(MOVE, "Completed")
+        assert _totals(around)["done"] == count
+
+
+def _led_by(leader: int) -> bytes:
+    state = led(leader, [leader])
+    return codecs.encode_partition_state(state.leader_and_isr, state.controller_epoch)
+
+
+def _totals(around: Operating) -> dict[str, Any]:
+    found: dict[str, Any] = (around.api.peek(MOVE) or {}).get("status", {}).get("totals", {})
+    return found
+
+
+async def test_every_time_that_something_happens_is_an_event_and_none_is_told_twice() -> None:
+    api = SimulatedApiServer()
+    stored = await api.apply(a_topic("one"))
+    for occurrence in ("4 1", "4 2", "4 2", "4 3"):
+        notice = Notice(reason="DriftCorrected", message="put right: config.a", occurrence=occurrence)
+        await EventRecorder(api).post(stored, notice)
+    assert len(api.events) == 3
+    recorder = EventRecorder(api)
+    asked = api.requests["create_event"]
+    for _ in range(3):
+        await recorder.post(stored, Notice(reason="TopicAdopted", message="it was there"))
+    assert api.requests["create_event"] == asked + 1
+
+
+async def test_each_drift_of_a_topic_is_told() -> None:
+    async with operating(a_topic(ORDERS)) as around:
+        path = paths.topic_config(ORDERS)
+        key = Key("KafkaTopic", "shop", ORDERS)
+        await around.api.apply(raw("KafkaTopic", {**a_topic(ORDERS)["spec"], "config": {"retention.ms": "1"}}))
+        for told in range(3):
+            await around.until(lambda: _config(around).get("retention.ms") == "1")
+            await around.until(lambda: around.condition(key, "Drifted").get("status") == "False")
+            await around.write(
+                SetData(path=path, data=codecs.encode_config({"retention.ms": "2"}), version=ANY_VERSION)
+            )
+            await around.until(partial(_has_told_more_than, around, told))
+        assert len(around.events("DriftCorrected")) == 3
+
+
+def _has_told_more_than(around: Operating, times: int) -> bool:
+    return len(around.events("DriftCorrected")) > times
+
+
+def _config(around: Operating) -> dict[str, str]:
+    node = around.zookeeper.tree.read(paths.topic_config(ORDERS))
+    return codecs.decode_config(node.data, "") if node else {}
+
+
+async def test_a_topic_s_own_moves_expire() -> None:
+    async with operating(a_topic(ORDERS)) as around:
+        key = Key("KafkaTopic", "shop", ORDERS)
+        await around.until(lambda: (around.api.peek(key) or {})["status"].get("counts"))
+        spec = {**a_topic(ORDERS)["spec"], "replicationFactor": 2}
+        await around.api.apply(raw("KafkaTopic", spec))
+        await around.until(lambda: around.api.all("PartitionReassignment"))
+        (move,) = around.api.all("PartitionReassignment")
+        assert move["spec"]["ttlSecondsAfterFinished"] == 24 * 3600
+
+
+async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(_connect: str) -> ZkSession:
+        raise ChrootMissing("there is no /kafak: end zookeeper.connect like that of the brokers, or start them")
+
+    monkeypatch.setattr(Operating, "connect", lambda _self, connect: refuse(connect))
+    async with operating(unreachable_grace_s=0) as around:
+        await around.until_said(CLUSTER, "ChrootNotFound")
+        assert "there is no /kafak" in around.condition(CLUSTER)["message"]
+        assert around.condition(CLUSTER)["status"] == "False"
+
+
+async def test_the_operator_s_own_session_makes_no_chroot(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    class Session:
+        closed = False
+
+        async def read_many(self, _paths: Any) -> list[None]:
+            return [None]
+
+        async def close(self) -> None:
+            Session.closed = True
+
+    async def connect(address: str, **options: Any) -> Any:
+        asked.update(options)
+        return Session()
+
+    monkeypatch.setattr("controller_operator.main.KazooSession.connect", connect)
+    with pytest.raises(ChrootMissing, match="there is no /kafak"):
+        await zookeeper_connector(OperatorSettings(all_namespaces=True))("zk:2181/kafak")
+    assert asked["makes_chroot"] is False
+    assert Session.closed
