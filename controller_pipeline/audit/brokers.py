@@ -32,22 +32,42 @@ EPOCHS: Final = (
 def unregistered_choices(known_events: DataFrame) -> DataFrame:
     """Brokers that came to lead, or into an ISR, while they were not registered.
 
-    Someone who only looks on sees registrations and leaders in any order, so what was inferred is not judged."""
+    Someone who only looks on sees registrations and leaders in any order, so what was inferred is not judged.
+
+    Of a term of months, one broker may be chosen millions of times, and registers now and then: what each says of itself
+    is put in order, and sent to where the choices are."""
     certain = known_events.where("NOT inferred AND origin <> 'logs'").withColumn("record", f.expr(RECORD))
-    registrations = certain.where("kind IN ('broker', 'broker_removed')").selectExpr(
-        *_OF_A_SPAN, "CAST(NULL AS STRING) AS topic", "CAST(NULL AS INT) AS partition", "kind", "broker",
-        "false AS is_leader",
-    )  # fmt: skip
-    of_the_broker = Window.partitionBy("cluster_id", "controller_epoch", "span_seq", "broker").orderBy("seq")
-    so_far = of_the_broker.rowsBetween(Window.unboundedPreceding, 0)
-    is_registration = f.col("kind") != "leadership"
-    rows = registrations.unionByName(_choices(certain)).withColumns(
-        {
-            "last_kind": f.last(f.when(is_registration, f.col("kind")), ignorenulls=True).over(so_far),
-            "last_record": f.last(f.when(is_registration, f.col("record")), ignorenulls=True).over(so_far),
-        }
+    when = " AND ".join(f"choices.{name} = said.{name}" for name in _OF_A_BROKER)
+    rows = (
+        _choices(certain)
+        .alias("choices")
+        .join(
+            f.broadcast(_registrations(certain)).alias("said"),
+            f.expr(f"{when} AND choices.seq > said.seq AND choices.seq < said.until_seq"),
+            "left",
+        )
     )
-    return violations(rows, REGISTERED)
+    return violations(rows.select("choices.*", "last_kind", "last_record"), REGISTERED)
+
+
+_OF_A_BROKER: Final = ("cluster_id", "controller_epoch", "span_seq", "broker")
+_END: Final = 2**63 - 1
+"""After every record."""
+
+
+def _registrations(certain: DataFrame) -> DataFrame:
+    """What was last said of a broker itself, `last_kind` and `last_record`, from each such record until the one with the
+    number `until_seq`. That it is still registered, as every snapshot says, is left out."""
+    in_order = Window.partitionBy(*_OF_A_BROKER).orderBy("seq")
+    told = certain.where("kind IN ('broker', 'broker_removed')").withColumn("kind_was", f.lag("kind").over(in_order))
+    news = told.where("kind = 'broker_removed' OR NOT kind_was <=> 'broker'")
+    return news.select(
+        *_OF_A_BROKER,
+        "seq",
+        f.lead("seq", 1, _END).over(in_order).alias("until_seq"),
+        f.col("kind").alias("last_kind"),
+        f.col("record").alias("last_record"),
+    )
 
 
 _OF_A_SPAN: Final = ("cluster_id", "controller_epoch", "span_seq", "seq", "record", "inferred")

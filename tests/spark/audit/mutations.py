@@ -153,6 +153,7 @@ MUTATIONS: Final[dict[str, tuple[str, Mutation]]] = {
     "a reassignment that ends too early": ("TargetIsInSync", _early_end),
     "a member that is not assigned": ("IsrIsAssigned", _foreign_member),
     "a leader that is not assigned": ("LeaderIsAssigned", _foreign_leader),
+    "a member that never registered": ("ChosenAreRegistered", change(wanted=MOVED, isr=[2, 3, 9])),
     "a leader that is gone": ("ChosenAreRegistered", _dead_leader),
     "a broker epoch that falls": (
         "BrokerEpochNeverFalls", changed({"kind": "broker", "broker": 2}, broker_epoch=1),

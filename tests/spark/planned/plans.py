@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 _LINE = re.compile(r"^((?:[:+ ] {2}|[:+]- )*)(.*)$")
 _WINDOW = re.compile(r"Window \[.*?\], \[([^\[\]]*)\](?:, \[|$)")
 _SUMS = re.compile(r"(?:Hash|ObjectHash|Sort)Aggregate\(keys?=\[([^\[\]]*)\]")
-_OF_TOPICS_ALONE = re.compile(r"kind#\d+ (= topic(_removed)?\)|IN \(topic,topic_removed\))")
-"""A condition of a filter."""
+_OF_ALONE = {of: re.compile(rf"kind#\d+ (= {of}(_removed)?\)|IN \({of},{of}_removed\))") for of in ("topic", "broker")}
+"""Conditions of filters."""
 _PASSED_THROUGH = ("Project", "Filter", "Window", "Sort ")
 
 
@@ -18,8 +18,8 @@ _PASSED_THROUGH = ("Project", "Filter", "Window", "Sort ")
 class Window:
     keys: frozenset[str]
     """Names of the columns that say which rows are together, in one task."""
-    is_over_topics_alone: bool
-    """Its rows are what topics say of themselves, and nothing of their partitions."""
+    is_over_alone: frozenset[str]
+    """"topic": its rows are what topics say of themselves, and nothing of their partitions; "broker": as brokers do."""
     sums_by: frozenset[str]
     """The columns by which its rows are sums; none: they are no sums."""
     text: str
@@ -65,8 +65,10 @@ def _window(step: _Step) -> Window | None:
     sums = _SUMS.match(origin.text)
     return Window(
         keys=_columns(found[1]),
-        is_over_topics_alone=any(
-            below.text.startswith("Filter") and _OF_TOPICS_ALONE.search(below.text) for below in inputs
+        is_over_alone=frozenset(
+            of
+            for of, condition in _OF_ALONE.items()
+            if any(below.text.startswith("Filter") and condition.search(below.text) for below in inputs)
         ),
         sums_by=_columns(sums[1]) if sums else frozenset(),
         text=step.text,

@@ -27,7 +27,7 @@ def is_over_most_of_a_history(window: Window) -> bool:
     if window.keys & WITHIN_TOPICS or not window.keys & {"topic", "topic_key"}:
         return False
     is_of_sums = bool(window.sums_by) and window.sums_by <= window.keys | {"hour"}
-    return not window.is_over_topics_alone and not is_of_sums
+    return "topic" not in window.is_over_alone and not is_of_sums
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,12 @@ def test_no_window_is_over_a_topic_which_may_have_most_of_all_records(made: Mapp
     } == {}
 
 
+def test_the_audit_has_no_window_over_what_a_broker_was_chosen_for(made: Mapping[str, list[Window]]) -> None:
+    of_brokers = [window for window in made[VIOLATIONS.name] if "broker" in window.keys]
+    assert of_brokers
+    assert [window.text for window in of_brokers if "broker" not in window.is_over_alone] == []
+
+
 @pytest.mark.usefixtures("made")
 class TestWhatIsFound:
     """The sums that are by topic and day, and the lives of topics, are small; what is not would be found."""
@@ -88,6 +94,6 @@ class TestWhatIsFound:
 
     def test_and_not_one_over_what_topics_say_of_themselves(self, history: KeptHistory) -> None:
         certain = known(history.store.read(EVENTS), history.store.read(KNOWN_SPANS))
-        of_topics = [window for window in windows(partition_history(certain)) if window.is_over_topics_alone]
+        of_topics = [window for window in windows(partition_history(certain)) if "topic" in window.is_over_alone]
         assert of_topics
         assert not any(is_over_most_of_a_history(window) for window in of_topics)
