@@ -36,7 +36,7 @@ def ingest_topic(
     bootstrap_servers: str,
     options: Mapping[str, str] | None = None,
     *,
-    most_at_once: int = 500_000,
+    most_at_once: int = kafka_topic.MOST_AT_ONCE,
 ) -> None:
     """Takes what is new in the topic into the history, and returns; `KeptHistory.fold` makes the layers of it.
 

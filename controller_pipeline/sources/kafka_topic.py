@@ -17,6 +17,8 @@ from pyspark.sql import functions as f
 
 CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 _CONNECTOR_FILES: Final = "spark-sql-kafka-*.jar"
+MOST_AT_ONCE: Final = 2_000_000
+"""Messages of a batch. What a day has is read and written again for each batch that has some of it."""
 
 
 class NoConnector(Exception):
@@ -40,7 +42,7 @@ def lines(
     `options` are Spark's for Kafka, such as `kafka.security.protocol`. Raises `NoConnector`; that the brokers are out of
     reach, or what was to be read is not there any more, is raised where the rows are read.
     """
-    reader = spark.read.format("kafka").options(**_options(topic, bootstrap_servers, options))
+    reader = spark.read.format("kafka").options(**_options(spark, topic, bootstrap_servers, options))
     try:
         return _lines(reader.load())
     except AnalysisException as error:
@@ -53,26 +55,30 @@ def stream(
     bootstrap_servers: str,
     options: Mapping[str, str] | None = None,
     *,
-    most_at_once: int = 500_000,
+    most_at_once: int = MOST_AT_ONCE,
 ) -> DataFrame:
     """The same lines as a stream, from the first that is in the topic; not more than so many in a batch.
 
     The query ends with an error where messages were deleted before it read them. Raises `NoConnector`.
     """
     limits = {"maxOffsetsPerTrigger": str(most_at_once), **(options or {})}
-    reader = spark.readStream.format("kafka").options(**_options(topic, bootstrap_servers, limits))
+    reader = spark.readStream.format("kafka").options(**_options(spark, topic, bootstrap_servers, limits))
     try:
         return _lines(reader.load())
     except AnalysisException as error:
         raise _translated(error) from error
 
 
-def _options(topic: str, bootstrap_servers: str, options: Mapping[str, str] | None) -> dict[str, str]:
+def _options(
+    spark: SparkSession, topic: str, bootstrap_servers: str, options: Mapping[str, str] | None
+) -> dict[str, str]:
     own = {
         "kafka.bootstrap.servers": bootstrap_servers,
         "subscribe": topic,
         "startingOffsets": "earliest",
         "failOnDataLoss": "true",
+        # A journal is in order in one partition of the topic, which one task would read alone.
+        "minPartitions": str(spark.sparkContext.defaultParallelism),
     }
     return own | dict(options or {})
 

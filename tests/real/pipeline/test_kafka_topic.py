@@ -53,7 +53,9 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     written = lines_of("c", 0, 50)
     sink = TopicSink(TOPIC, kafka.bootstrap_servers)
     sink.write(block("c", written, 0))
-    rows = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers).orderBy("line").collect()
+    read = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers)
+    assert read.rdd.getNumPartitions() == spark_with_kafka.sparkContext.defaultParallelism, "not by one task alone"
+    rows = read.orderBy("line").collect()
     assert [row.value for row in rows] == written
     assert {(row.source, row.journal) for row in rows} == {(f"{TOPIC}-0", TOPIC)}
     assert [row.line for row in rows] == list(range(50))
