@@ -95,9 +95,11 @@ bench-requests: $(READY) ## Measure what the largest requests do to our controll
 
 EVENTS ?= 10000000
 CORES ?= 1 2
+LINES ?= 3000000
+SKEWED_LINES ?= $(LINES)
 
-bench-pipeline: $(READY) ## Measure how fast Spark folds a history (EVENTS="10000000 100000000" CORES="1 2")
-	$(BIN)/python -m bench.pipeline $(EVENTS:%=--events %) $(CORES:%=--cores %)
+bench-pipeline: $(READY) ## Measure how fast Spark takes in and folds a history, one with a large topic, too (EVENTS=10000000 LINES=3000000 SKEWED_LINES=3000000 CORES="1 2")
+	$(BIN)/python -m bench.pipeline $(EVENTS:%=--events %) $(LINES:%=--lines %) $(SKEWED_LINES:%=--skewed-lines %) $(CORES:%=--cores %)
 
 CLUSTERS ?= 500
 

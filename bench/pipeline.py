@@ -5,8 +5,10 @@ a term, with a snapshot of everything, each million records. Of the changes betw
 leader, 1 % leave none, and 5 % change the assignment. All follows from a record's number, so it is the same each time.
 
 The fold is run with a term's records before it is measured, since Spark compiles what it runs; then it is measured three
-times. Taking in lines is measured as it comes, as users do it once, until all tables are written; and once more when
-nothing in them is new. Where it is skewed, 90 % of the changes are of one topic, and half of these of one partition of it.
+times. Lines are taken in as they come, as users do it once, until all tables are written; then into a second history, when
+Spark's work is compiled; and once more into the first, where nothing in them is new. Where they are skewed, 90 % of the
+changes are of one topic, and half of these of one partition of it. As all is made up by chance, the audit finds something
+wrong with most of it, and writes that.
 
     python -m bench.pipeline --events 10000000 --cores 1 --cores 2 --lines 1000000 --skewed-lines 1000000
 
@@ -36,6 +38,7 @@ from rich.console import Console
 
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.answers.options import Options
+from controller_pipeline.folding.tables import RAW_EVENTS
 from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, EXPOSURE, KNOWN_SPANS, PARTITION_INTERVALS
 from controller_pipeline.session import local_session
@@ -166,6 +169,9 @@ def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = Fals
         kept = KeptHistory.at(spark, folder)
         with _measured(spark, took, "taken_in"):
             kept.take_in_lines(journal_files.lines(spark, [str(lines)]))
+        took |= _shares(kept)
+        with _measured(spark, took, "taken_in_warm"):
+            KeptHistory.at(spark, f"{folder}/second").take_in_lines(journal_files.lines(spark, [str(lines)]))
         with _measured(spark, took, "layers"):
             kept.fold()
         with _measured(spark, took, "taken_in_again"):
@@ -175,11 +181,22 @@ def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = Fals
         with _measured(spark, took, "violations"):
             kept.audit().write.parquet(f"{folder}/violations")
         took["leaderless_s"] = _seconds(kept.store.read(PARTITION_INTERVALS))
-        took["files_of_intervals"] = len(list(Path(kept.store.path(PARTITION_INTERVALS)).rglob("*.parquet")))
+        files = [path.stat().st_size for path in Path(kept.store.path(PARTITION_INTERVALS)).rglob("*.parquet")]
+        took |= {"files_of_intervals": len(files), "share_of_largest_file": max(files) / sum(files)}
     took["lines_per_s"] = round(events / took["taken_in_s"])
+    took["lines_warm_per_s"] = round(events / took["taken_in_warm_s"])
     took["lines_folded_per_s"] = round(events / (took["taken_in_s"] + took["layers_s"]))
     spark.stop()
     return took
+
+
+def _shares(kept: KeptHistory) -> dict[str, float]:
+    """Of the changes that were taken in: how many are of the topic, and of the partition, that has most."""
+    changes = kept.raw.read(RAW_EVENTS).where("not snapshot and partition is not null")
+    by_topic = changes.groupBy("topic", "partition").count().groupBy("topic")
+    sums = by_topic.agg(f.sum("count").alias("all"), f.max("count").alias("most"))
+    topic, partition = sums.agg(f.max("all") / f.sum("all"), f.max("most") / f.sum("all")).collect()[0]
+    return {"share_of_largest_topic": topic, "share_of_largest_partition": partition}
 
 
 def _kept(spark: SparkSession, events: int, data: Path) -> DataFrame:
@@ -242,7 +259,7 @@ def _column(rows: DataFrame, name: str, kind: DataType) -> Column:
 
 
 def main(
-    events: Annotated[list[int], typer.Option(help="How many events; several times for several sizes")] = [10_000_000],  # noqa: B006  # typer copies it
+    events: Annotated[list[int], typer.Option(help="How many events; several times for sizes; 0: none")] = [10_000_000],  # noqa: B006  # typer copies it
     cores: Annotated[list[int], typer.Option(help="On how many cores; several times for several numbers")] = [1, 2],  # noqa: B006  # typer copies it
     lines: Annotated[int, typer.Option(help="How many JSON lines are taken in; 0: none")] = TERM,
     skewed_lines: Annotated[int, typer.Option(help="How many, most of one topic, are taken in; 0: none")] = TERM,
@@ -261,7 +278,7 @@ def main(
     with tempfile.TemporaryDirectory() as temporary:
         folder = data or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        runs = [_run("events", size, count, folder) for size in events for count in cores]
+        runs = [_run("events", size, count, folder) for size in events for count in cores if size]
         runs += [_run("lines", lines, count, folder) for count in cores if lines]
         runs += [_run("skewed_lines", skewed_lines, count, folder) for count in cores if skewed_lines]
     machine = {"cpus": os.cpu_count(), "python": platform.python_version()}
