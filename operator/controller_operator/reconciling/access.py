@@ -129,6 +129,12 @@ class ClusterAccess:
         claims = (each for each in self._store.claims(resource.topic_name) if self._identity_of(each) == identity)
         return next(claims, resource)
 
+    def rivals(self, resource: KafkaTopic) -> tuple[str, ...]:
+        """The objects that claim a topic of this name in what is taken for another cluster, as namespace/name."""
+        identity = self._identity_of(resource)
+        claims = (each for each in self._store.claims(resource.topic_name) if self._identity_of(each) != identity)
+        return tuple(f"{each.metadata.namespace}/{each.metadata.name}" for each in claims)
+
     def feature_claims(self, resource: FeatureSet) -> Claims:
         """Which features of a set other sets of the same cluster have as well, and which of those sets are older."""
         identity, own = self._identity_of(resource), {each.name for each in resource.spec.features}

@@ -61,6 +61,7 @@ class TopicHandler:
         is_own = claimant.uid == resource.metadata.uid
         around = Surroundings(
             winner=None if is_own else f"{claimant.namespace}/{claimant.name}",
+            rivals=self._access.rivals(resource),
             moves=self._store.moves_of(resource),
         )
         return plan_topic(resource, grant.view, around, context)

@@ -80,6 +80,10 @@ class Reason(StrEnum):
     RESOURCE_CONFLICT = "ResourceConflict", "An older resource claims the same topic, partition or feature; it wins."
     NOT_ADOPTED = "NotAdopted", "The topic exists already and spec.adoptionPolicy does not take it over as it is."
     DRIFTED = "Drifted", "The topic was changed elsewhere, and spec.driftPolicy does not put it right."
+    DRIFT_CONTESTED = (
+        "DriftContested",
+        "The topic is changed elsewhere each time that it is put right, so that is done with growing pauses; retried.",
+    )
     IN_SYNC = "InSync", "The topic is as the spec says."
     INVALID_SPEC = "InvalidSpec", "The spec has a field or a value that this version of the operator does not know."
     INVALID_CONFIG = "InvalidConfig", "A topic configuration has an unknown key or an impossible value."

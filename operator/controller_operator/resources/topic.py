@@ -31,6 +31,7 @@ from controller_operator.resources.schema import (
     Observed,
     Replicas,
     Rule,
+    Timestamp,
     Topic,
     rules,
 )
@@ -184,6 +185,16 @@ class Plan(Observed):
     """The steps; the first 500."""
 
 
+class DriftCorrections(Observed):
+    """How often the topic was put right, as long as it does not rest."""
+
+    count: int
+    """Times in a row, without ten minutes of rest between them."""
+
+    last_time: Timestamp
+    """The last time."""
+
+
 class KafkaTopicStatus(Status):
     """The topic as it is."""
 
@@ -207,6 +218,10 @@ class KafkaTopicStatus(Status):
 
     drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """What was changed elsewhere; the first 500."""
+
+    corrections: DriftCorrections | None = None
+    """How often the topic was put right after changes made elsewhere: after three times in a row it waits ever longer, up
+    to five minutes; missing until the first time."""
 
     plan: Plan | None = None
     """What the next apply would change; missing when that is nothing."""

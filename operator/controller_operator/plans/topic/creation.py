@@ -1,5 +1,7 @@
 """A topic that is not there: to be created, or deleted by another hand."""
 
+from collections.abc import Sequence
+
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.placement import NotEnoughBrokers
@@ -9,13 +11,16 @@ from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
 from controller_operator.plans.topic.differences import new_replicas
 from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
+from controller_operator.plans.topic.pace import paced
 from controller_operator.plans.topic.status import Finding, topic_plan
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import DriftPolicy, KafkaTopic, KafkaTopicStatus
 
 
-def plan_absent(resource: KafkaTopic, view: ClusterView, context: Context) -> Plan[KafkaTopicStatus]:
-    """The topic is not in the cluster."""
+def plan_absent(
+    resource: KafkaTopic, view: ClusterView, rivals: Sequence[str], context: Context
+) -> Plan[KafkaTopicStatus]:
+    """The topic is not in the cluster. `rivals` may be who deletes it."""
     if not _was_seen(resource):
         return topic_plan(resource, view, None, _creation(resource, view), context)
     if not context.is_view_fresh:
@@ -34,7 +39,8 @@ def plan_absent(resource: KafkaTopic, view: ClusterView, context: Context) -> Pl
     message = f"topic {name} was deleted elsewhere with its data: it is created again, empty"
     occurrence = resource.status.topic_id or ""
     notice = Notice(reason="TopicDeleted", message=message, is_warning=True, occurrence=occurrence)
-    return topic_plan(resource, view, None, _creation(resource, view, notices=(notice,)), context)
+    again = paced(_creation(resource, view, notices=(notice,)), resource, rivals, context)
+    return topic_plan(resource, view, None, again, context)
 
 
 def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:

@@ -25,6 +25,7 @@ from controller_operator.plans.topic.differences import (
 )
 from controller_operator.plans.topic.ids import shown_id
 from controller_operator.plans.topic.moves import Moves, plan_moves
+from controller_operator.plans.topic.pace import paced
 from controller_operator.plans.topic.status import Finding, topic_plan
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import AdoptionPolicy, DriftPolicy, KafkaTopic, KafkaTopicStatus
@@ -36,6 +37,8 @@ class Surroundings:
 
     winner: str | None = None
     """The older object that claims the same topic, as namespace/name."""
+    rivals: tuple[str, ...] = ()
+    """The objects that claim a topic of this name in another cluster, as far as is known, as namespace/name."""
     moves: Moves
 
 
@@ -51,7 +54,7 @@ def plan_topic(
     if finding is not None:
         return topic_plan(resource, view, None if around.winner else topic, finding, context)
     if topic is None:
-        return plan_absent(resource, view, context)
+        return plan_absent(resource, view, around.rivals, context)
     return topic_plan(resource, view, topic, _present(resource, topic, view, around, context), context)
 
 
@@ -166,7 +169,8 @@ def _ours(
         verdict = replace(verdict, others=(marker,))
     drift = found.all if has_drifted else ()
     planned = planned_changes(found)
-    return Finding(verdict=verdict, steps=steps, notices=notices, drift=drift, planned=planned, identity=identity)
+    finding = Finding(verdict=verdict, steps=steps, notices=notices, drift=drift, planned=planned, identity=identity)
+    return paced(finding, resource, around.rivals, context) if has_drifted else finding
 
 
 def _repair(

@@ -27,7 +27,10 @@ class Finding:
     planned: PlannedChanges | None = None
     needs_fresh_view: bool = False
     identity: dict[str, object] = field(default_factory=dict)
-    """Fields of the status that change: `topic_id`, `config_keys`, and `counts` where the topic is yet to be seen."""
+    """Fields of the status that change: `topic_id`, `config_keys`, `corrections`, and `counts` where the topic is yet to be
+    seen."""
+    look_again_in_s: float | None = None
+    """When to look again by itself; None: as often as the verdict asks for it."""
 
 
 def topic_plan(
@@ -51,7 +54,7 @@ def topic_plan(
         steps=finding.steps,
         finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
         notices=finding.notices,
-        look_again_in_s=LOOK_AGAIN_S if finding.verdict.is_reconciling else None,
+        look_again_in_s=finding.look_again_in_s or (LOOK_AGAIN_S if finding.verdict.is_reconciling else None),
         needs_fresh_view=finding.needs_fresh_view,
         is_progress=all(getattr(resource.status, name) == value for name, value in finding.identity.items()),
     )

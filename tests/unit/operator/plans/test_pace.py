@@ -1,0 +1,134 @@
+"""A topic that is changed again and again is put right ever more rarely, and the object says with whom it is at odds."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.topic.pace import AT_ONCE, CALM, LONGEST_PAUSE
+from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.resources.conditions import ConditionType, Reason
+from tests.unit.operator.clusters import NOW, healthy, kafka_topic, ready, status_of, view
+
+WANTED = {"config": {"retention.ms": "1"}}
+
+
+def cluster(retention_ms: str | None) -> ClusterView:
+    return view(*([] if retention_ms is None else [healthy([1, 2], [2, 3], config={"retention.ms": retention_ms})]))
+
+
+@dataclass
+class Contested:
+    """A topic that another hand changes back as soon as it is put right; time passes second by second."""
+
+    theirs: str | None = "2"
+    rivals: tuple[str, ...] = ()
+    now: datetime = NOW
+    generation: int = 1
+    status: dict[str, Any] = field(default_factory=dict)
+    corrected_at_s: list[float] = field(default_factory=list)
+    events: set[tuple[str, str]] = field(default_factory=set)
+
+    def look(self, retention_ms: str | None, spec: dict[str, Any] | None = None) -> Plan[Any]:
+        resource = kafka_topic(spec or WANTED, status=self.status, generation=self.generation)
+        around = Surroundings(rivals=self.rivals, moves={})
+        context = replace(Context(now=self.now), is_view_fresh=True)
+        plan = plan_topic(resource, cluster(retention_ms), around, context)
+        self.status = status_of(plan)
+        self.events |= {(notice.reason, notice.message) for notice in plan.notices}
+        return plan
+
+    def fight(self, duration: timedelta) -> Plan[Any]:
+        """Looks whenever the operator would, and every second, for so long; returns the last plan."""
+        end = self.now + duration
+        while self.now < end:
+            plan = self.look(self.theirs)
+            if plan.steps:
+                self.corrected_at_s.append((self.now - NOW).total_seconds())
+                self.look("1")
+            self.now += timedelta(seconds=1)
+        return plan
+
+
+def settled(**about: Any) -> Contested:
+    contested = Contested(**about)
+    contested.look("1")
+    contested.look("1")
+    return contested
+
+
+def test_a_single_change_is_put_right_at_once() -> None:
+    contested = settled()
+    assert contested.look("2").steps
+    assert contested.status["corrections"]["count"] == 1
+
+
+def test_a_fight_costs_ever_fewer_writes() -> None:
+    contested = settled()
+    contested.fight(timedelta(hours=1))
+    pauses = [
+        after - before for before, after in zip(contested.corrected_at_s, contested.corrected_at_s[1:], strict=False)
+    ]
+    assert len([each for each in contested.corrected_at_s if each < 5]) <= AT_ONCE + 1
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE.total_seconds()
+    assert len(contested.corrected_at_s) < 25
+
+
+def test_it_says_that_it_is_contested_and_when_it_is_put_right_again() -> None:
+    contested = settled()
+    plan = contested.fight(timedelta(seconds=30))
+    assert ready(plan).reason is Reason.DRIFT_CONTESTED
+    assert "config.retention.ms is 2 instead of 1" in ready(plan).message
+    assert "ZooKeeper does not say" in ready(plan).message
+    drifted = plan.status.condition(ConditionType.DRIFTED)
+    assert drifted is not None
+    assert drifted.status == "True"
+    assert 0 < plan.look_again_in_s <= LONGEST_PAUSE.total_seconds()
+    told = [message for reason, message in contested.events if reason == "DriftContested"]
+    assert len(told) == len(contested.corrected_at_s) - AT_ONCE + 1, "one event for each wait"
+
+
+def test_while_it_waits_its_status_does_not_change() -> None:
+    contested = settled()
+    contested.fight(timedelta(seconds=30))
+    before = contested.status
+    contested.now += timedelta(seconds=1)
+    assert not contested.look("2").steps
+    assert contested.status == before
+
+
+def test_another_object_that_wants_the_topic_is_named() -> None:
+    contested = settled(rivals=("shop/their-orders",))
+    assert "shop/their-orders" in ready(contested.fight(timedelta(seconds=30))).message
+
+
+def test_a_topic_that_rested_begins_anew() -> None:
+    contested = settled()
+    contested.fight(timedelta(minutes=20))
+    contested.look("1")
+    contested.now += CALM + LONGEST_PAUSE
+    assert contested.look("2").steps
+    assert contested.status["corrections"]["count"] == 1
+
+
+def test_a_changed_spec_waits_for_nobody() -> None:
+    contested = settled()
+    assert not contested.fight(timedelta(seconds=30)).steps
+    contested.generation = 2
+    assert contested.look("2", {"config": {"retention.ms": "3"}}).steps
+
+
+def test_a_topic_that_somebody_deletes_again_and_again_is_made_ever_more_rarely() -> None:
+    contested = settled(theirs=None)
+    made = 0
+    for _ in range(60):
+        plan = contested.look(None)
+        if plan.steps:
+            made += 1
+            contested.status["counts"] = {"partitions": 2}  # it is seen, and then deleted
+        contested.now += timedelta(seconds=1)
+    assert AT_ONCE < made < 9
+    assert ready(plan).reason is Reason.DRIFT_CONTESTED
+    assert "was deleted" in ready(plan).message
