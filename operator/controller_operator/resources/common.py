@@ -26,6 +26,9 @@ NOTHING_OBSERVED: Final = -1
 """The generation that the API server shows for an object that no operator has seen yet. Without it kstatus, which Flux
 goes by, takes an object without conditions for done."""
 
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+"""A part of a name of Kubernetes (RFC 1123)."""
+
 PAUSE_ANNOTATION: Final = f"{GROUP}/pause"
 RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
 
@@ -156,10 +159,10 @@ class DeletionPolicy(StrEnum):
 class ClusterRef(Model):
     """Names a KafkaCluster."""
 
-    name: str = Field(min_length=1, max_length=253)
+    name: str = Field(min_length=1, max_length=253, pattern=rf"^{_LABEL}(\.{_LABEL})*$")
     """Name of the KafkaCluster."""
 
-    namespace: str | None = Field(default=None, min_length=1, max_length=63)
+    namespace: str | None = Field(default=None, min_length=1, max_length=63, pattern=f"^{_LABEL}$")
     """Namespace of the KafkaCluster; the object's own when left out. Its spec.allowedNamespaces must allow that."""
 
 

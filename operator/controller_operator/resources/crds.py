@@ -37,7 +37,8 @@ metadata:
 _RULES: Final = "x-kubernetes-validations"
 _KEPT: Final = (
     "description", "type", "format", "enum", "default", "pattern", "minimum", "maximum", "minLength", "maxLength",
-    "minItems", "maxItems", "maxProperties", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", _RULES, "required",
+    "minItems", "maxItems", "maxProperties", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
+    "x-kubernetes-preserve-unknown-fields", _RULES, "required",
 )  # fmt: skip
 _NESTED: Final = ("items", "additionalProperties", "properties")
 _DROPPED: Final = {"title", "$defs"}

@@ -117,7 +117,7 @@ class MovingPartition(PartitionStatus):
     """Why the partition waits or failed."""
 
 
-class ReassignmentTotals(Observed):
+class ReassignmentCounts(Observed):
     """How many partitions are how far. Complete, however long the list is."""
 
     total: int = 0
@@ -151,7 +151,7 @@ class PartitionReassignmentStatus(Status):
     completion_time: Timestamp | None = None
     """When the last partition was done, failed or cancelled."""
 
-    totals: ReassignmentTotals | None = None
+    counts: ReassignmentCounts | None = None
     """How many partitions are how far."""
 
     partitions: Annotated[tuple[MovingPartition, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
@@ -168,8 +168,8 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
         columns=(
             CLUSTER,
             PHASE,
-            Column(name="Done", json_path=".status.totals.done", type="integer", description="Partitions moved."),
-            Column(name="Total", json_path=".status.totals.total", type="integer", description="Partitions to move."),
+            Column(name="Done", json_path=".status.counts.done", type="integer", description="Partitions moved."),
+            Column(name="Total", json_path=".status.counts.total", type="integer", description="Partitions to move."),
             READY,
             REASON,
             MESSAGE,

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from controller_operator.resources.common import (
     AGE,
@@ -39,6 +39,7 @@ from controller_operator.resources.schema import (
 _PARTITIONS: Final = (
     "(has({0}.partitions) ? {0}.partitions : has({0}.replicaAssignment) ? size({0}.replicaAssignment) : 0)"
 )
+_MAX_CONFIG_VALUE: Final = 32_768
 _TOPIC_NAME: Final = "(has({0}.spec.topicName) ? {0}.spec.topicName : {0}.metadata.name)"
 
 
@@ -71,6 +72,30 @@ ReplicaAssignment = Annotated[
         ),
     ),
 ]
+
+
+def _config_text(value: object) -> object:
+    """A value of the configuration as Kafka knows it: text. Anything but a scalar is left for the model to refuse."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+ConfigValue = Annotated[
+    str,
+    BeforeValidator(_config_text),
+    Field(max_length=_MAX_CONFIG_VALUE),
+    WithJsonSchema(
+        {
+            "x-kubernetes-preserve-unknown-fields": True,
+            "maxLength": _MAX_CONFIG_VALUE,
+            "maxItems": 0,
+            "maxProperties": 0,
+        }
+    ),
+]
+"""A structural schema has one type for each value, or none. What the API server then lets pass and is no scalar (null, an
+empty list or object) is an `InvalidSpec`."""
 
 
 class KafkaTopicSpec(Spec):
@@ -115,9 +140,9 @@ class KafkaTopicSpec(Spec):
     """The brokers of each partition, in the order of the partitions, each list with the preferred leader first:
     [[1, 2, 3], [2, 3, 1]]. Either this or replicationFactor."""
 
-    config: dict[str, Annotated[str, Field(max_length=32_768)]] | None = Field(default=None, max_length=200)
-    """Topic configuration that differs from the brokers' defaults, such as retention.ms: "604800000". Values are
-    strings. A key that is taken away here goes back to the default."""
+    config: dict[str, ConfigValue] | None = Field(default=None, max_length=200)
+    """Topic configuration that differs from the brokers' defaults, such as retention.ms: 604800000. Values are strings,
+    numbers or booleans. A key that is taken away here goes back to the default."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """What becomes of the topic when this object is deleted. Retain leaves it and its data; Delete deletes both."""

@@ -118,7 +118,7 @@ def topic_drifted(stage: Stage, name: str) -> Object:
     spec = {"config": {"retention.ms": "60000"}, "driftPolicy": "Report"}
     _topic(stage, name, spec)
     stage.znodes.change_config(name, {"retention.ms": "1"})
-    return stage.objects.wait_ready("KafkaTopic", name, "False", "Drifted")
+    return stage.objects.wait_ready("KafkaTopic", name, "True", "Drifted")
 
 
 def topic_paused(stage: Stage, name: str) -> Object:
@@ -264,7 +264,7 @@ STATES = [
         ("no-brokers", "Progressing", "InProgress", "InProgress", topic_without_enough_brokers),
         ("conflict", "Degraded", "Failed", "Failed", topic_in_conflict),
         ("wrong-config", "Degraded", "Failed", "Failed", topic_of_wrong_config),
-        ("drifted", "Degraded", "Failed", "Failed", topic_drifted),
+        ("drifted", "Healthy", "Current", "Current", topic_drifted),
         ("paused", "Suspended", "Current", "Current", topic_paused),
         ("paused-change", "Suspended", "InProgress", "InProgress", topic_paused_before_change),
     ),
@@ -325,7 +325,7 @@ def _catching_up(stage: Stage, name: str) -> Object:
     kind = "PartitionReassignment"
 
     def is_moving() -> bool:
-        return bool(stage.objects.status(kind, name).get("totals", {}).get("moving") == 1)
+        return bool(stage.objects.status(kind, name).get("counts", {}).get("moving") == 1)
 
     wait_until(is_moving, "the partition moves", deadline_s=60)
     return stage.objects.get(kind, name) or {}

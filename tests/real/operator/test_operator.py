@@ -143,7 +143,7 @@ def test_a_topic_changed_elsewhere_is_put_right_or_reported(
     objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}, driftPolicy="Report"))
     objects.wait_ready("kafkatopic", topic)
     _set_config(znodes, topic, {"retention.ms": "2"})
-    status = objects.wait_ready("kafkatopic", topic, "False", "Drifted")["status"]
+    status = objects.wait_ready("kafkatopic", topic, "True", "Drifted")["status"]
     assert status["drift"] == [{"key": "config.retention.ms", "desired": "60000", "live": "2"}]
     assert objects.condition("kafkatopic", topic, "Drifted")["status"] == "True"
     assert znodes.read(f"/config/topics/{topic}")["config"] == {"retention.ms": "2"}
@@ -283,7 +283,7 @@ def test_a_reassignment_shows_every_partition_until_all_are_done(
     objects.apply("PartitionReassignment", topic, {"partitions": partitions})
     status = objects.wait_ready("partitionreassignment", topic)["status"]
     assert status["phase"] == "Completed"
-    assert status["totals"] == {"total": 3, "waiting": 0, "moving": 0, "done": 3, "failed": 0, "cancelled": 0}
+    assert status["counts"] == {"total": 3, "waiting": 0, "moving": 0, "done": 3, "failed": 0, "cancelled": 0}
     rows = {row["partition"]: row for row in status["partitions"]}
     assert [rows[number]["originalReplicas"] for number in range(3)] == [[1, 2], [2, 3], [3, 1]]
     for number, to in targets.items():
@@ -321,7 +321,7 @@ def test_deleting_a_running_reassignment_takes_it_back(
         partitions = [{"topic": topic, "partition": number, "replicas": [3]} for number in range(2)]
         objects.apply("PartitionReassignment", topic, {"partitions": partitions})
         wait_until(
-            lambda: objects.status("partitionreassignment", topic).get("totals", {}).get("done") == 1,
+            lambda: objects.status("partitionreassignment", topic).get("counts", {}).get("done") == 1,
             "the empty partition has moved",
             deadline_s=60,
         )

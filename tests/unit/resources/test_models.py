@@ -48,6 +48,34 @@ def test_a_topic_goes_by_the_name_of_its_object_unless_told() -> None:
     assert topic(partitions=1, replicationFactor=1, topicName="Orders_v2").topic_name == "Orders_v2"
 
 
+def test_values_of_the_configuration_are_text_to_kafka_however_they_are_written() -> None:
+    written = {"a": "x", "b": 604800000, "c": True, "d": False, "e": 0.5, "f": 2**63 - 1, "g": -1, "h": "1.50", "i": ""}
+    assert topic(partitions=1, replicationFactor=1, config=written).spec.config == {
+        "a": "x",
+        "b": "604800000",
+        "c": "true",
+        "d": "false",
+        "e": "0.5",
+        "f": "9223372036854775807",
+        "g": "-1",
+        "h": "1.50",
+        "i": "",
+    }
+
+
+@pytest.mark.parametrize("value", [None, [], {}, ["delete"], {"a": 1}])
+def test_a_value_of_the_configuration_that_is_no_scalar_is_refused(value: Any) -> None:
+    with pytest.raises(ValidationError, match="config"):
+        topic(partitions=1, replicationFactor=1, config={"cleanup.policy": value})
+
+
+@pytest.mark.parametrize("ref", [{"name": "Demo"}, {"name": "a/b"}, {"name": "-a"}, {"name": "a", "namespace": "a.b"}])
+def test_a_reference_has_the_form_of_names_of_kubernetes(ref: dict[str, str]) -> None:
+    assert topic(partitions=1, replicationFactor=1, clusterRef={"name": "a.b-c.1", "namespace": "kafka-1"})
+    with pytest.raises(ValidationError, match="clusterRef"):
+        topic(partitions=1, replicationFactor=1, clusterRef=ref)
+
+
 def test_a_replica_assignment_says_the_number_of_partitions() -> None:
     assert topic(replicaAssignment=[[1, 2], [2, 1]]).spec.partition_count == 2
     assert topic(partitions=5, replicationFactor=1).spec.partition_count == 5

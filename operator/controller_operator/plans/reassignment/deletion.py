@@ -23,7 +23,16 @@ from controller_operator.plans.outcome import (
     conditions,
     is_overdue,
 )
-from controller_operator.plans.reassignment.rows import ENDED, Rows, key, lost, present_rows, rows_before, shown, totals
+from controller_operator.plans.reassignment.rows import (
+    ENDED,
+    Rows,
+    counted,
+    key,
+    lost,
+    present_rows,
+    rows_before,
+    shown,
+)
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import ConditionStatus, Reason
 from controller_operator.resources.reassignment import (
@@ -113,7 +122,7 @@ def _ask(
 
 
 def _finish(move: PartitionReassignment, rows: Rows, context: Context) -> Plan[PartitionReassignmentStatus]:
-    counts = totals(rows)
+    counts = counted(rows)
     message = (
         f"{counts.cancelled} of {counts.total} partitions have their original replicas,"
         f" {counts.done} had moved already, {counts.failed} failed"
@@ -139,7 +148,7 @@ def _status(
             "conditions": conditions(verdict, move.status, move.metadata, context.now),
             "phase": phase,
             "completion_time": context.now if phase is not None and phase.is_final else None,
-            "totals": totals(rows),
+            "counts": counted(rows),
             "partitions": shown(rows),
         }
     )

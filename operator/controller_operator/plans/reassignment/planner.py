@@ -26,6 +26,7 @@ from controller_operator.plans.reassignment.deletion import plan_deletion
 from controller_operator.plans.reassignment.rows import (
     ENDED,
     Rows,
+    counted,
     first_rows,
     is_unseen,
     key,
@@ -33,7 +34,6 @@ from controller_operator.plans.reassignment.rows import (
     present_rows,
     rows_before,
     shown,
-    totals,
 )
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import Reason
@@ -102,7 +102,7 @@ def _was_asked_for(move: PartitionReassignment, context: Context) -> bool:
     """Whether the request is known to have been written: just now, or because every partition was seen under way."""
     if any(isinstance(step, SubmitReassignment) for step in context.done):
         return True
-    return move.status.totals is not None and move.status.totals.waiting == 0
+    return move.status.counts is not None and move.status.counts.waiting == 0
 
 
 def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
@@ -165,7 +165,7 @@ def _plan(
             phase=phase,
             start_time=move.status.start_time or (context.now if has_begun else None),
             completion_time=context.now if phase.is_final else None,
-            totals=totals(rows),
+            counts=counted(rows),
             partitions=shown(rows),
         ),
         steps=steps,

@@ -1,4 +1,4 @@
-"""How far each partition of a reassignment is: the rows of its status, and their totals.
+"""How far each partition of a reassignment is: the rows of its status, and their counts.
 
 A row follows from the cluster alone (the table of seed 000), except that what has ended stays as it ended, and that
 `originalReplicas` are those from before the move.
@@ -15,8 +15,8 @@ from controller_operator.resources.reassignment import (
     MovingPartition,
     PartitionReassignment,
     PartitionTarget,
+    ReassignmentCounts,
     ReassignmentStep,
-    ReassignmentTotals,
 )
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
@@ -64,7 +64,7 @@ def lost(row: MovingPartition) -> MovingPartition:
     return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
 
 
-def totals(rows: Rows) -> ReassignmentTotals:
+def counted(rows: Rows) -> ReassignmentCounts:
     """How many partitions are how far."""
 
     def number(*steps: ReassignmentStep) -> int:
@@ -72,7 +72,7 @@ def totals(rows: Rows) -> ReassignmentTotals:
 
     ended = number(*ENDED)
     waiting = number(ReassignmentStep.WAITING)
-    return ReassignmentTotals(
+    return ReassignmentCounts(
         total=len(rows),
         waiting=waiting,
         moving=len(rows) - ended - waiting,

@@ -152,7 +152,7 @@ def _ours(
         return Finding(verdict=_in_order(topic), notices=notices, identity=identity)
     if has_drifted and resource.spec.drift_policy is DriftPolicy.REPORT:
         return Finding(
-            verdict=_reported(found),
+            verdict=_reported(found, topic),
             notices=notices,
             drift=found.all,
             planned=planned_changes(found),
@@ -233,12 +233,13 @@ def _in_order(topic: TopicView) -> Verdict:
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.RECONCILED, message=message, others=said)
 
 
-def _reported(found: Differences) -> Verdict:
-    """The spec says to leave it as it is, so nothing goes on that anybody could wait for."""
+def _reported(found: Differences, topic: TopicView) -> Verdict:
+    """As good as in order, as the spec says to leave it so: nobody has to wait for anything, or to repair it."""
     changed = listed(each.key for each in found.all)
-    message = f"changed elsewhere: {changed}: make the spec equal, or set driftPolicy to Enforce"
+    message = f"changed elsewhere and left so: {changed}: make the spec equal, or set driftPolicy to Enforce"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
-    return replace(Verdict.stalled(Reason.DRIFTED, message), others=(marker,))
+    verdict = replace(_in_order(topic), others=(marker,))
+    return replace(verdict, reason=Reason.DRIFTED, message=message) if verdict.reason is Reason.RECONCILED else verdict
 
 
 def _was_in_order(resource: KafkaTopic) -> bool:

@@ -210,8 +210,8 @@ def test_a_topic_deleted_during_the_move_fails_its_partitions_and_the_others_go_
     plan = plan_reassignment(both, view(healthy([2, 3])), FRESH)
     assert plan.status.phase is ReassignmentPhase.FAILED
     assert ready(plan).reason is Reason.TOPIC_DELETED_DURING_MOVE
-    assert plan.status.totals is not None
-    assert (plan.status.totals.done, plan.status.totals.failed) == (1, 1)
+    assert plan.status.counts is not None
+    assert (plan.status.counts.done, plan.status.counts.failed) == (1, 1)
 
 
 def test_what_is_done_stays_done_though_it_moves_on_later() -> None:
@@ -234,5 +234,5 @@ def test_a_long_move_lists_what_is_unfinished_first_and_counts_everything() -> N
     plan = plan_reassignment(reassignment(targets, status=status), view(topic(*halfway)), FRESH)
     assert plan.steps == ()
     assert [row.partition for row in plan.status.partitions[:10]] == list(range(690, 700))
-    assert plan.status.totals is not None
-    assert (plan.status.totals.total, plan.status.totals.done, plan.status.totals.moving) == (700, 690, 10)
+    assert plan.status.counts is not None
+    assert (plan.status.counts.total, plan.status.counts.done, plan.status.counts.moving) == (700, 690, 10)

@@ -207,11 +207,21 @@ class TestChanges:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
         changed = plan(settled(spec), view(healthy([1, 2], [2, 3], config={"retention.ms": "5"})))
         assert ready(changed).reason is reason
-        assert bool(changed.steps) is is_put_right
+        assert (ready(changed).status == "True") is not is_put_right
+        assert (changed.status.condition(ConditionType.STALLED), bool(changed.steps)) == (None, is_put_right)
         condition = changed.status.condition(ConditionType.DRIFTED)
         assert condition is not None
         assert condition.status == drifted
         assert [each.key for each in changed.status.drift] == ([] if policy == "Ignore" else ["config.retention.ms"])
+
+    def test_what_is_wrong_with_the_partitions_is_more_than_a_reported_change(self) -> None:
+        spec = {"driftPolicy": "Report", "config": {"retention.ms": "1"}}
+        offline = topic((assigned([1, 2]), led(-1, [2])), (assigned([2, 3]), led(2, [2, 3])))
+        said = plan(settled(spec), view(offline))
+        assert (ready(said).status, ready(said).reason) == ("False", Reason.PARTITIONS_OFFLINE)
+        drifted = said.status.condition(ConditionType.DRIFTED)
+        assert drifted is not None
+        assert drifted.status == "True"
 
     @pytest.mark.parametrize("policy", ["Enforce", "Report", "Ignore"])
     def test_a_changed_spec_is_carried_out_whatever_the_drift_policy(self, policy: str) -> None:
