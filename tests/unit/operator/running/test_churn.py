@@ -84,7 +84,7 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
             ),
         )
         await around.api.apply(raw("PartitionReassignment", {"partitions": targets}, name="move"))
-        await around.until(lambda: _totals(around).get("moving") == count)
+        await around.until(lambda: _counts(around).get("moving") == count)
         await around.looked_at(MOVE)
         before = writes_of(around, "PartitionReassignment")
         for done in range(1, count):
@@ -94,7 +94,7 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
         assert writes_of(around, "PartitionReassignment") - before <= 1
         await around.write(SetData(path=paths.topic(ORDERS), data=_orders(count, count), version=ANY_VERSION))
         await around.until_said(MOVE, "Completed")
-        assert _totals(around)["done"] == count
+        assert _counts(around)["done"] == count
 
 
 def _led_by(leader: int) -> bytes:
@@ -102,8 +102,8 @@ def _led_by(leader: int) -> bytes:
     return codecs.encode_partition_state(state.leader_and_isr, state.controller_epoch)
 
 
-def _totals(around: Operating) -> dict[str, Any]:
-    found: dict[str, Any] = (around.api.peek(MOVE) or {}).get("status", {}).get("totals", {})
+def _counts(around: Operating) -> dict[str, Any]:
+    found: dict[str, Any] = (around.api.peek(MOVE) or {}).get("status", {}).get("counts", {})
     return found
 
 
