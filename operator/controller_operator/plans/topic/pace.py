@@ -54,8 +54,8 @@ def _due(before: DriftCorrections | None, now: datetime) -> datetime | None:
     """When the next correction may be made; None where it needs no thought."""
     if before is None or before.count < AT_ONCE or now - before.last_time >= CALM:
         return None
-    doublings = min(before.count - AT_ONCE, 16)
-    return before.last_time + min(FIRST_PAUSE * 2**doublings, LONGEST_PAUSE)
+    pause = FIRST_PAUSE * (1 << min(before.count - AT_ONCE, 16))
+    return before.last_time + min(pause, LONGEST_PAUSE)
 
 
 def _counted(before: DriftCorrections | None, now: datetime) -> DriftCorrections:

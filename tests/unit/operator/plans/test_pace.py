@@ -85,7 +85,7 @@ def test_it_says_that_it_is_contested_and_when_it_is_put_right_again() -> None:
     drifted = plan.status.condition(ConditionType.DRIFTED)
     assert drifted is not None
     assert drifted.status == "True"
-    assert 0 < plan.look_again_in_s <= LONGEST_PAUSE.total_seconds()
+    assert 0 < (plan.look_again_in_s or 0) <= LONGEST_PAUSE.total_seconds()
     told = [message for reason, message in contested.events if reason == "DriftContested"]
     assert len(told) == len(contested.corrected_at_s) - AT_ONCE + 1, "one event for each wait"
 
