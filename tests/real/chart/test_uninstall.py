@@ -10,8 +10,16 @@ from controller_operator.kubernetes.object_api import KubernetesObjects, Listing
 from controller_operator.kubernetes.object_store import Raw
 from controller_operator.kubernetes.release import release_all
 from controller_operator.resources.common import FINALIZER
-from devcluster.clusters.kubernetes import KubernetesApi
-from tests.real.chart.charts import CHART, CRDS, RELEASE_NAMESPACE, remove_definitions, wait_until_no_definitions
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
+from tests.real.chart.charts import (
+    CHART,
+    CRDS,
+    NO_JOBS,
+    PROJECT,
+    RELEASE_NAMESPACE,
+    remove_definitions,
+    wait_until_no_definitions,
+)
 from tests.real.chart.jobs import running_jobs
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
@@ -83,6 +91,31 @@ def test_resources_stay_and_can_be_deleted_after_an_uninstall(api: KubernetesApi
     api.kubectl("delete", "kafkatopic", "orders", "--namespace", "payments", "--timeout=30s")
     left = api.get("jobs,serviceaccounts,clusterroles,clusterrolebindings", "--all-namespaces")["items"]
     assert [each["metadata"]["name"] for each in left if "kontroller" in each["metadata"]["name"]] == []
+
+
+def test_a_release_of_another_name_says_how_it_gets_the_definitions_that_were_kept(api: KubernetesApi) -> None:
+    install(api)
+    create_topic(api, "payments", "orders")
+    api.helm("uninstall", "kontroller", *WHERE, "--no-hooks")
+    with pytest.raises(CommandError) as refused:
+        api.helm("install", "another", CHART, *WHERE, *NO_JOBS)
+    said = str(refused.value)
+    assert f"belong to release kontroller of namespace {RELEASE_NAMESPACE}" in said
+    commands = [line.strip().split() for line in said.splitlines() if line.startswith("  kubectl ")]
+    assert [command[1] for command in commands] == ["label", "annotate"]
+    for command in commands:
+        api.kubectl(*command[1:])
+    api.helm("install", "another", CHART, *WHERE, *NO_JOBS)
+    assert [each["metadata"]["name"] for each in topics(api)] == ["orders"]
+    api.helm("upgrade", "another", CHART, *WHERE, *NO_JOBS)
+    api.helm("uninstall", "another", *WHERE, "--no-hooks")
+
+
+def test_definitions_that_no_release_has_are_left_to_others_or_taken(api: KubernetesApi) -> None:
+    api.kubectl("apply", "--server-side", "-f", str(PROJECT / "crds"))
+    with pytest.raises(CommandError, match="belong to no release"):
+        api.helm("install", "kontroller", CHART, *WHERE, *NO_JOBS)
+    api.helm("install", "kontroller", CHART, *WHERE, *NO_JOBS, "--set", "crds.install=false")
 
 
 def test_an_operator_of_some_namespaces_lets_go_of_theirs_alone(api: KubernetesApi) -> None:
