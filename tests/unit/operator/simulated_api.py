@@ -10,6 +10,7 @@ from typing import Any
 
 from controller_operator.kubernetes.object_api import (
     ApiError,
+    ApiUnavailable,
     Change,
     Listing,
     ObjectChanged,
@@ -26,6 +27,7 @@ class SimulatedApiServer:
         self._objects: dict[Key, Raw] = {}
         self._log: list[Change] = []
         self._oldest = 0
+        self._restarts = 0
         self._versions = count(1)
         self._uids = count(1)
         self._happened = asyncio.Condition()
@@ -76,6 +78,13 @@ class SimulatedApiServer:
     async def compact(self) -> None:
         """Forgets the history: who wants to go on from before has to list again."""
         self._oldest = len(self._log)
+
+    async def restart(self) -> None:
+        """Cuts every watch before it has seen the latest, and forgets the history."""
+        self._restarts += 1
+        await self.compact()
+        async with self._happened:
+            self._happened.notify_all()
 
     async def bookmark(self, kind: str) -> None:
         raw = {"kind": kind, "metadata": {"resourceVersion": str(next(self._versions))}}
@@ -191,18 +200,21 @@ class SimulatedApiServer:
         position = next((at for at, each in enumerate(self._log) if int(each.version) > version), len(self._log))
         if position < self._oldest:
             raise VersionExpired("410 too old")
+        restarts = self._restarts
         while True:
-            while position < len(self._log):
+            while position < len(self._log) and restarts == self._restarts:
                 change = self._log[position]
                 position += 1
                 if change.raw["kind"] == kind and (
                     change.type == "BOOKMARK" or _is_of(key_of(change.raw), kind, namespace)
                 ):
                     yield change
+            if restarts != self._restarts:
+                raise ApiUnavailable("the API server restarts")
             if self.faults:
                 raise self.faults.popleft()
             async with self._happened:
-                if position == len(self._log) and not self.faults:
+                if position == len(self._log) and not self.faults and restarts == self._restarts:
                     await self._happened.wait()
 
 

@@ -1,6 +1,5 @@
 """What is written to the API server follows from what happens: little where little does, and nothing twice."""
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from controller_operator.reconciling import object_writer
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.settings import OperatorSettings
 from tests.unit.operator.clusters import assigned, led, raw, topic
-from tests.unit.operator.running.operating import CLUSTER, Operating, operating
+from tests.unit.operator.running.operating import CLUSTER, CONNECT, Operating, operating
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
 ORDERS = TopicName("orders")
@@ -87,14 +86,20 @@ async def test_the_progress_of_a_large_move_is_written_now_and_then_and_its_end_
         await around.until(lambda: _counts(around).get("moving") == count)
         await around.looked_at(MOVE)
         before = writes_of(around, "PartitionReassignment")
-        for done in range(1, count):
+        for done in range(1, 6):
             await around.write(SetData(path=paths.topic(ORDERS), data=_orders(count, done), version=ANY_VERSION))
-            await asyncio.sleep(0)
-        await around.looked_at(MOVE)
+            await around.until(partial(_is_seen, around, done))
+            await around.looked_at(MOVE)
         assert writes_of(around, "PartitionReassignment") - before <= 1
         await around.write(SetData(path=paths.topic(ORDERS), data=_orders(count, count), version=ANY_VERSION))
         await around.until_said(MOVE, "Completed")
         assert _counts(around)["done"] == count
+
+
+def _is_seen(around: Operating, done: int) -> bool:
+    """Whether the operator's view shows that so many partitions have moved."""
+    view = around.runtime._last_views.get(CONNECT)
+    return view is not None and view.counts.reassigning == view.counts.partitions - done
 
 
 def _led_by(leader: int) -> bytes:

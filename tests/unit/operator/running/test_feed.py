@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller_operator.kubernetes import object_feed
 from controller_operator.kubernetes.json_lines import json_lines
 from controller_operator.kubernetes.object_api import ApiForbidden, ApiUnavailable
 from controller_operator.kubernetes.object_feed import ObjectFeed
 from controller_operator.kubernetes.object_store import Key, ObjectStore, StoredObject
+from tests.unit.controller.test_any_znode import EXAMPLES
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
@@ -202,3 +205,62 @@ async def test_lines_of_any_length_come_whole_and_one_that_was_cut_never(
 ) -> None:
     stream: Any = _Stream(*chunks)
     assert [line async for line in json_lines(stream)] == lines
+
+
+HAPPENINGS = st.lists(
+    st.tuples(
+        st.sampled_from(["apply", "remove", "create", "patch", "late answer", "cut", "restart", "bookmark"]),
+        st.integers(0, 3),
+    ),
+    max_size=30,
+)
+
+
+@EXAMPLES
+@given(happenings=HAPPENINGS)
+async def test_whatever_happens_in_whatever_order_the_store_ends_with_what_there_is(
+    happenings: list[tuple[str, int]],
+) -> None:
+    fed = Fed(api=SimulatedApiServer(), store=ObjectStore())
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setattr(object_feed, "_FIRST_PAUSE_S", 0.0)
+        quick.setattr(object_feed, "_BETWEEN_WATCHES_S", 0.0)
+        await fed.feed.begin()
+        task = asyncio.create_task(fed.feed.run())
+        late = []
+        for what, number in happenings:
+            late += await _happens(fed, what, key(f"t{number}"))
+            if number % 2:
+                await asyncio.sleep(0)
+        await fed.in_step()
+        for answer in late:
+            fed.store.update(answer)
+        await fed.in_step()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    gone = {name for name in fed.gone if fed.api.peek(key(name)) is None}
+    seen = {name for name in fed.changed if fed.api.peek(key(name)) is None}
+    assert seen <= gone
+
+
+async def _happens(fed: Fed, what: str, where: Key) -> list[dict[str, Any]]:
+    """Has something happen; returns answers that arrive only later."""
+    stored, there = fed.store.get(where), fed.api.peek(where)
+    if what == "apply":
+        await fed.api.apply(a_topic(where.name, partitions=1 + len(fed.changed)))
+    elif what == "remove" and there:
+        await fed.api.remove(where)
+    elif what == "create" and not there:
+        fed.store.put(await fed.api.create(a_topic(where.name)))
+    elif what in ("patch", "late answer") and stored and stored.raw == there:
+        answer = await fed.api.patch_status(stored.raw, {"topicName": f"{len(fed.changed)}"})
+        if what == "late answer":
+            return [answer]
+        fed.store.update(answer)
+    elif what == "cut":
+        await fed.api.interrupt(ApiUnavailable("connection reset"))
+    elif what == "restart":
+        await fed.api.restart()
+    elif what == "bookmark":
+        await fed.api.bookmark("KafkaTopic")
+    return []

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from aiohttp import ClientSession
 
 from controller_core.model.ids import TopicName
@@ -10,6 +11,7 @@ from controller_core.zk import paths
 from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectGone
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.probes import serve_probes
+from controller_operator.reconciling.kinds import TopicHandler
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from devcluster.running.ports import release_port, reserve_port
@@ -92,20 +94,32 @@ async def test_the_views_of_clusters_that_are_gone_are_gone() -> None:
         await around.until(lambda: not around.runtime._last_views)
 
 
-async def test_an_object_stays_known_when_something_else_is_not_found() -> None:
+async def test_an_object_stays_known_when_something_else_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A subresource, a namespace of an event, an owned object: none of them is the object itself."""
     async with operating(a_topic()) as around:
+        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+
+        async def not_found(_raw: Any, _patch: Any) -> Any:
+            raise ObjectGone("404 no such subresource")
+
+        with monkeypatch.context() as missing:
+            missing.setattr(around.api, "patch_status", not_found)
+            await around.api.apply(a_topic(spec={"partitions": 2}))
+            await around.until(lambda: around.api.requests["get"])
+        await around.until(lambda: (around.api.peek(ORDERS) or {})["status"]["counts"]["partitions"] == 2)
+
+
+async def test_an_object_that_fails_again_and_again_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with operating(a_topic("bad")) as around:
+        plan = TopicHandler.plan
+
+        def stumbles(handler: Any, resource: Any, *rest: Any) -> Any:
+            if resource.topic_name == "bad":
+                raise ZeroDivisionError
+            return plan(handler, resource, *rest)
+
+        monkeypatch.setattr(TopicHandler, "plan", stumbles)
+        await around.looked_at(Key("KafkaTopic", "shop", "bad"))
+        await around.api.apply(a_topic())
         await around.until(lambda: has_topic(around, "orders"))
-
-        async def not_found(verb: str, _key: Key) -> None:
-            if verb == "patch_status":
-                around.api.before_answer = None
-                raise ObjectGone("404 no such subresource")
-
-        around.api.before_answer = not_found
-        await around.api.apply(a_topic(spec={"partitions": 2}))
-        await around.until(lambda: around.api.before_answer is None)
-        await around.api.apply(a_topic(spec={"partitions": 3}))
-        await around.until(lambda: around.runtime._store.get(ORDERS) is not None)
-        await around.until(lambda: around.api.requests["get"])
-        assert around.runtime._store.get(ORDERS) is not None
+        assert around.runtime.is_stuck() is None
