@@ -14,7 +14,8 @@ from controller_core.process.signals import until_signalled
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.learned_limit import LearnedLimitSession
 from controller_core.zk.session import ZkSession
-from controller_operator.kubernetes.object_api import KubernetesObjects, ObjectApi
+from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.observation.observer import ChrootMissing, NotCurrent
 from controller_operator.observation.pool import Connect
 from controller_operator.probes import serve_probes

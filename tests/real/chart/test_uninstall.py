@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from kubernetes_asyncio import config
 
-from controller_operator.kubernetes.object_api import KubernetesObjects, Listing
+from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+from controller_operator.kubernetes.object_api import Listing
 from controller_operator.kubernetes.object_store import Raw
 from controller_operator.kubernetes.release import release_all
 from controller_operator.resources.common import FINALIZER

@@ -15,7 +15,7 @@ from kubernetes_asyncio import config
 
 from controller_core.process.logging import configure_logging
 from controller_core.zk.session import ZkSession
-from controller_operator.kubernetes.object_api import KubernetesObjects
+from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
 from controller_operator.main import run, zookeeper_connector
 from controller_operator.settings import OperatorSettings
 
