@@ -1,4 +1,4 @@
-"""`ObjectApi` on a real API server: requests with a time in which they are answered, and watches on connections of their own.
+"""`ObjectApi` on a real API server: every request has a time to be answered in, and watches have connections of their own.
 
 The library's errors are those of the seam from here on.
 """
