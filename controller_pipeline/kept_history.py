@@ -1,6 +1,7 @@
 """A history that is kept in a folder: journals go in, tables come out, one step after the other.
 
-    raw_events, raw_findings    every readable record of every journal, and what was not readable; nothing is ever removed
+    raw_events, raw_findings    every readable record of every journal, and what was not readable; removed is only what
+                                somebody has asked to be kept no more (`compacting`)
     the layers                  made of those, by cluster (`folding.fold`): each record once, folded into intervals, proven
     answers, violations         made from the layers for who asks
 
@@ -26,6 +27,8 @@ from controller_core.model.wording import counted
 from controller_pipeline.answers.all import answer_all
 from controller_pipeline.answers.options import Options
 from controller_pipeline.audit.audit import audit
+from controller_pipeline.compacting.compact import Compacted, compact
+from controller_pipeline.compacting.proven import not_left_out
 from controller_pipeline.folding.fold import fold
 from controller_pipeline.folding.tables import RAW_EVENTS, RAW_FINDINGS, TALLIES
 from controller_pipeline.generations.errors import Damaged
@@ -138,6 +141,16 @@ class KeptHistory:
         with self.changing(), step, self.raw.changing() as change:
             yield change
 
+    def compact(self, forget_days: int | None = None) -> Compacted:
+        """Keeps less of what was taken in (`compacting`), and makes the layers of what is left. Raises `NoHistory`."""
+        self._refuse_nothing()
+        with self.changing():
+            self.fold()
+            with self.steps.step("Looking for what is needed no more"), self.store.reading() as store:
+                gone = compact(self.raw, store, forget_days)
+            self.fold()
+        return gone
+
     def fold(self) -> None:
         """Makes the layers of the clusters of which something was taken in since they were made (`folding.fold`), and keeps
         them as the raw records are kept."""
@@ -239,7 +252,7 @@ def _keep_findings(change: Change, findings: DataFrame) -> None:
 
 def _keep_events(change: Change, kept: DataFrame, events: DataFrame) -> None:
     """Adds the events that are not kept yet to all that is kept of their days; other days are left as they are."""
-    new = events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti")
+    new = not_left_out(events.join(kept.select(*_SAME_RECORD), _SAME_RECORD, "left_anti"), kept)
     days = new.select("cluster_id", f.to_date("event_time").alias("day")).distinct()
     same_day = (kept.cluster_id == days.cluster_id) & (f.to_date(kept.event_time) == days.day)
     change.write_days(RAW_EVENTS, kept.join(f.broadcast(days), same_day, "left_semi").unionByName(new))

@@ -99,6 +99,7 @@ EVENTS: Final = Table(
         entries=LONG,
         checksum=LONG,
         alive_interval_ms=LONG,  # after how long without a record its writer says that it is alive
+        left_out=LONG,  # where a snapshot begins: how many entries of it, the numbers after this one, are kept no more
     ),
     order=("cluster_id", "controller_epoch", "seq"),
     by_day="event_time",

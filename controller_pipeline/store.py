@@ -27,6 +27,7 @@ from controller_pipeline.generations.generation import (
     Generation,
     Made,
     Part,
+    cluster_of,
     new_write,
     with_clusters,
     with_days,
@@ -188,6 +189,11 @@ class Change:
     def replace_days(self, table: Table, parts: tuple[Part, ...]) -> None:
         """Puts these parts in the place of those of the same days."""
         self.parts[table.name] = with_days(self.parts_of(table), parts)
+
+    def remove_days(self, table: Table, days: Collection[tuple[str, str]]) -> None:
+        """Takes these days of clusters, as `2026-01-31`, out of the table."""
+        left = (part for part in self.parts_of(table) if (cluster_of(part), part.rpartition("/day=")[2]) not in days)
+        self.parts[table.name] = tuple(left)
 
     def read_parts(self, table: Table, parts: tuple[Part, ...]) -> DataFrame:
         return self.store.read_parts(table, parts)

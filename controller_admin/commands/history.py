@@ -148,6 +148,34 @@ def ingest(
             raise typer.Exit(EXIT_FAILED)
 
 
+@commands.command("compact")
+def compact(
+    history: HistoryOption,
+    forget_days: Annotated[
+        int | None,
+        typer.Option(
+            help="Forget what is older than so many days before the end of what is known of its cluster.",
+            min=1,
+            max=_MOST_DAYS,
+            show_default="nothing",
+        ),
+    ] = None,
+    cores: CoresOption = 2,
+    memory: MemoryOption = "2g",
+) -> None:
+    """Keeps less: of each day one snapshot of those that were proven to say nothing new, and nothing that is too old.
+
+    What is forgotten is gone, also from reports; the history then begins at a snapshot. Exits with 0; with 1 when there is
+    no history or it cannot be changed; with 2 when the command is wrong."""
+    with _kept(history, cores, memory) as kept:
+        gone = kept.compact(forget_days)
+        typer.echo(
+            f"Left out: {counted(gone.entries, 'record')} of {counted(gone.snapshots, 'snapshot')} that said nothing new. "
+            f"Forgotten: {counted(gone.forgotten, 'record')}."
+        )
+        typer.echo(kept.summary())
+
+
 @commands.command("audit")
 def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption = "2g") -> None:
     """Holds the history to the invariants of a controller, and prints what violates them. A report has the proofs as well.

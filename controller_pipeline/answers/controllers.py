@@ -19,7 +19,7 @@ def controllers(known_spans: DataFrame, events: DataFrame) -> DataFrame:
         f.min_by("controller_id", "seq").alias("controller_id"),
         f.min("event_time").alias("began"),
         f.max("event_time").alias("ended"),
-        f.count("*").alias("records"),
+        (f.count("*") + f.coalesce(f.sum("left_out"), f.lit(0))).alias("records"),
         f.count_if(is_leader_change).alias("leader_changes"),
     )
     spans = known_spans.groupBy("cluster_id", "controller_epoch").agg(

@@ -10,11 +10,17 @@ def of_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
     """Records from before the cluster had an id, as those of the one cluster of their journal, which may have been recorded
     when they had been taken in already. `named`: the `cluster_id` of each `journal`, as often as it comes; so it may be all
     that was recorded."""
+    rows = beside_their_clusters(events, named).withColumn("cluster_id", f.col("of_cluster"))
+    return rows.select(*EVENTS.schema.fieldNames())
+
+
+def beside_their_clusters(events: DataFrame, named: DataFrame) -> DataFrame:
+    """Records as they are, and in `of_cluster` whose they are."""
     known = named.where("cluster_id <> ''").groupBy("journal")
     only = known.agg(f.min("cluster_id").alias("only"), f.max("cluster_id").alias("last")).where("only = last")
     rows = events.join(f.broadcast(only.select("journal", "only")), "journal", "left")
-    rows = rows.withColumn("cluster_id", f.expr("if(cluster_id = '', coalesce(only, ''), cluster_id)"))
-    return rows.select(*EVENTS.schema.fieldNames())
+    of_cluster = "if(cluster_id = '', coalesce(only, ''), cluster_id) as of_cluster"
+    return rows.selectExpr(*events.columns, of_cluster)
 
 
 def finding(rows: DataFrame, problem: str, count: Column, detail: Column) -> DataFrame:

@@ -205,7 +205,7 @@ def _of_a_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
 
 
 def _snapshots(events: DataFrame) -> DataFrame:
-    """Where snapshots begin and end."""
-    rows = events.where(f.col("kind").isin(*_SNAPSHOT))
+    """Where snapshots begin and end of which the entries are kept."""
+    rows = events.where(f.col("kind").isin(*_SNAPSHOT) & f.col("left_out").isNull())
     values = {"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)}
     return as_marks(rows.withColumns(values), {*EPOCH, "seq", *values})

@@ -120,6 +120,7 @@ def checked(lines: DataFrame) -> DataFrame:
         *(f.coalesce(f.col(name), f.lit(False)).alias(name) for name in _FLAGS),
         *(name for name in _RECORD.fieldNames() if name not in _OWN),
         *_DELTA.fieldNames(),
+        f.lit(None).cast(LONG).alias("left_out"),
         "bad_line",
     )
 

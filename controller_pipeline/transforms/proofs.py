@@ -85,21 +85,25 @@ def proofs(events: DataFrame, spans: DataFrame) -> DataFrame:
         "event_time",
         "entries",
         "checksum",
-        "coalesce(own, 0) as snapshot_checksum",
+        "if(was_proven, checksum, coalesce(own, 0)) as snapshot_checksum",
         f"if(number = 0, null, coalesce({so_far}, 0)) as folded_checksum",
     )
 
 
 def _snapshots(rows: DataFrame) -> DataFrame:
-    """The end of each snapshot, its number in its span, and the end of the one before."""
+    """The end of each snapshot, its number in its span, and the end of the one before. `was_proven`: its entries are kept
+    no more, since they had its checksum."""
     over = f"over (partition by {', '.join(_SPAN)} order by seq)"
-    return rows.where(f"kind = '{Kind.SNAPSHOT_ENDED}'").selectExpr(
+    ends = rows.where(f"kind in ('{Kind.SNAPSHOT_STARTED}', '{Kind.SNAPSHOT_ENDED}')")
+    ends = ends.selectExpr("*", f"coalesce(lag(left_out) {over} > 0, false) as was_proven")
+    return ends.where(f"kind = '{Kind.SNAPSHOT_ENDED}'").selectExpr(
         *EPOCH,
         "span",
         "seq",
         "event_time",
         "entries",
         "checksum",
+        "was_proven",
         f"row_number() {over} - 1 as number",
         f"coalesce(lag(seq) {over}, first_seq) as seq_before",
     )

@@ -1,5 +1,6 @@
+{{- /* Of the jobs; a CronJob's name has 52 characters at most, and the compaction's is longer by 11. */ -}}
 {{- define "kontroller.historyName" -}}
-{{ include "kontroller.fullname" . }}-history
+{{ include "kontroller.fullname" . | trunc 33 | trimSuffix "-" }}-history
 {{- end }}
 
 {{- define "kontroller.alarmsName" -}}
@@ -50,7 +51,24 @@
 {{- mul (regexFind "^[0-9]+" .) (ternary 1024 1 (regexMatch "^[0-9]+[gG]" .)) }}
 {{- end }}
 
-{{- /* What both containers of the history have in common: Spark on the pod's own cores. Nothing of it listens to others. */ -}}
+{{- /* What the pods of both jobs have in common, besides their containers. */ -}}
+{{- define "kontroller.historyPod" -}}
+restartPolicy: Never
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- with include "kontroller.scheduling" (list . .Values.history) | trim }}
+{{ . }}
+{{- end }}
+volumes:
+  - name: tmp
+    emptyDir: {}
+  - name: history
+    persistentVolumeClaim: {claimName: {{ .Values.history.claimName }}}
+{{- end }}
+
+{{- /* What all containers of the history have in common: Spark on the pod's own cores. Nothing of it listens to others. */ -}}
 {{- define "kontroller.historyContainer" -}}
 image: {{ printf "%s:%s" .Values.history.image.repository (default .Chart.AppVersion .Values.history.image.tag) | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}

@@ -18,7 +18,9 @@ from controller_pipeline.transforms.in_groups import of_each
 from controller_pipeline.transforms.lines import CONTROLLER
 
 FROM: Final = ("origin", "journal", "source")
-"""Where a record is from; all else is what it says."""
+"""Where a record is from."""
+_NOT_SAID: Final = (*FROM, "left_out")
+"""All else is what it says."""
 _PLACE: Final = (*EPOCH, "seq")
 _JOURNAL: Final = (*EPOCH, "journal", "origin")
 _MAPS: Final = tuple(field.name for field in EVENTS.schema if isinstance(field.dataType, MapType))
@@ -68,7 +70,7 @@ def grouped(journals: Iterable[Journal]) -> dict[str, str]:
 
 def content() -> Column:
     """A hash of what a record says, wherever it was written."""
-    recorded = (name for name in EVENTS.schema.fieldNames() if name not in FROM)
+    recorded = (name for name in EVENTS.schema.fieldNames() if name not in _NOT_SAID)
     values = (f.to_json(name) if name in _MAPS else f.col(name) for name in recorded)
     # A null does not change the hash: the numbers between say which column was null.
     return f.xxhash64(*(part for place, value in enumerate(values) for part in (value, f.lit(place))))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from controller_core.journal.changes import Kind
 from controller_pipeline.transforms.accounts.choice import Account, Known, Snapshot
 from controller_pipeline.transforms.continuity.breaks import BEGINS
-from controller_pipeline.transforms.continuity.neighbours import EPOCH, bucket, silence_us
+from controller_pipeline.transforms.continuity.neighbours import EPOCH, bucket, silence_us, through
 from controller_pipeline.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 _SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
@@ -31,6 +31,8 @@ class Mark(NamedTuple):
     seq: int
     time_us: int
     kind: str
+    through_seq: int
+    """The last number that the record stands for."""
     seq_before: int | None
     time_us_before: int | None
 
@@ -40,9 +42,18 @@ def marks(told: DataFrame) -> DataFrame:
     a record several times."""
     place = Window.partitionBy(*EPOCH, "account", bucket()).orderBy("seq", "event_time", "kind")
     time_us = f.unix_micros("event_time")
-    rows = told.select(*EPOCH, "account", "origin", "seq", time_us.alias("time_us"), "kind", "event_time")
+    rows = told.select(
+        *EPOCH,
+        "account",
+        "origin",
+        "seq",
+        time_us.alias("time_us"),
+        "kind",
+        "event_time",
+        through().alias("through_seq"),
+    )
     rows = rows.join(f.broadcast(_silences(told)), [*EPOCH, "account"]).withColumns({
-        "seq_before": f.lag("seq").over(place),
+        "seq_before": f.max("through_seq").over(place.rowsBetween(Window.unboundedPreceding, -1)),
         "time_us_before": f.lag(time_us).over(place),
         "is_last": f.lead("seq").over(place).isNull(),
     })  # fmt: skip
@@ -91,13 +102,13 @@ class _Reader:
         if self._is_of_logs and self._snapshot_seq is None:
             self._known_from(mark.seq, mark)
         if mark.kind == _SNAPSHOT[0]:
-            self._started = Snapshot(mark.seq, mark.time_us)
+            self._started = Snapshot(mark.seq, mark.time_us) if mark.through_seq == mark.seq else None
         elif mark.kind == _SNAPSHOT[1] and self._started is not None:
             self.snapshots.append(self._started)
             if self._snapshot_seq is None:
                 self._known_from(self._started.seq, mark)
             self._started = None
-        self._last = (mark.seq, mark.time_us)
+        self._last = (mark.through_seq, mark.time_us)
 
     def close(self) -> None:
         """Ends the span that is open, at the last record."""

@@ -58,7 +58,7 @@ def breaks(events: DataFrame, of: DataFrame, *, also: tuple[str, ...] = (), or_w
     `also`: more columns of `MARKS` that events have. `or_where`: records to keep besides."""
     kind = f.when(f.col("kind").isin(*_KINDS), f.col("kind")).alias("kind")  # no other matters: so rows are short
     rows = events.select(
-        *EPOCH, "seq", f.unix_micros("event_time").alias("time_us"), kind, "dropped",
+        *EPOCH, "seq", f.unix_micros("event_time").alias("time_us"), kind, "dropped", "left_out",
         (f.col("cause") == UNOBSERVED).alias("is_unobserved"), *also,
     )  # fmt: skip
     rows = before(rows, of)
@@ -71,7 +71,7 @@ def breaks(events: DataFrame, of: DataFrame, *, also: tuple[str, ...] = (), or_w
         .when((passed_us > f.col("silence_us")) & is_in_office, SILENCE)
         .when((passed_us > 0) & f.col("is_unobserved"), UNSEEN)
     )
-    rows = rows.withColumns({"forgets": begins | (f.col("seq") != f.col("seq_before") + 1), "step": step})
+    rows = rows.withColumns({"forgets": begins | (f.col("seq") > f.col("seq_before") + 1), "step": step})
     rows = rows.where(f"forgets or step is not null or {or_where}").withColumn("mark", f.lit(BREAK))
     return as_marks(rows, {*MARKS.fieldNames()} - {"source"} | {*also})
 

@@ -31,6 +31,12 @@ def bucket() -> Column:
     return f.floor(f.col("seq") / BUCKET)
 
 
+def through() -> Column:
+    """The last number that a record stands for: its own, or, where a snapshot begins of which the entries are kept no more,
+    that of the last of them."""
+    return f.col("seq") + f.coalesce("left_out", f.lit(0))
+
+
 def silence_us(alive_interval_ms: Column) -> Column:
     """After how many microseconds without a record nobody can say that a writer was at work which says so often that it
     lives; null: it is not known how often."""
@@ -50,7 +56,7 @@ def edges(events: DataFrame) -> DataFrame:
     time_us = f.unix_micros("event_time")
     found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
         f.min("seq").alias("first_seq"),
-        f.max("seq").alias("last_seq"),
+        f.max(through()).alias("last_seq"),
         f.min_by(time_us, "seq").alias("first_us"),
         f.max_by(time_us, "seq").alias("last_us"),
         f.max_by(f.coalesce("dropped", f.lit(1)), "seq").alias("covered"),
@@ -65,8 +71,8 @@ def edges(events: DataFrame) -> DataFrame:
 
 
 def before(rows: DataFrame, of: DataFrame) -> DataFrame:
-    """To rows of whole buckets (with `EPOCH`, `seq`, `time_us`, `kind`, `dropped`): the record before each, of whatever
-    epoch, and how many are `missing` between the two. `of`: their `edges`.
+    """To rows of whole buckets (with `EPOCH`, `seq`, `time_us`, `kind`, `dropped`, `left_out`): the record before each, of
+    whatever epoch, and how many are `missing` between the two. `of`: their `edges`.
 
     Adds `is_first` (of its epoch), `epoch_before`, `seq_before`, `time_us_before`, `was_resigned`, `missing`, and what
     `edges` has of the epoch."""
@@ -75,7 +81,7 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
     edge = of.select(*EPOCH, "bucket", f.struct(*of_edge).alias("edge"), "controller_id", "origin", "silence_us")
     rows = rows.withColumn("bucket", bucket()).join(f.broadcast(edge), [*EPOCH, "bucket"])
     lagged = {
-        "seq_before": f.lag("seq").over(place),
+        "seq_before": f.max(through()).over(place.rowsBetween(Window.unboundedPreceding, -1)),
         "covered_before": f.lag(f.coalesce("dropped", f.lit(1))).over(place),
         "time_us_before": f.lag("time_us").over(place),
         "was_resigned": f.lag(f.col("kind") == Kind.CONTROLLER_RESIGNED.value).over(place),

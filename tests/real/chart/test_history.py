@@ -102,6 +102,7 @@ def test_a_topic_is_taken_in_instead_of_what_the_controllers_serve(api: Kubernet
         ((*ON, "--set", "history.schedule=hourly"), "/history/schedule"),
         ((*ON, "--set", "history.journals={kafka-0}"), "/history/journals/0"),
         ((*ON, "--set", "history.claimName="), "/history/claimName"),
+        ((*ON, "--set", "history.compaction.forgetDays=0"), "/history/compaction/forgetDays"),
     ],
 )
 def test_values_with_which_it_could_not_work_are_refused(
@@ -124,7 +125,7 @@ def test_the_api_server_takes_the_job(api: KubernetesApi, schedule: str) -> None
     )
     objects = rendered(api, *CONTROLLER_ON, *scheduled, "--set", f"history.enabled=true,{placed}")
     assert len(dry_run(api, objects)) == len(objects)
-    (found,) = (each for each in objects if each["kind"] == "CronJob")
+    found = named(objects, "CronJob", "kontroller-history")
     assert found["spec"]["schedule"] == schedule
     assert found["spec"]["jobTemplate"]["spec"]["template"]["spec"]["nodeSelector"] == {"disk": "ssd"}
 
@@ -141,6 +142,34 @@ def test_spark_runs_in_the_pod_alone_and_both_steps_use_the_same_tables(api: Kub
     assert promising["args"][-1] == "--objective=99.95"
     taking_in, _ = steps(api, *ON, "--set", "history.format=delta")
     assert taking_in["args"][-1] == "--format=delta"
+
+
+def test_another_job_keeps_less_of_the_same_tables_and_waits_for_this_one(api: KubernetesApi) -> None:
+    values = ("--set", "history.compaction.forgetDays=400,history.nodeSelector.disk=ssd")
+    compaction = named(rendered(api, *ON, *values), "CronJob", "kontroller-history-compaction")["spec"]
+    template = compaction["jobTemplate"]["spec"]
+    (container,) = template["template"]["spec"].pop("containers")
+    _, report = steps(api, *ON, *values)
+    assert container == report | {
+        "name": "compact", "args": ["compact", "--history=/history/tables", "--forget-days=400"],
+    }  # fmt: skip
+    others = {
+        name: value for name, value in pod(api, *ON, *values).items() if name not in ("initContainers", "containers")
+    }
+    assert template["template"]["spec"] == others
+    assert template["backoffLimit"] == 7, "it is refused while the other job writes"
+    off = rendered(api, *ON, "--set", "history.compaction.enabled=false")
+    assert [each["metadata"]["name"] for each in off if each["kind"] == "CronJob"] == ["kontroller-history"]
+    kept = named(rendered(api, *ON), "CronJob", "kontroller-history-compaction")["spec"]["jobTemplate"]["spec"]
+    assert kept["template"]["spec"]["containers"][0]["args"] == ["compact", "--history=/history/tables"]
+
+
+def test_the_longest_names_are_taken(api: KubernetesApi) -> None:
+    objects = rendered(api, *ON, "--set", f"fullnameOverride={'n' * 63}")
+    assert len(dry_run(api, objects)) == len(objects)
+    labels = [f"{each['metadata']['name']}-0123456789" for each in objects if each["kind"] == "StatefulSet"]
+    assert labels
+    assert max(map(len, labels)) <= 63
 
 
 def test_two_jobs_never_run_at_once_and_one_that_hangs_is_ended(api: KubernetesApi) -> None:

@@ -13,7 +13,7 @@ def told(*records: tuple[int, int, str], origin: str = "recorder") -> Iterator[M
     """Number, second and kind of each record; all are marks."""
     before: tuple[int, int] | None = None
     for seq, second, kind in records:
-        yield Mark("a", origin, 60 * SECOND_US, seq, second * SECOND_US, kind, *(before or (None, None)))
+        yield Mark("a", origin, 60 * SECOND_US, seq, second * SECOND_US, kind, seq, *(before or (None, None)))
         before = seq, second * SECOND_US
 
 
