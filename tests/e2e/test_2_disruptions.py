@@ -35,6 +35,16 @@ def uids(release: Release, selector: str) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
 
 
+def deleted_and_back(release: Release, pod: str, *how: str) -> None:
+    """Deletes a broker's pod, and waits until another one of its name is well: what is said of the brokers together is, for
+    a moment, still that of before."""
+    before = uids(release, BROKERS)[pod]
+    release.kubectl("delete", "pod", pod, *how)
+    release.wait_for(lambda: uids(release, BROKERS).get(pod, before) != before, f"there is another pod {pod}")
+    release.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=300s")
+    release.wait_healthy()
+
+
 def test_a_rolling_restart_never_has_an_offline_partition(release: Release, toolbox: Toolbox, load: Load) -> None:
     before = uids(release, BROKERS)
     with toolbox.watching_for_offline() as watch:
@@ -51,8 +61,7 @@ def test_a_rolling_restart_never_has_an_offline_partition(release: Release, tool
 
 def test_a_deleted_broker_pod_comes_back_into_all_its_isrs(release: Release, toolbox: Toolbox, load: Load) -> None:
     with toolbox.watching_for_offline() as watch:
-        release.kubectl("delete", "pod", f"{NAME}-kafka-1")
-        release.wait_healthy()
+        deleted_and_back(release, f"{NAME}-kafka-1")
     assert watch.partitions() == []
     toolbox.wait_for_progress(load)
     assert load.lost() == set()
@@ -62,8 +71,7 @@ def test_a_broker_killed_at_once_costs_nothing_that_was_acknowledged(
     release: Release, toolbox: Toolbox, load: Load
 ) -> None:
     with toolbox.watching_for_offline() as watch:
-        release.kubectl("delete", "pod", f"{NAME}-kafka-0", "--grace-period=0", "--force")
-        release.wait_healthy()
+        deleted_and_back(release, f"{NAME}-kafka-0", "--grace-period=0", "--force")
     assert watch.partitions(), "a leader that dies at once is away until its session has ended"
     toolbox.wait_for_progress(load)
     assert load.lost() == set()

@@ -54,7 +54,8 @@ def test_an_editor_may_not_say_where_clusters_are_nor_finalize_features(release:
 def test_nobody_but_the_operator_writes_a_status(release: Release) -> None:
     patch = ("patch", "kafkatopic", "orders", "--subresource=status", "--type=merge", "--patch", '{"status":{}}')
     assert refused(release, *patch, "--as", EDITOR)
-    assert not refused(release, *patch, "--dry-run=server", "--as", OPERATOR)
+    may = release.kubectl("auth", "can-i", "patch", "kafkatopics", "--subresource=status", "--as", OPERATOR)
+    assert may.strip() == "yes"
 
 
 def test_a_viewer_looks_and_changes_nothing(release: Release) -> None:
