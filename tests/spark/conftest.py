@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from controller_pipeline.session import local_session
 
-_TIMEOUT_S = 600
+_TIMEOUT_S = 1200
 """The first test that asks for the session or for a shared table waits for it."""
 
 

@@ -147,6 +147,8 @@ def operated_namespace(api: KubernetesCluster, connect: str, **cluster: Any) -> 
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
     _install_chart(api)
+    # One that is there was made for another Kafka cluster, and such a one does not change.
+    api.kubectl("delete", "kafkacluster", "--all", "--namespace", NAMESPACE)
     found = Objects(api)
     wait_until(lambda: _is_taken(found, {"zookeeper": {"connect": connect}, **cluster}), "the KafkaCluster is taken")
     yield found
