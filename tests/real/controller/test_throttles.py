@@ -111,7 +111,6 @@ def test_a_throttle_outlives_a_killed_controller_and_not_its_move(our_cluster: O
 def test_a_throttle_ends_with_its_topic(our_cluster: OurCluster) -> None:
     begin_slowly(our_cluster, "doomed-move", 1, 2)
     our_cluster.znodes.mark_for_deletion("doomed-move")
-    throttle(our_cluster, "doomed-move", 1, 2, FAST)
     wait_until(
         lambda: our_cluster.znodes.read("/brokers/topics/doomed-move") is None, "the topic is gone", deadline_s=120
     )
