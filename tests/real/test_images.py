@@ -194,11 +194,7 @@ def test_zookeeper_runs_in_a_container_and_ends_with_sigterm(kafka: Image, tmp_p
     settings = f"dataDir=/tmp/data\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
     script = 'printf "%s" "$1" >/tmp/zoo.cfg && exec zookeeper-server-start.sh /tmp/zoo.cfg'
     with kafka.start("sh", "-c", script, "sh", settings, log=log) as container:
-        wait_until(
-            lambda: (accepts(port) and is_serving(port)) or not container.is_running,
-            "ZooKeeper serves",
-            deadline_s=120,
-        )
+        wait_until(lambda: is_serving(port) or not container.is_running, "ZooKeeper serves", deadline_s=120)
         assert "[zookeeper]" in kafka.run("zookeeper-shell.sh", f"127.0.0.1:{port}", "ls", "/").stdout
         assert container.terminate() == 143
     assert log.read_text().count("INFO") > 10
