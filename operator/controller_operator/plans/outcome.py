@@ -175,6 +175,12 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
     )
 
 
+def released(status: StatusT, reason: str, message: str, *, is_warning: bool = False) -> Plan[StatusT]:
+    """Lets an object that is being deleted go with the status that it has, and says why."""
+    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
+    return Plan(status=status, finalizer=FinalizerWish.RELEASE, notices=notices)
+
+
 def is_overdue(metadata: ObjectMeta, now: datetime) -> bool:
     """Whether an object that is being deleted has waited long enough."""
     return metadata.deletion_timestamp is not None and now >= metadata.deletion_timestamp + DELETION_PATIENCE

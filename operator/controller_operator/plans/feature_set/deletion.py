@@ -16,12 +16,11 @@ from controller_operator.kafka.feature_requests import UpdateFeatures
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,
-    FinalizerWish,
-    Notice,
     Plan,
     Verdict,
     conditions,
     is_overdue,
+    released,
 )
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import Reason
@@ -37,23 +36,23 @@ def plan_deletion(
     if FINALIZER not in resource.metadata.finalizers:
         return Plan(status=resource.status)
     if kept := _why_kept(resource):
-        return release(resource, "FeaturesRetained", f"the finalized levels stay, as {kept}")
+        return released(resource.status, "FeaturesRetained", f"the finalized levels stay, as {kept}")
     if paths.FEATURE in view.malformed:
-        return release(resource, "FeaturesRetained", f"{paths.FEATURE} makes no sense and stays as it is", True)
+        return released(
+            resource.status, "FeaturesRetained", f"{paths.FEATURE} makes no sense and stays as it is", is_warning=True
+        )
     finalized = view.features.features if view.features else {}
     own = [each.name for each in resource.spec.features if each.name in finalized and each.name not in foreign]
     if not own:
-        return release(resource, "FeaturesDeleted", f"finalized no more: {listed(_names(resource, foreign)) or 'none'}")
+        return released(
+            resource.status, "FeaturesDeleted", f"finalized no more: {listed(_names(resource, foreign)) or 'none'}"
+        )
     refused = [said for reply in context.replies for _, said in reply.refused]
     if refused:
-        return release(resource, "DeletionForbidden", f"the finalized levels stay: {listed(refused)}", True)
+        return released(
+            resource.status, "DeletionForbidden", f"the finalized levels stay: {listed(refused)}", is_warning=True
+        )
     return _ask(resource, view, own, context)
-
-
-def release(resource: FeatureSet, reason: str, message: str, is_warning: bool = False) -> Plan[FeatureSetStatus]:
-    """Lets the object go, and says why."""
-    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
-    return Plan(status=resource.status, finalizer=FinalizerWish.RELEASE, notices=notices)
 
 
 def _why_kept(resource: FeatureSet) -> str | None:
@@ -69,7 +68,7 @@ def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Conte
     if is_overdue(resource.metadata, context.now) and (context.replies or view.controller is None):
         why = trouble or ("no controller holds the cluster" if view.controller is None else "its answer does not show")
         message = f"the finalized levels of {listed(own)} stay: not deleted within {DELETION_PATIENCE}, as {why}"
-        return release(resource, "DeletionUnfinished", message, True)
+        return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if trouble is not None:
         verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
         return _wait(resource, verdict, context)

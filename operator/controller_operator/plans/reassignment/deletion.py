@@ -16,12 +16,12 @@ from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,
-    FinalizerWish,
     Notice,
     Plan,
     Verdict,
     conditions,
     is_overdue,
+    released,
 )
 from controller_operator.plans.reassignment.rows import (
     ENDED,
@@ -53,7 +53,7 @@ def plan_deletion(
     if FINALIZER not in move.metadata.finalizers:
         return Plan(status=move.status)
     if move.is_paused:
-        return release(move, "ReassignmentLeft", "the move goes on, as this object is paused")
+        return released(move.status, "ReassignmentLeft", "the move goes on, as this object is paused")
     if not context.is_view_fresh:
         return Plan(status=move.status, needs_fresh_view=True)
     rows = present_rows(move, view)
@@ -68,14 +68,6 @@ def plan_deletion(
         message = f"{listed(running)} still move, {DELETION_PATIENCE} after this object was deleted"
         return _give_up(move, rows, Reason.PARTITIONS_FAILED, message, context)
     return _ask(move, rows, running, view, context)
-
-
-def release(
-    move: PartitionReassignment, reason: str, message: str, *, is_warning: bool = False
-) -> Plan[PartitionReassignmentStatus]:
-    """Lets the object go as it is, and says why."""
-    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
-    return Plan(status=move.status, finalizer=FinalizerWish.RELEASE, notices=notices)
 
 
 def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterView) -> bool:

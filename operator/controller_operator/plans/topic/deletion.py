@@ -13,13 +13,12 @@ from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,
-    FinalizerWish,
-    Notice,
     Plan,
     Verdict,
     conditions,
     is_overdue,
     ready_reason,
+    released,
 )
 from controller_operator.plans.topic.ids import shown_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
@@ -27,12 +26,6 @@ from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
 
 _RETRY_S: Final = 15.0
-
-
-def release(resource: KafkaTopic, reason: str, message: str, *, is_warning: bool = False) -> Plan[KafkaTopicStatus]:
-    """Lets the object go, and says why."""
-    notices = (Notice(reason=reason, message=message, is_warning=is_warning),)
-    return Plan(status=resource.status, finalizer=FinalizerWish.RELEASE, notices=notices)
 
 
 def plan_deletion(
@@ -44,20 +37,20 @@ def plan_deletion(
     name = TopicName(resource.topic_name)
     if resource.is_paused or resource.spec.deletion_policy is DeletionPolicy.RETAIN:
         why = "this object is paused" if resource.is_paused else "its deletionPolicy is Retain"
-        return release(resource, "TopicRetained", f"topic {name} stays, as {why}")
+        return released(resource.status, "TopicRetained", f"topic {name} stays, as {why}")
     topic = view.topics.get(name)
     if topic is None:
         return _gone(resource, name, context)
     topic_id = topic.assignment.topic_id
     if not is_winner or topic_id is None or resource.status.topic_id != shown_id(topic_id):
         message = f"topic {name} stays: it is not the one of this object (topicId {resource.status.topic_id})"
-        return release(resource, "TopicRetained", message)
+        return released(resource.status, "TopicRetained", message)
     if name in view.deleting and is_overdue(resource.metadata, context.now):
         message = (
             f"topic {name} is marked for deletion and was not deleted within {DELETION_PATIENCE}: the cluster deletes "
             f"it when its controller and all of the topic's brokers are there"
         )
-        return release(resource, "DeletionUnfinished", message, is_warning=True)
+        return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
         return _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
     mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
@@ -68,13 +61,13 @@ def plan_deletion(
         plan = _wait(resource, Reason.TOPIC_BEING_DELETED, f"topic {name} is being deleted", context)
         return Plan(status=plan.status, needs_fresh_view=True)
     message = f"topic {name} stays: the cluster took its deletion back (is delete.topic.enable=false?)"
-    return release(resource, "DeletionForbidden", message, is_warning=True)
+    return released(resource.status, "DeletionForbidden", message, is_warning=True)
 
 
 def _gone(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus]:
     if not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
-    return release(resource, "TopicDeleted", f"topic {name} is gone")
+    return released(resource.status, "TopicDeleted", f"topic {name} is gone")
 
 
 def _wait(resource: KafkaTopic, reason: Reason, message: str, context: Context) -> Plan[KafkaTopicStatus]:
