@@ -16,6 +16,7 @@ from controller_core.zk.session import (
     ZkError,
     ZkNode,
     ZkSession,
+    transact_alone,
 )
 
 T = TypeVar("T")
@@ -71,10 +72,7 @@ class MortalSession(DelegatingSession):
         return await self._read(lambda: self._session.watch_tree(path, watch))
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        result = (await self.transact_many([ops]))[0]
-        if isinstance(result, ZkError):
-            raise result
-        return result
+        return await transact_alone(self, ops)
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         life = self._life

@@ -13,7 +13,7 @@ from typing import Final
 
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.request_size import too_large
-from controller_core.zk.session import ConnectionLost, WriteOp, ZkError, ZkSession
+from controller_core.zk.session import ConnectionLost, WriteOp, ZkError, ZkSession, transact_alone
 
 NEVER_SUSPECTED_BYTES: Final = 1 << 18
 """The smallest limit that anybody is expected to configure."""
@@ -41,10 +41,7 @@ class LearnedLimitSession(DelegatingSession):
         return min(told, self._suspected_bytes - 1)
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        (result,) = await self.transact_many([ops])
-        if isinstance(result, ZkError):
-            raise result
-        return result
+        return await transact_alone(self, ops)
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         max_bytes = self.max_request_bytes

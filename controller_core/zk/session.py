@@ -269,3 +269,11 @@ class ZkSession(Protocol):
     async def close(self) -> None:
         """Ends the session, and with it its ephemeral znodes. Idempotent."""
         ...
+
+
+async def transact_alone(session: ZkSession, ops: Sequence[WriteOp]) -> tuple[str, ...]:
+    """`ZkSession.transact` by its `transact_many`, for sessions that do their work there."""
+    (result,) = await session.transact_many([ops])
+    if isinstance(result, ZkError):
+        raise result
+    return result

@@ -54,6 +54,7 @@ from controller_core.zk.session import (
     ZkError,
     ZkNode,
     ZooKeeperUnreachable,
+    transact_alone,
 )
 
 _log = structlog.get_logger(__name__)
@@ -185,10 +186,7 @@ class KazooSession:
         return unwatch
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        (result,) = await self.transact_many([ops])
-        if isinstance(result, ZkError):
-            raise result
-        return result
+        return await transact_alone(self, ops)
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         refused = {
