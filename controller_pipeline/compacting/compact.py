@@ -49,13 +49,12 @@ def _leave_out(change: Change, layers: Store) -> tuple[int, int]:
 
 
 def _forget(change: Change, layers: Store, days: int) -> int:
-    raw = change.read(RAW_EVENTS)
-    named = journals.of_their_clusters(raw, layers.read(JOURNALS))
+    owned = journals.beside_their_clusters(change.read(RAW_EVENTS), layers.read(JOURNALS))
+    named = owned.withColumn("cluster_id", f.col("of_cluster"))
     told_by_one = proven.told_by_one(named)
     first = forgotten.beginnings(
         named, layers.read(PROOFS), layers.read(KNOWN_SPANS), told_by_one, days
     ).localCheckpoint()
-    owned = journals.beside_their_clusters(raw, layers.read(JOURNALS))
     by_day = forgotten.is_forgotten(owned, first).groupBy("cluster_id", f.to_date("event_time").alias("day"))
     counts = (
         by_day.agg(f.count_if("is_forgotten").alias("gone"), f.count("*").alias("records")).where("gone > 0").collect()
@@ -65,7 +64,7 @@ def _forget(change: Change, layers: Store, days: int) -> int:
         change.remove_days(RAW_EVENTS, emptied)
         mixed = [(row.cluster_id, row.day) for row in counts if row.gone < row.records]
         if mixed:
-            days_of = raw.sparkSession.createDataFrame(mixed, "cluster_id string, day date")
+            days_of = owned.sparkSession.createDataFrame(mixed, "cluster_id string, day date")
             change.write_days(RAW_EVENTS, _left(_of_days(owned, days_of), first))
         found = change.read(RAW_FINDINGS).withColumn("of_cluster", f.col("cluster_id"))
         clusters = [row.cluster_id for row in first.select("cluster_id").collect()]

@@ -5,15 +5,11 @@ of 1970 in the middle of today is today's. What is older than a time is what com
 before it, and a snapshot's time is bounded by what is known around it (`known_spans`).
 """
 
-from typing import Final
-
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
 from controller_pipeline.transforms.continuity.neighbours import EPOCH
-
-_PLACE: Final = "struct(controller_epoch, seq)"
 
 
 def beginnings(raw: DataFrame, proofs: DataFrame, spans: DataFrame, told_by_one: DataFrame, days: int) -> DataFrame:
@@ -35,7 +31,7 @@ def beginnings(raw: DataFrame, proofs: DataFrame, spans: DataFrame, told_by_one:
     placed = placed.withColumn("at", f.expr("greatest(began, least(event_time, ended))"))
     old = placed.where(f"at <= end - interval {days} days")
     last = old.groupBy("cluster_id").agg(
-        f.max_by(f.struct("controller_epoch", "seq", "at"), f.expr(_PLACE)).alias("it")
+        f.max_by(f.struct("controller_epoch", "seq", "at"), f.struct("controller_epoch", "seq")).alias("it")
     )
     return last.selectExpr("cluster_id", "it.controller_epoch as first_epoch", "it.seq as first_seq", "it.at as before")
 
