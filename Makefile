@@ -68,10 +68,12 @@ spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their 
 
 SAMPLED ?= --sample
 
-# In two parts: the clusters of the one have ended before those of the other start.
+# In two parts: the clusters of the one have ended before those of the other start. In the second, two at a time: mostly
+# they wait, for sessions that end and servers that start. Each has servers of its own.
 real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes (SAMPLED=: large matrices whole, as `make full`)
+	$(BIN)/python -m devcluster build
 	$(BIN)/pytest -v -m real $(SAMPLED) tests/real/conformance tests/real/clients
-	$(BIN)/pytest -v -m real $(SAMPLED) --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
+	$(BIN)/pytest -v -m real $(SAMPLED) --numprocesses 2 --dist loadfile --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
 e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
 	$(BIN)/pytest -v tests/e2e

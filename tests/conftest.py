@@ -7,6 +7,7 @@ Whatever asks for a real server is marked `real` by that alone, so `-m "not real
 import itertools
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -35,7 +36,7 @@ _REAL_FIXTURES: dict[str, tuple[Part, ...]] = {
     "kubernetes_api": (*API_SERVER, Part.HELM),
     "pods": (*API_SERVER, Part.HELM),
 }
-_KEPT_LOGS = pytest.StashKey[str]()
+_KEPT_LOGS = pytest.StashKey[list[str]]()
 
 _chroots = itertools.count(1)
 
@@ -47,7 +48,7 @@ def servers_folder(request: pytest.FixtureRequest) -> Iterator[RunFolder]:
         yield folder
         if request.session.testsfailed:
             folder.keep_logs()
-            request.config.stash[_KEPT_LOGS] = str(folder.path / "logs")
+            request.config.stash[_KEPT_LOGS] = [str(folder.path / "logs")]
 
 
 @pytest.fixture(scope="session")
@@ -110,6 +111,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                 prepare_pods()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several processes says it to the one that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["kept_logs"] = session.config.stash.get(_KEPT_LOGS, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash.setdefault(_KEPT_LOGS, []).extend(getattr(node, "workeroutput", {}).get("kept_logs", []))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if _KEPT_LOGS in config.stash:
-        terminalreporter.write_line(f"The servers' logs are in {config.stash[_KEPT_LOGS]}")
+    for folder in config.stash.get(_KEPT_LOGS, []):
+        terminalreporter.write_line(f"The servers' logs are in {folder}")
