@@ -144,8 +144,15 @@ class OperatorProcess(Server):
     """A `kontroller operator run` with the rights of a kubeconfig. Entering the context starts it, leaving it kills it."""
 
     def __init__(
-        self, folder: RunFolder, kubeconfig: Path, *, namespaces: Sequence[str], name: str = "operator"
+        self,
+        folder: RunFolder,
+        kubeconfig: Path,
+        *,
+        namespaces: Sequence[str],
+        name: str = "operator",
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        """`settings` are in the environment of the process, beside the kubeconfig."""
         super().__init__()
         self.metrics_port = self._reserve_port()
         self.liveness_port = self._reserve_port()
@@ -156,7 +163,7 @@ class OperatorProcess(Server):
             name,
             [sys.executable, "-m", "controller_admin", "operator", "run", *arguments],
             log_path=folder.log(name),
-            env={"KUBECONFIG": str(kubeconfig)},
+            env={"KUBECONFIG": str(kubeconfig), **(settings or {})},
             ready=lambda: accepts(self.liveness_port),
         )
 

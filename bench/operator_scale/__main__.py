@@ -1,0 +1,106 @@
+"""What the operator makes of thousands of topics on this machine.
+
+    python -m bench.operator_scale --topics 1000 --partitions 3
+
+The shipped operator works with the rights of its chart on a real API server and a real ZooKeeper; brokers are on paper, and
+what plays their controller gives each new topic its leaders at once. Measured are: from nothing until all topics are Ready,
+while a user changes one after the other; a restart over all of them; a resync in which nothing is to be done, and one
+with a user's changes; an outage of ZooKeeper, which stands still. It exits with 1 where a restart or a resync in which
+nothing is to be done writes anything. What was measured is printed, and kept in bench/results/operator_scale.json.
+"""
+
+import asyncio
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from kubernetes_asyncio import config
+from rich.console import Console
+
+from bench.operator_scale.phases import Phase, Phases, Sizes
+from bench.operator_scale.surroundings import Surroundings, surroundings
+from bench.operator_scale.watching import Watching
+from bench.setup.machine import machine
+from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+from devcluster.clusters.run_folder import run_folder
+from devcluster.filling.fill import fill_cache
+from devcluster.filling.parts import API_SERVER, Part
+from devcluster.running.processes import ending_on_sigterm
+
+RESULTS: Final = Path(__file__).parents[1] / "results" / "operator_scale.json"
+_SESSION_TRANSACTIONS: Final = {"restart": 1, "resync": 0}
+"""What a phase in which nothing is to be done may write to ZooKeeper: the operator's session opens."""
+console = Console(highlight=False)
+
+
+def main(
+    topics: Annotated[int, typer.Option(help="How many KafkaTopics.", min=1)] = 1_000,
+    partitions: Annotated[int, typer.Option(help="Of each topic.", min=1)] = 3,
+    outage: Annotated[float, typer.Option(help="Seconds that ZooKeeper stands still; 0: not at all.", min=0)] = 30,
+    deadline: Annotated[float, typer.Option(help="Seconds that a phase may take.", min=1)] = 900,
+    zookeeper_heap_mb: Annotated[int, typer.Option(help="Of ZooKeeper.", min=64)] = 1_024,
+    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS,
+) -> None:
+    """Measure, print and keep what so many topics cost the operator."""
+    sizes = Sizes(topics=topics, partitions=partitions, outage_s=outage, deadline_s=deadline)
+    load = os.getloadavg()[0]
+    fill_cache({Part.KAFKA, *API_SERVER, Part.HELM})
+    with (
+        ending_on_sigterm(),
+        run_folder("bench-operator") as folder,
+        surroundings(folder, zookeeper_heap_mb=zookeeper_heap_mb) as around,
+    ):
+        found = asyncio.run(_measure(around, sizes))
+    result = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "load_before": load,
+        "sizes": asdict(sizes),
+        "phases": [phase.record() for phase in found],
+    }
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(result, indent=1) + "\n")
+    if wrong := needless_writes(found):
+        console.print(f"Written where nothing was to be done: {wrong}", soft_wrap=True)
+        raise typer.Exit(1)
+
+
+async def _measure(around: Surroundings, sizes: Sizes) -> list[Phase]:
+    await config.load_kube_config(config_file=str(around.kubernetes.kubeconfig))
+    api = KubernetesObjects()
+    watching = Watching(api)
+    tasks = [asyncio.create_task(watching.run(kind)) for kind in ("KafkaTopic", "KafkaCluster")]
+    phases = Phases(around, api, watching, sizes, lambda text: console.print(text, soft_wrap=True))
+    work = asyncio.create_task(phases.all())
+    try:
+        await asyncio.wait((work, *tasks), return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()  # watching failed: nothing would ever be seen to end
+        return await work
+    finally:
+        for task in (work, *tasks):
+            task.cancel()
+        for task in (work, *tasks):
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+        await api.close()
+
+
+def needless_writes(found: list[Phase]) -> str:
+    """What was written where nothing was to be done; "" where nothing was."""
+    return "; ".join(
+        f"{phase.name}: {phase.kubernetes_writes}, {phase.zookeeper_writes} to ZooKeeper"
+        for phase in found
+        if phase.name in _SESSION_TRANSACTIONS
+        and (phase.kubernetes_writes or phase.zookeeper_writes > _SESSION_TRANSACTIONS[phase.name])
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

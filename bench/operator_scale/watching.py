@@ -1,0 +1,83 @@
+"""The objects as a user with a watch sees them: which are Ready for what their specs say, and how old what is said of the
+cluster is."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from bench.operator_scale.surroundings import NAMESPACE
+from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectApi
+
+_WAIT_S: Final = 600.0
+_BETWEEN_WATCHES_S: Final = 0.1
+
+
+class Watching:
+    """Follows KafkaTopics and the KafkaCluster; `run` it for each kind in a task."""
+
+    def __init__(self, api: ObjectApi) -> None:
+        self._api = api
+        self._changed = asyncio.Condition()
+        self.ready: dict[str, int] = {}
+        """The generation for which a topic was Ready last, by name."""
+        self.said_topics = 0
+        """How many topics the KafkaCluster says that there are."""
+
+    async def run(self, kind: str) -> None:
+        """Follows the objects of a kind, for ever."""
+        while True:
+            listing = await self._api.list_all(kind, NAMESPACE)
+            for each in listing.items:
+                await self._take(each)
+            with suppress(ApiUnavailable):  # the API server ends watches, at the latest after some minutes
+                await self._follow(kind, listing.version)
+            await asyncio.sleep(_BETWEEN_WATCHES_S)
+
+    async def _follow(self, kind: str, version: str) -> None:
+        async with self._api.watch(kind, NAMESPACE, version) as changes:
+            async for change in changes:
+                if change.type in ("ADDED", "MODIFIED"):
+                    await self._take(change.raw)
+
+    async def until(self, condition: Callable[[], bool], deadline_s: float = _WAIT_S) -> None:
+        """Waits for something of what is seen. Raises TimeoutError."""
+        async with asyncio.timeout(deadline_s), self._changed:
+            await self._changed.wait_for(condition)
+
+    async def _take(self, raw: dict[str, Any]) -> None:
+        if raw["kind"] == "KafkaCluster":
+            self.said_topics = int(raw.get("status", {}).get("counts", {}).get("topics", 0))
+        elif (generation := ready_generation(raw)) is not None:
+            self.ready[raw["metadata"]["name"]] = generation
+        else:
+            self.ready.pop(raw["metadata"]["name"], None)
+        async with self._changed:
+            self._changed.notify_all()
+
+
+def ready_generation(raw: dict[str, Any]) -> int | None:
+    """The generation of the spec for which an object is Ready; None where it is not."""
+    for condition in raw.get("status", {}).get("conditions", ()):
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            return int(condition["observedGeneration"])
+    return None
+
+
+class Staleness:
+    """How old what is said of a number is that only grows: the time since it was last no larger than what is said."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+        self.worst_s = 0.0
+
+    def look(self, now_s: float, real: int, said: int) -> None:
+        """One look at both. Looks are to follow each other quickly: none is more exact than the time between two."""
+        self._seen.append((now_s, real))
+        while len(self._seen) > 1 and self._seen[1][1] <= said:
+            self._seen.pop(0)
+        if real > said:
+            was_true_s = self._seen[0][0]
+            self.worst_s = max(self.worst_s, now_s - was_true_s)
+        else:
+            del self._seen[:-1]
