@@ -14,8 +14,8 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds bench bench-requests bench-pipeline bench-fleet build images \
-	lock sbom audit clean
+.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds bench bench-requests bench-operator bench-pipeline \
+	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,11 @@ bench: $(READY) ## Measure our controller and Kafka's own on the same data (QUIC
 
 bench-requests: $(READY) ## Measure what the largest requests do to our controller, in a minute (FLAGS="--only CreateTopics")
 	$(BIN)/python -m bench.requests $(FLAGS)
+
+TOPICS ?= 1000
+
+bench-operator: $(READY) ## Measure what the operator makes of many topics on real servers, in some minutes (TOPICS=1000 FLAGS="--partitions 12")
+	$(BIN)/python -m bench.operator_scale --topics $(TOPICS) $(FLAGS)
 
 EVENTS ?= 10000000
 CORES ?= 1 2

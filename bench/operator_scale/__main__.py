@@ -12,7 +12,6 @@ nothing is to be done writes anything. What was measured is printed, and kept in
 import asyncio
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,21 +73,20 @@ async def _measure(around: Surroundings, sizes: Sizes) -> list[Phase]:
     await config.load_kube_config(config_file=str(around.kubernetes.kubeconfig))
     api = KubernetesObjects()
     watching = Watching(api)
-    tasks = [asyncio.create_task(watching.run(kind)) for kind in ("KafkaTopic", "KafkaCluster")]
+    watches = [asyncio.create_task(watching.run(kind)) for kind in ("KafkaTopic", "KafkaCluster")]
     phases = Phases(around, api, watching, sizes, lambda text: console.print(text, soft_wrap=True))
     work = asyncio.create_task(phases.all())
     try:
-        await asyncio.wait((work, *tasks), return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            if task.done():
-                task.result()  # watching failed: nothing would ever be seen to end
+        await asyncio.wait((work, *watches), return_when=asyncio.FIRST_COMPLETED)
+        for watch in watches:
+            if watch.done():
+                watch.result()  # it failed: nothing would ever be seen to end
         return await work
     finally:
-        for task in (work, *tasks):
-            task.cancel()
-        for task in (work, *tasks):
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        work.cancel()
+        for watch in watches:
+            watch.cancel()
+        await asyncio.gather(work, *watches, return_exceptions=True)
         await api.close()
 
 

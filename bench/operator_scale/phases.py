@@ -30,7 +30,8 @@ _CREATED_AT_ONCE: Final = 32
 _BETWEEN_CHANGES_S: Final = 1.0
 _BETWEEN_LOOKS_S: Final = 0.25
 _QUIET_S: Final = 5.0
-_SHORTEST_RESYNC_S: Final = 15.0
+_IDLE_S: Final = 1.0
+_SHORTEST_RESYNC_S: Final = 5.0
 _TOPICS_FOR_A_SECOND: Final = 50
 """Of the interval between two resyncs."""
 
@@ -56,6 +57,7 @@ class Phase:
     """One measurement. `memory_mb` is the operator's at its end, `most_memory_mb` the most of its life."""
 
     name: str
+    began_s: float = field(default_factory=monotonic)
     seconds: float = 0.0
     processor_s: float = 0.0
     memory_mb: float = 0.0
@@ -67,7 +69,7 @@ class Phase:
     oldest_status_s: float | None = None
 
     def record(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "began_s"}
 
     def __str__(self) -> str:
         writes = ", ".join(f"{number} {what}" for what, number in sorted(self.kubernetes_writes.items())) or "none"
@@ -99,13 +101,16 @@ class Phases:
         first = self._around.operator(name="operator", resync_interval_s=24 * 3600)
         try:
             found = [await self._from_nothing(first)]
+            await asyncio.to_thread(
+                first.process.stop
+            )  # an orderly end, so that its session ends before the next phase
         finally:
             await asyncio.to_thread(first.close)
         second = self._around.operator(name="operator-again", resync_interval_s=self._sizes.resync_s)
         try:
             found.append(await self._from_a_restart(second))
-            found.append(await self._resync(second, "resync", 2, changes=False))
-            found.append(await self._resync(second, "resync with changes", 3, changes=True))
+            found.append(await self._resync(second, "resync", changes=False))
+            found.append(await self._resync(second, "resync with changes", changes=True))
             if self._sizes.outage_s:
                 found.append(await self._outage(second))
         finally:
@@ -140,11 +145,12 @@ class Phases:
             await self._looked_at(operator, self._sizes.topics)
         return phase
 
-    async def _resync(self, operator: OperatorProcess, name: str, times: int, *, changes: bool) -> Phase:
+    async def _resync(self, operator: OperatorProcess, name: str, *, changes: bool) -> Phase:
         """All are looked at once more, beginning with the first look after those that came before."""
-        before = await asyncio.to_thread(looks, operator.metrics_port)
-        await self._looked_at(operator, before + 1)
         async with self._measured(name, operator) as phase:
+            before = await self._looks_of_one_at_rest(operator)
+            await self._looked_at(operator, before + 1)
+            phase.began_s = monotonic()
             looked = asyncio.create_task(self._looked_at(operator, before + self._sizes.topics))
             if changes:
                 await self._change_one_after_the_other(phase, lambda: not looked.done())
@@ -170,6 +176,14 @@ class Phases:
             now = await self._written()
             if now.kubernetes != last.kubernetes:
                 last, since = now, monotonic()
+
+    async def _looks_of_one_at_rest(self, operator: OperatorProcess) -> int:
+        """How often it has looked at topics, when it has not for a while."""
+        last = -1
+        while (now := await asyncio.to_thread(looks, operator.metrics_port)) != last:
+            last = now
+            await asyncio.sleep(_IDLE_S)
+        return last
 
     async def _looked_at(self, operator: OperatorProcess, times: int) -> None:
         async with asyncio.timeout(self._sizes.deadline_s):
@@ -215,12 +229,12 @@ class Phases:
     @asynccontextmanager
     async def _measured(self, name: str, operator: OperatorProcess, *, starts: bool = False) -> AsyncIterator[Phase]:
         phase = Phase(name=name)
-        before = await self._written()
-        began, used_s = monotonic(), 0.0 if starts else _processor_s(operator)
+        before, used_s = await self._written(), 0.0 if starts else _processor_s(operator)
+        phase.began_s = monotonic()
         if starts:
             await asyncio.to_thread(operator.start)
         yield phase
-        phase.seconds = monotonic() - began
+        phase.seconds = monotonic() - phase.began_s
         phase.processor_s = _processor_s(operator) - used_s
         phase.memory_mb, phase.most_memory_mb = memory_mb(operator.process.pid)
         since = (await self._written()).since(before)

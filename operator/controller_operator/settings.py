@@ -33,7 +33,7 @@ class OperatorSettings(BaseSettings):
         le=(1 << 31) - 1,
         description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
     )
-    workers: int = Field(default=8, ge=1, description="How many objects are worked on at the same time.")
+    workers: int = Field(default=16, ge=1, description="How many objects are worked on at the same time.")
     resync_interval_s: float = Field(
         default=600.0, gt=0, description="How often all objects are read again, whatever the watches said."
     )

@@ -1,15 +1,19 @@
-"""The benchmark, on a cluster so small that it says nothing: both controllers play all scenarios, and each is checked."""
+"""The benchmarks, so small that they say nothing: both controllers play all scenarios, and each is checked; the operator
+comes through all phases, and writes nothing where nothing is to be done."""
 
 import json
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from bench.__main__ import app
+from bench.operator_scale.__main__ import main as operator_scale
 from bench.report.page import write_report
 from bench.report.result import Result
 from bench.scenarios import SCENARIOS
+from devcluster.filling.parts import API_SERVER, Part
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -37,3 +41,17 @@ def test_both_controllers_play_every_scenario_and_what_came_of_it_is_kept(tmp_pa
     assert {row.request for row in result.latency} == {"alter_partition", "metadata"}
     assert all(row.count > 0 for row in result.latency)
     assert all(path.is_file() for path in write_report([file], tmp_path))
+
+
+@pytest.mark.real(*API_SERVER, Part.HELM)
+def test_the_operator_is_measured_in_all_phases(tmp_path: Path) -> None:
+    file = tmp_path / "operator_scale.json"
+    operator = typer.Typer()
+    operator.command()(operator_scale)
+    ended = CliRunner().invoke(operator, ["--topics", "5", "--outage", "1", "--output", str(file)])
+    assert ended.exit_code == 0, ended.output
+    phases = {phase["name"]: phase for phase in json.loads(file.read_text())["phases"]}
+    assert phases["from nothing until all are Ready"]["kubernetes_writes"]["PATCH kafkatopics/status"] >= 2 * 5
+    assert phases["resync with changes"]["changes_s"]
+    assert phases["resync"]["kubernetes_writes"] == {}
+    assert phases["outage of ZooKeeper"]["memory_mb"] > 0

@@ -1,7 +1,8 @@
 """A Kafka cluster as its ZooKeeper shows it at one moment: what every plan is made over.
 
 A `ClusterView` is immutable and made anew with every change, but a topic in which nothing changed is the same object in
-the next view. So whoever wants to know what has changed compares identities, and the counts of a topic are made once.
+the next view, and `changed` names the others. So nobody has to look through thousands of topics for the one that changed,
+and the counts of a topic are made once.
 """
 
 import re
@@ -82,6 +83,11 @@ class TopicView:
         return self.counts.reassigning > 0
 
     @property
+    def awaits_first_leaders(self) -> bool:
+        """Whether all partitions that have no leader have never had one."""
+        return self.counts.offline > 0 and self.counts.offline == len(self.partitions) - len(self.states)
+
+    @property
     def min_isr(self) -> int:
         return configured_min_isr(self.config, self.default_min_isr)
 
@@ -109,10 +115,17 @@ class ClusterView:
     """The finalized features; None where no controller has set them up, or nobody can understand them."""
     malformed: Mapping[str, str] = field(default_factory=dict)
     """Znodes that make no sense, by path, with what is wrong; what they would say is missing in this view."""
+    changed: frozenset[TopicName] = frozenset()
+    """The topics that are new, gone or others than in the view of the version before."""
 
     @cached_property
     def counts(self) -> Counts:
         return sum_counts(topic.counts for topic in self.topics.values())
+
+    @cached_property
+    def metric_names(self) -> Mapping[str, TopicName]:
+        """The topics by the names that they have in Kafka's metrics. Made once for all that are created over this view."""
+        return {metric_name(topic): topic for topic in self.topics}
 
     @property
     def racks(self) -> dict[BrokerId, str | None]:
@@ -126,6 +139,11 @@ class ClusterView:
     def state_of(self, partition: TopicPartition) -> PartitionState | None:
         topic = self.topics.get(partition.topic)
         return topic.states.get(partition.partition) if topic else None
+
+
+def metric_name(topic: str) -> str:
+    """A topic's name as Kafka's metrics show it: they cannot tell '.' from '_'."""
+    return topic.replace(".", "_")
 
 
 def count_partitions(topic: TopicView) -> Counts:

@@ -77,14 +77,14 @@ class KubernetesObjects:
             yield _changes(response.content, kind)
 
     async def get(self, key: Key) -> Raw:
-        return await _asked(
+        return await _answered(
             self._objects.get_namespaced_custom_object(*_place(key), key.name, _request_timeout=_ANSWER_S)
         )
 
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         key = key_of(raw)
         body = {"metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]}, "status": patch}
-        return await _asked(
+        return await _answered(
             self._objects.patch_namespaced_custom_object_status(
                 *_place(key), key.name, body, _content_type=_MERGE, _request_timeout=_ANSWER_S
             )
@@ -93,14 +93,14 @@ class KubernetesObjects:
     async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
         key = key_of(raw)
         body = {"metadata": {"resourceVersion": raw["metadata"]["resourceVersion"], "finalizers": finalizers}}
-        return await _asked(
+        return await _answered(
             self._objects.patch_namespaced_custom_object(
                 *_place(key), key.name, body, _content_type=_MERGE, _request_timeout=_ANSWER_S
             )
         )
 
     async def create(self, raw: Raw) -> Raw:
-        return await _asked(
+        return await _answered(
             self._objects.create_namespaced_custom_object(*_place(key_of(raw)), raw, _request_timeout=_ANSWER_S)
         )
 
@@ -158,8 +158,18 @@ def _change(line: bytes, kind: str) -> Change:
 
 
 def _typed(item: Raw, kind: str) -> Raw:
-    """A listing may leave out what kind its items are."""
-    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, **item}
+    """An object as it is kept: with its kind, which a listing may leave out of its items."""
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, **_kept(item)}
+
+
+def _kept(item: Raw) -> Raw:
+    """An object without the book of who set which field, which is longer than all else and of no use here."""
+    return {**item, "metadata": {name: said for name, said in item["metadata"].items() if name != "managedFields"}}
+
+
+async def _answered(request: Awaitable[Any]) -> Raw:
+    """Awaits a request that is answered with an object."""
+    return _kept(await _asked(request))
 
 
 async def _asked(request: Awaitable[Any]) -> Raw:

@@ -88,6 +88,8 @@ class ObjectStore:
         self._objects: dict[Key, StoredObject] = {}
         self._topic_claims: dict[str, set[Key]] = {}
         self._dependents: dict[Key, set[Key]] = {}
+        self._dependents_on_all: dict[Key, set[Key]] = {}
+        """Those that are about any number of topics."""
         self._owned: dict[str, set[Key]] = {}
         self._cluster_keys: dict[Key, None] = {}
 
@@ -160,6 +162,13 @@ class ObjectStore:
         """The objects that refer to a KafkaCluster."""
         return self._dependents.get(cluster, set())
 
+    def dependents_about(self, cluster: Key, topics: Iterable[str]) -> set[Key]:
+        """The objects that refer to a KafkaCluster and may have to say something about some topics of it: a KafkaTopic is
+        about a single one, a FeatureSet about none."""
+        dependents = self.dependents(cluster)
+        about = {key for topic in topics for key in self._topic_claims.get(topic, ())} & dependents
+        return about | self._dependents_on_all.get(cluster, set())
+
     def clusters_at(self, connect: str) -> list[Key]:
         """The KafkaClusters that are at a ZooKeeper."""
         return [key for key, cluster in self._clusters() if cluster.spec.zookeeper.connect == connect]
@@ -205,6 +214,8 @@ class ObjectStore:
         cluster = cluster_key(stored.resource)
         if cluster is not None:
             self._dependents.setdefault(cluster, set()).add(stored.key)
+            if not isinstance(stored.resource, KafkaTopic | FeatureSet):
+                self._dependents_on_all.setdefault(cluster, set()).add(stored.key)
         if isinstance(stored.resource, KafkaCluster):
             self._cluster_keys[stored.key] = None
         if isinstance(stored.resource, KafkaTopic):
@@ -218,6 +229,7 @@ class ObjectStore:
         cluster = cluster_key(stored.resource)
         if cluster is not None:
             self._dependents.get(cluster, set()).discard(stored.key)
+            self._dependents_on_all.get(cluster, set()).discard(stored.key)
         self._cluster_keys.pop(stored.key, None)
         if isinstance(stored.resource, KafkaTopic):
             self._topic_claims.get(stored.resource.topic_name, set()).discard(stored.key)

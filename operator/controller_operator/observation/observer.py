@@ -57,7 +57,7 @@ class ChrootMissing(NotCurrent):
 class ClusterObserver:
     """Observes one cluster through a session that it opens, and opens again should that be refused."""
 
-    def __init__(self, open_session: OpenSession, *, debounce_ms: int = 50, retry_s: float = 1.0) -> None:
+    def __init__(self, open_session: OpenSession, *, debounce_ms: int = 20, retry_s: float = 1.0) -> None:
         self._open_session = open_session
         self._debounce_s = debounce_ms / 1000
         self._retry_s = self._pause_s = retry_s

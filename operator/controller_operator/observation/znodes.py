@@ -96,7 +96,7 @@ class KnownZnodes:
 
     def view(self, version: int) -> ClusterView:
         """The view of what has been taken in so far."""
-        self._renew_topic_views()
+        changed = self._renew_topic_views()
         brokers = {broker_id: broker for broker_id, broker in sorted(self._brokers.items()) if broker}
         return ClusterView(
             version=version,
@@ -109,6 +109,7 @@ class KnownZnodes:
             deleting=self._deleting,
             features=self._features,
             malformed=dict(self._malformed),
+            changed=changed,
         )
 
     def _take_broker_ids(self, ids: set[BrokerId]) -> list[str]:
@@ -207,13 +208,25 @@ class KnownZnodes:
         entry = self._assignments.get(topic)
         return entry[0].partitions if entry else ()
 
-    def _renew_topic_views(self) -> None:
-        for topic in self._stale_views:
-            self._views.pop(topic, None)
-            entry = self._assignments.get(topic)
-            if entry is not None:
-                self._views[topic] = self._topic_view(topic, *entry)
+    def _renew_topic_views(self) -> frozenset[TopicName]:
+        """Makes the views of what was taken in anew; returns the topics that are others than before.
+
+        After an outage all is read again, and next to nothing is another."""
+        changed = frozenset(topic for topic in self._stale_views if self._renew_topic_view(topic))
         self._stale_views.clear()
+        return changed
+
+    def _renew_topic_view(self, topic: TopicName) -> bool:
+        before = self._views.get(topic)
+        entry = self._assignments.get(topic)
+        after = self._topic_view(topic, *entry) if entry is not None else None
+        if after == before:
+            return False
+        if after is None:
+            del self._views[topic]
+        else:
+            self._views[topic] = after
+        return True
 
     def _topic_view(self, topic: TopicName, assignment: TopicAssignment, version: ZkVersion) -> TopicView:
         config, config_version = self._configs.get(topic, ({}, None))

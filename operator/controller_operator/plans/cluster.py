@@ -35,7 +35,8 @@ def plan_cluster(cluster: KafkaCluster, view: ClusterView, context: Context) -> 
             brokers=tuple(_broker(broker) for broker in view.brokers.values())[:MAX_STATUS_ENTRIES],
             features=_features(view.features) if view.features else None,
             counts=ClusterCounts(brokers=len(view.brokers), topics=len(view.topics), **count_fields(view.counts)),
-        )
+        ),
+        is_progress=True,
     )
 
 

@@ -74,6 +74,8 @@ class Plan(Generic[StatusT_co]):
     look_again_in_s: float | None = None
     is_progress: bool = False
     """The status has new numbers and says nothing else that is new: it may be written later."""
+    may_wait_s: float = 0.0
+    """Another status is about to be true: for so long this one need not be written. 0: it is due."""
     needs_fresh_view: bool = False
     """The plan gives something up for lost: it counts only over a view that was read after it was first made."""
 

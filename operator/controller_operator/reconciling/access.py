@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, cluster_key
+from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
 from controller_operator.observation.observer import ClusterObserver, Observation
 from controller_operator.observation.pool import Connect, ObserverPool
 from controller_operator.plans.cluster import is_other_cluster
@@ -201,37 +201,27 @@ def _ignore(_connect: str, _observation: Observation) -> None:
 
 
 def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] | None:
-    """The topics that are not the same objects in both views; None where more than topics has changed."""
-    if before is None or any(
-        getattr(before, name) != getattr(after, name)
-        for name in (
-            "controller",
-            "brokers",
-            "reassignment",
-            "preferred_election",
-            "deleting",
-            "features",
-            "malformed",
-            "cluster_id",
+    """The topics that are not the same objects in both views; None where more than topics has changed, or a view between
+    the two was missed."""
+    if (
+        before is None
+        or after.version != before.version + 1
+        or any(
+            getattr(before, name) != getattr(after, name)
+            for name in (
+                "controller",
+                "brokers",
+                "reassignment",
+                "preferred_election",
+                "deleting",
+                "features",
+                "malformed",
+                "cluster_id",
+            )
         )
     ):
         return None
-    names = before.topics.keys() | after.topics.keys()
-    return {str(name) for name in names if before.topics.get(name) is not after.topics.get(name)}
-
-
-def is_about(key: Key, store: ObjectStore, topics: set[str] | None) -> bool:
-    """Whether an object may have to say something about changed topics; a KafkaTopic is about a single one,
-    a FeatureSet about none."""
-    if topics is None:
-        return True
-    stored = store.get(key)
-    resource = stored.resource if stored else None
-    if isinstance(resource, FeatureSet):
-        return False
-    if not isinstance(resource, KafkaTopic):
-        return True
-    return resource.topic_name in topics
+    return {str(name) for name in after.changed}
 
 
 def _identity_trouble(granted: Granted) -> Verdict | None:

@@ -20,6 +20,7 @@ from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.resources.common import FINALIZER, ObjectMeta, Status
 from controller_operator.resources.conditions import Reason
 
+_LEAST_BETWEEN_PROGRESS_S: Final = 1.0
 _PROGRESS_BYTES_PER_S: Final = 10_000
 """Of one object. A move of thousands of partitions has a status of 100 kB, which every change of one of them changes."""
 _SAID_OF_ALL: Final = ("observedGeneration", "conditions")
@@ -45,7 +46,10 @@ class ObjectWriter:
         self._next_progress_at: dict[str, float] = {}
 
     def postponed_s(self, stored: StoredObject, plan: Plan[Status]) -> float:
-        """Seconds until a status that only shows progress may be written: a large one is due less often."""
+        """Seconds until a status may be written that only shows progress (a large one is due less often), or that will soon
+        be another."""
+        if plan.may_wait_s:
+            return plan.may_wait_s
         if stored.resource is None or not _is_mere_progress(stored.resource.status, plan):
             return 0.0
         return max(0.0, self._next_progress_at.get(stored.uid, 0.0) - monotonic())
@@ -74,7 +78,8 @@ class ObjectWriter:
         if patch and plan.is_progress:
             now = monotonic()
             running = {uid: at for uid, at in self._next_progress_at.items() if at > now}
-            self._next_progress_at = {**running, stored.uid: now + len(orjson.dumps(patch)) / _PROGRESS_BYTES_PER_S}
+            pause_s = max(_LEAST_BETWEEN_PROGRESS_S, len(orjson.dumps(patch)) / _PROGRESS_BYTES_PER_S)
+            self._next_progress_at = {**running, stored.uid: now + pause_s}
         return await self._patch_status(stored, patch)
 
     async def write_status(self, stored: StoredObject, status: Status) -> StoredObject:

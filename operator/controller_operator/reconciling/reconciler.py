@@ -108,9 +108,6 @@ class Reconciler:
         resource = stored.resource
         if resource is None:
             return await self._keep_unreadable(stored)
-        if resource.status.condition(ConditionType.READY) is None and resource.metadata.deletion_timestamp is None:
-            stored = await self._writer.write_status(stored, status_saying(Verdict.first_sight(), resource))
-            resource = stored.resource or resource
         if isinstance(resource, PartitionReassignment | PreferredElection) and resource.has_ended:
             return await self._keep_ended(stored, resource)
         grant = self._access.of(resource)
@@ -147,6 +144,8 @@ class Reconciler:
             await self._letting_go.without_cluster(stored, grant)
             return Result(word="released")
         verdict = Verdict.paused(resource.status, resource.metadata) if resource.is_paused else grant.verdict
+        if verdict is None and resource.status.condition(ConditionType.READY) is None:
+            verdict = Verdict.first_sight()
         if verdict is not None:
             await self._writer.write_status(stored, status_saying(verdict, resource))
         return Result(word="withheld", look_again_in_s=grant.retry_s)

@@ -1,7 +1,8 @@
 """The operator at work: the store of objects, the queue of those to look at, and the workers that do.
 
 An object is looked at when it changes, when the cluster that it refers to changes in a way that can concern it, when
-an object that it depends on changes, after a time that its plan asked for, and after errors with growing pauses.
+an object that it depends on changes, after a time that its plan asked for, and after errors with growing pauses. Where all
+are looked at, at the beginning, now and then, and when a cluster is back, what somebody changes meanwhile goes first.
 
 A feed per kind keeps the store as the API server has it (`object_feed`), and nothing has to be kept anywhere: all that a
 plan must remember is in the statuses. Before anything is decided all objects were listed once, because which of two objects
@@ -32,7 +33,7 @@ from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observer import Observation
 from controller_operator.observation.pool import Connect
 from controller_operator.plans.outcome import Notice
-from controller_operator.reconciling.access import ClusterAccess, is_about, topics_changed
+from controller_operator.reconciling.access import ClusterAccess, topics_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.work_queue import WorkQueue
@@ -77,6 +78,8 @@ class OperatorRuntime:
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
         )
         self._last_views: dict[str, ClusterView] = {}
+        self._standings: dict[Key, tuple[str, int, str | None] | None] = {}
+        """What the objects of a KafkaCluster depend on: which one it is, which spec it has, for which cluster."""
         self._failures: dict[Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._at_work: dict[Key, float] = {}
@@ -135,8 +138,10 @@ class OperatorRuntime:
 
     async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:
         """Has looked at whatever is concerned by what a feed brought."""
+        add = self._queue.add if self._has_begun else self._queue.add_unhurried
         for stored in changed:
-            self._queue.add(self._concerned(stored))
+            add(self._concerned(stored))
+            self._queue.add_unhurried(self._concerned_by_cluster(stored))
         for stored in gone:
             await self._forget(stored)
         if any(isinstance(stored.resource, KafkaCluster) for stored in (*changed, *gone)):
@@ -147,6 +152,8 @@ class OperatorRuntime:
     async def _forget(self, gone: StoredObject) -> None:
         self._failures.pop(gone.key, None)
         self._queue.add(self._concerned(gone))
+        self._queue.add_unhurried(self._dependents_of(gone))
+        self._standings.pop(gone.key, None)
         move = gone.resource
         if isinstance(move, PartitionReassignment) and move.status.phase is ReassignmentPhase.RUNNING:
             message = "deleted while it ran: the partitions go on to their targets"
@@ -156,15 +163,29 @@ class OperatorRuntime:
 
     def _concerned(self, stored: StoredObject) -> set[Key]:
         """The objects that have to be looked at when this one changes."""
-        keys = {stored.key, *stored.owner_keys, *self._store.dependents(stored.key)}
+        keys = {stored.key, *stored.owner_keys}
         if isinstance(stored.resource, KafkaTopic):
             claims = self._store.claims(stored.resource.topic_name)
             keys |= {key_of_resource(claim) for claim in claims}
         if isinstance(stored.resource, FeatureSet):
             keys.update(self._store.keys(stored.key.kind))  # a feature that one gives up is another one's
-        if isinstance(stored.resource, KafkaCluster):
-            keys |= self._dependents_of_siblings(stored.resource)
         return keys
+
+    def _concerned_by_cluster(self, stored: StoredObject) -> set[Key]:
+        """The objects of a KafkaCluster, where more has changed than what is said of it: that happens all the time."""
+        if stored.key.kind != KafkaCluster.definition.kind:
+            return set()
+        cluster = stored.resource if isinstance(stored.resource, KafkaCluster) else None
+        standing = (stored.uid, cluster.metadata.generation, cluster.status.cluster_id) if cluster else None
+        if standing is not None and self._standings.get(stored.key) == standing:
+            return set()
+        self._standings[stored.key] = standing
+        return self._dependents_of(stored)
+
+    def _dependents_of(self, stored: StoredObject) -> set[Key]:
+        cluster = stored.resource
+        siblings = self._dependents_of_siblings(cluster) if isinstance(cluster, KafkaCluster) else set()
+        return siblings | self._store.dependents(stored.key)
 
     def _dependents_of_siblings(self, cluster: KafkaCluster) -> set[Key]:
         """The objects whose rights and claims may be others when this KafkaCluster, or what it leads to, is another."""
@@ -184,8 +205,11 @@ class OperatorRuntime:
         if observation.lag_s is not None:
             self.metrics.observation_lag_s.observe(observation.lag_s)
         for cluster in clusters:
-            dependents = (key for key in self._store.dependents(cluster) if is_about(key, self._store, topics))
-            self._queue.add((cluster, *dependents))
+            self._queue.add((cluster,))
+            if topics is None:
+                self._queue.add_unhurried(self._store.dependents(cluster))
+            else:
+                self._queue.add(self._store.dependents_about(cluster, topics))
         if view is not None and (before is None or before.cluster_id != view.cluster_id):
             self._wake_siblings(clusters)
 
@@ -193,10 +217,11 @@ class OperatorRuntime:
         for key in clusters:
             stored = self._store.get(key)
             if stored is not None and isinstance(stored.resource, KafkaCluster):
-                self._queue.add(self._dependents_of_siblings(stored.resource))
+                self._queue.add_unhurried(self._dependents_of_siblings(stored.resource))
 
     async def _work(self) -> None:
         while True:
+            await asyncio.sleep(0)  # or thousands of looks that have nothing to wait for would let in nothing else
             key = await self._queue.take()
             self.metrics.queue_depth.set(len(self._queue))
             began = self._at_work[key] = perf_counter()
@@ -232,7 +257,7 @@ class OperatorRuntime:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._settings.resync_interval_s)
-            self._queue.add(self._store.keys())
+            self._queue.add_unhurried(self._store.keys())
 
     def _spawn(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:
         self._tasks.add(supervised(work, name=f"operator {name}"))

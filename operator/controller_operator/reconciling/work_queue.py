@@ -1,10 +1,17 @@
-"""The objects that wait to be looked at: each at most once, never by two workers, and some only later."""
+"""The objects that wait to be looked at: each at most once, never by two workers, and some only later.
+
+They wait in two lanes. What changes goes before what is looked at because all are: nobody who changes a topic waits until
+ten thousand others were found to be as they should. Of so many turns one is the other lane's, so that it gets on as well.
+"""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Final
 
 from controller_operator.kubernetes.object_store import Key
+
+_UNHURRIED_EVERY: Final = 8
 
 
 class WorkQueue:
@@ -12,13 +19,15 @@ class WorkQueue:
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[Key, None] = OrderedDict()
+        self._unhurried: OrderedDict[Key, None] = OrderedDict()
+        self._turn = 0
         self._taken: set[Key] = set()
         self._again: set[Key] = set()
         self._later: dict[Key, asyncio.TimerHandle] = {}
         self._filled = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._unhurried)
 
     def add(self, keys: Iterable[Key]) -> None:
         """Hands these out as soon as there is a worker."""
@@ -26,8 +35,19 @@ class WorkQueue:
             if key in self._taken:
                 self._again.add(key)
             else:
+                self._unhurried.pop(key, None)
                 self._waiting.setdefault(key)
         if self._waiting:
+            self._filled.set()
+
+    def add_unhurried(self, keys: Iterable[Key]) -> None:
+        """Hands these out when there is a worker that nothing else waits for."""
+        for key in keys:
+            if key in self._taken:
+                self._again.add(key)
+            elif key not in self._waiting:
+                self._unhurried.setdefault(key)
+        if self._unhurried:
             self._filled.set()
 
     def add_later(self, key: Key, delay_s: float) -> None:
@@ -42,10 +62,12 @@ class WorkQueue:
 
     async def take(self) -> Key:
         """Waits for the next one. It is the caller's until `release`."""
-        while not self._waiting:
+        while not len(self):
             self._filled.clear()
             await self._filled.wait()
-        key, _ = self._waiting.popitem(last=False)
+        self._turn = (self._turn + 1) % _UNHURRIED_EVERY
+        lanes = (self._waiting, self._unhurried) if self._turn else (self._unhurried, self._waiting)
+        key, _ = (lanes[0] or lanes[1]).popitem(last=False)
         self._taken.add(key)
         return key
 

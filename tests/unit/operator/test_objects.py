@@ -126,3 +126,22 @@ def test_conditions_are_counted_as_they_are_now() -> None:
     store.put({**topic_raw("two", resourceVersion="2"), "status": {"conditions": [said("False", "ClusterNotFound")]}})
     store.remove(Key("KafkaTopic", "shop", "one"))
     assert conditions() == {("KafkaTopic", "Ready", "False", "ClusterNotFound"): 1}
+
+
+def test_of_thousands_of_topics_only_those_that_changed_are_looked_for() -> None:
+    store = ObjectStore()
+    cluster, elsewhere = Key("KafkaCluster", "shop", "demo"), Key("KafkaCluster", "shop", "other")
+    for name in ("one", "two", "three"):
+        store.put(topic_raw(name))
+    twin = topic_raw("one", namespace="payments", uid="twin")
+    store.put(twin)
+    level = {"name": "metadata.version", "maxVersionLevel": 1}
+    features = store.put(raw("FeatureSet", {"features": [level]}, name="features", uid="uid-f"))
+    target = {"topic": "orders", "partition": 0, "replicas": [1]}
+    move = store.put(raw("PartitionReassignment", {"partitions": [target]}, name="move", uid="uid-m"))
+    assert [each.error for each in (features, move) if each] == [None, None]
+    move_key = Key("PartitionReassignment", "shop", "move")
+    assert store.dependents_about(cluster, {"one", "unmanaged"}) == {Key("KafkaTopic", "shop", "one"), move_key}
+    assert store.dependents_about(elsewhere, {"one"}) == set()
+    store.remove(move_key)
+    assert store.dependents_about(cluster, ()) == set()

@@ -253,6 +253,34 @@ async def test_while_zookeeper_is_away_the_last_view_stays_and_says_that_it_is_o
     await world.until(topics={"orders"})
 
 
+async def test_a_view_names_the_topics_that_are_not_as_in_the_one_before(world: World) -> None:
+    audit = new_topic("audit", [1, 2])
+    await world.write(*new_topic("orders", [1, 2]), *audit)
+    first = await world.until(topics={"orders", "audit"}, online=2)
+    await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
+    second = await world.until(under_replicated=1)
+    assert second.version == first.version + 1
+    assert second.changed == {ORDERS}
+    await world.write(*(Delete(path=op.path) for op in reversed(audit)))
+    third = await world.until(topics={"orders"})
+    assert TopicName("audit") in third.changed
+    assert ORDERS not in third.changed
+
+
+async def test_what_is_read_again_and_is_as_it_was_has_not_changed(world: World) -> None:
+    await world.write(*new_topic("orders", [1, 2]))
+    before = await world.until(topics={"orders"}, online=1)
+    world.zookeeper.disconnect(world.observing)
+    async with asyncio.timeout(DEADLINE_S):
+        await world.observer.wait_for(lambda each: each.trouble is not None)
+    world.zookeeper.reconnect(world.observing)
+    await world.until(topics={"orders"})
+    after = await world.observer.refresh()
+    assert after.version > before.version
+    assert after.changed == frozenset()
+    assert after.topics[ORDERS] is before.topics[ORDERS]
+
+
 async def test_a_cluster_whose_znodes_are_not_there_yet_is_found_later() -> None:
     zookeeper = SimulatedZooKeeper()
     observing, other = zookeeper.session(), zookeeper.session()

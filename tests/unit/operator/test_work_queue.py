@@ -43,3 +43,37 @@ async def test_a_waiting_worker_is_woken() -> None:
     await asyncio.sleep(0)
     queue.add([B])
     assert await worker == B
+
+
+async def test_what_changes_goes_before_what_is_only_looked_at_as_well() -> None:
+    queue = WorkQueue()
+    others = [Key("KafkaTopic", "shop", f"t{number}") for number in range(100)]
+    queue.add_unhurried([*others, A])
+    queue.add([A, B])
+    assert {await queue.take(), await queue.take()} == {A, B}
+    assert len(queue) == 100
+
+
+async def test_what_nobody_changes_is_looked_at_all_the_same_while_others_change() -> None:
+    queue = WorkQueue()
+    queue.add_unhurried([A])
+    queue.add(Key("KafkaTopic", "shop", f"t{number}") for number in range(100))
+    assert A in [await queue.take() for _ in range(20)]
+
+
+async def test_a_key_waits_in_one_lane_only() -> None:
+    queue = WorkQueue()
+    queue.add([A])
+    queue.add_unhurried([A, B])
+    queue.add([B])
+    assert [await queue.take(), await queue.take()] == [A, B]
+    assert len(queue) == 0
+
+
+async def test_a_waiting_worker_is_woken_by_what_is_not_urgent_too() -> None:
+    queue = WorkQueue()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        taken = group.create_task(queue.take())
+        await asyncio.sleep(0)
+        queue.add_unhurried([A])
+    assert taken.result() == A

@@ -7,7 +7,7 @@ from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import listed
 from controller_operator.kafka.actions import CreateTopic
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
 from controller_operator.plans.topic.differences import new_replicas
 from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
@@ -89,12 +89,8 @@ def _obstacle(resource: KafkaTopic, name: TopicName, view: ClusterView) -> Verdi
         return Verdict.working(
             Reason.NO_CONTROLLER, "no controller holds the cluster, so the topic would get no leaders"
         )
-    twin = next((other for other in view.topics if _metric_name(other) == _metric_name(name)), None)
+    twin = view.metric_names.get(metric_name(name))
     if twin is not None:
         message = f"topic {twin} has the same name but for '.' and '_', which Kafka's metrics cannot tell apart"
         return Verdict.stalled(Reason.RESOURCE_CONFLICT, message)
     return unknown_brokers(resource, view)
-
-
-def _metric_name(topic: str) -> str:
-    return topic.replace(".", "_")

@@ -7,13 +7,16 @@ from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions, wanted_finalizer
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicStatus
 from controller_operator.resources.topic import Plan as PlannedChanges
 
 LOOK_AGAIN_S: Final = 30.0
 """Whatever waits for something outside the cluster is looked at this often."""
+
+
+_LEADERS_WITHIN_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ def topic_plan(
         finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
         notices=finding.notices,
         look_again_in_s=finding.look_again_in_s or (LOOK_AGAIN_S if finding.verdict.is_reconciling else None),
+        may_wait_s=0.0 if finding.steps or topic is None else _until_led_s(resource, topic, finding.verdict, context),
         needs_fresh_view=finding.needs_fresh_view,
         is_progress=all(getattr(resource.status, name) == value for name, value in finding.identity.items()),
     )
@@ -73,6 +77,16 @@ def _fitting(finding: Finding, context: Context) -> Finding:
     message = f"{finding.verdict.message} is not possible: {'; '.join(too_large.values())}"
     verdict = replace(Verdict.stalled(Reason.TOO_LARGE, message), others=finding.verdict.others)
     return replace(finding, verdict=verdict, steps=steps, notices=finding.notices if steps else ())
+
+
+def _until_led_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, context: Context) -> float:
+    """Seconds for which a new topic without leaders need not say so: the controller is about to give it some."""
+    ready = resource.status.condition(ConditionType.READY)
+    if verdict.reason is not Reason.PARTITIONS_OFFLINE or not topic.awaits_first_leaders or ready is None:
+        return 0.0
+    if ready.reason != Reason.PROGRESSING or ready.last_transition_time is None:
+        return 0.0
+    return max(0.0, _LEADERS_WITHIN_S - (context.now - ready.last_transition_time).total_seconds())
 
 
 def _live(view: ClusterView, topic: TopicView | None) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """What is done for a KafkaTopic, by what is there and what its policies allow."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -361,6 +362,42 @@ def test_partitions_without_a_leader_make_the_topic_unready() -> None:
     assert ready(shown).reason is Reason.PARTITIONS_OFFLINE
     assert shown.status.counts.offline == 1
     assert shown.status.partitions[0].leader == BrokerId(-1)
+
+
+def _just_created() -> KafkaTopic:
+    return kafka_topic({"partitions": 1}, status=status_of(plan(kafka_topic({"partitions": 1}), view())))
+
+
+def _at(seconds: float) -> Context:
+    return replace(LOOK, now=NOW + timedelta(seconds=seconds))
+
+
+def test_that_a_new_topic_has_no_leaders_yet_is_only_said_where_it_lasts() -> None:
+    created = _just_created()
+    unled = view(topic((assigned([1, 2]), None), topic_id=parsed_id(created.status.topic_id or "")))
+    assert plan(created, unled, _at(0)).may_wait_s > 0
+    due = plan(created, unled, _at(5))
+    assert (due.may_wait_s, ready(due).reason) == (0, Reason.PARTITIONS_OFFLINE)
+
+
+def test_that_a_new_topic_has_leaders_is_said_at_once() -> None:
+    created = _just_created()
+    led_by_1 = view(healthy([1, 2], topic_id=parsed_id(created.status.topic_id or "")))
+    assert plan(created, led_by_1, _at(0)).may_wait_s == 0
+
+
+def test_that_a_topic_has_lost_its_leaders_is_said_at_once() -> None:
+    created = _just_created()
+    lost = view(topic((assigned([1, 2]), led(-1, [1])), topic_id=parsed_id(created.status.topic_id or "")))
+    assert plan(created, lost, _at(0)).may_wait_s == 0
+    in_order = settled({"partitions": 1}, cluster=view(healthy([1, 2])))
+    assert plan(in_order, view(topic((assigned([1, 2]), None))), _at(0)).may_wait_s == 0
+
+
+@pytest.mark.parametrize(("name", "other"), [("a.b", "a_b"), ("a_b.c", "a.b_c")])
+def test_a_topic_that_metrics_cannot_tell_from_another_is_not_created(name: str, other: str) -> None:
+    refused = plan(kafka_topic({"topicName": name}), view(healthy([1, 2], name=other)))
+    assert (refused.steps, ready(refused).reason) == ((), Reason.RESOURCE_CONFLICT)
 
 
 def test_topic_ids_are_never_repeated_and_never_begin_with_a_dash() -> None:

@@ -1,11 +1,13 @@
 """What is written to the API server follows from what happens: little where little does, and nothing twice."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
 import pytest
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ANY_VERSION, Create, SetData, ZkSession
 from controller_operator.kubernetes.object_store import Key
@@ -15,7 +17,7 @@ from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling import object_writer
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.settings import OperatorSettings
-from tests.unit.operator.clusters import assigned, led, raw, topic
+from tests.unit.operator.clusters import ORDERS_ID, assigned, led, raw, topic
 from tests.unit.operator.running.operating import CLUSTER, CONNECT, Operating, operating
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
@@ -47,6 +49,77 @@ async def test_a_short_outage_of_zookeeper_writes_only_kafka_clusters() -> None:
         for key in keys:
             await around.looked_at(key, 1)
         assert writes_of(around, "KafkaTopic") == before
+
+
+async def test_a_topic_from_nothing_to_ready_is_two_statuses() -> None:
+    async with operating() as around:
+        await around.until_said(CLUSTER, "Reconciled")
+        await around.api.apply(a_topic(ORDERS))
+        await around.until(lambda: around.zookeeper.tree.read(paths.topic(ORDERS)) is not None)
+        partition = TopicPartition(ORDERS, PartitionId(0))
+        await around.write(
+            Create(path=paths.partitions(ORDERS)),
+            Create(path=paths.partition(partition)),
+            Create(path=paths.partition_state(partition), data=_led_by(1)),
+        )
+        key = Key("KafkaTopic", "shop", ORDERS)
+        await around.until_said(key, "Reconciled")
+        await around.looked_at(key)
+        assert writes_of(around, "KafkaTopic") == 2
+
+
+async def test_what_grows_in_a_cluster_is_said_now_and_then_and_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_writer, "_LEAST_BETWEEN_PROGRESS_S", 0.5)
+    async with operating() as around:
+        await around.until_said(CLUSTER, "Reconciled")
+        before = writes_of(around, "KafkaCluster")
+        data = codecs.encode_topic(TopicAssignment(topic_id=ORDERS_ID, partitions={}))
+        for number in range(20):
+            await around.write(Create(path=paths.topic(TopicName(f"t{number}")), data=data))
+            await around.until(partial(_sees_topics, around, number + 1))
+        await around.until(lambda: (around.api.peek(CLUSTER) or {})["status"]["counts"].get("topics") == 20)
+        assert writes_of(around, "KafkaCluster") - before < 20
+
+
+async def test_what_a_user_changes_goes_before_all_that_are_looked_at_again() -> None:
+    names = [f"t{number}" for number in range(50)]
+    async with operating(*map(a_topic, names), workers=1) as around:
+        await around.until(lambda: all(around.condition(Key("KafkaTopic", "shop", name)) for name in names))
+        looks = _looks_of(around)
+        around.runtime._queue.add_unhurried(Key("KafkaTopic", "shop", name) for name in names)
+        around.runtime.look_at([Key("KafkaTopic", "shop", "t49")])
+        await around.until(lambda: set(names) <= set(looks))
+        assert looks.index("t49") <= 2
+
+
+async def test_what_is_said_of_a_cluster_has_none_of_its_objects_looked_at_and_its_spec_all() -> None:
+    async with operating(a_topic("one")) as around:
+        one = Key("KafkaTopic", "shop", "one")
+        await around.until_said(one, "PartitionsOffline")
+        await around.looked_at(one)
+        looks = _looks_of(around)
+        await around.write(Create(path=paths.topic(ORDERS), data=_orders(2, 0)))
+        await around.until(lambda: (around.api.peek(CLUSTER) or {})["status"]["counts"]["topics"] == 2)
+        await around.looked_at(CLUSTER)
+        assert "one" not in looks
+        spec = {"zookeeper": {"connect": CONNECT}, "allowedNamespaces": []}
+        await around.api.apply(raw("KafkaCluster", spec, name="demo"))
+        await around.until(lambda: "one" in looks)
+
+
+async def test_thousands_of_looks_that_wait_for_nothing_let_others_in_between() -> None:
+    names = [f"t{number}" for number in range(20)]
+    async with operating(*map(a_topic, names), workers=1) as around:
+        keys = [Key("KafkaTopic", "shop", name) for name in names]
+        await around.until(lambda: all(around.condition(key).get("reason") == "PartitionsOffline" for key in keys))
+        await around.looked_at(CLUSTER)
+        looks = _looks_of(around)
+        around.runtime.look_at(keys)
+        seen = set()
+        while len(looks) < len(names):
+            seen.add(len(looks))
+            await asyncio.sleep(0)
+        assert len(seen) > 5
 
 
 async def test_a_long_outage_is_said_by_every_object() -> None:
@@ -105,6 +178,24 @@ def _is_seen(around: Operating, done: int) -> bool:
 def _led_by(leader: int) -> bytes:
     state = led(leader, [leader])
     return codecs.encode_partition_state(state.leader_and_isr, state.controller_epoch)
+
+
+def _looks_of(around: Operating) -> list[str]:
+    """The names of the objects that are looked at from now on."""
+    looks: list[str] = []
+    reconcile = around.runtime._reconciler.reconcile
+
+    async def watched(key: Key) -> Any:
+        looks.append(key.name)
+        return await reconcile(key)
+
+    around.runtime._reconciler.reconcile = watched  # type: ignore[method-assign]
+    return looks
+
+
+def _sees_topics(around: Operating, count: int) -> bool:
+    view = around.runtime._last_views.get(CONNECT)
+    return view is not None and len(view.topics) == count
 
 
 def _counts(around: Operating) -> dict[str, Any]:
