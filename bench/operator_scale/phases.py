@@ -32,7 +32,7 @@ _BETWEEN_LOOKS_S: Final = 0.25
 _QUIET_S: Final = 5.0
 _IDLE_S: Final = 1.0
 _SHORTEST_RESYNC_S: Final = 5.0
-_TOPICS_FOR_A_SECOND: Final = 50
+_TOPICS_FOR_A_SECOND: Final = 200
 """Of the interval between two resyncs."""
 
 Say = Callable[[str], None]
@@ -101,6 +101,7 @@ class Phases:
         first = self._around.operator(name="operator", resync_interval_s=24 * 3600)
         try:
             found = [await self._from_nothing(first)]
+            await self._quiet()
             await asyncio.to_thread(
                 first.process.stop
             )  # an orderly end, so that its session ends before the next phase

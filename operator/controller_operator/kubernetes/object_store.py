@@ -3,12 +3,19 @@
 A feed of each kind (`object_feed`) brings them in order; only the answers to the operator's own writes come beside it,
 sooner or later than the watch shows the same. So an object is not replaced by an older version of itself: versions that
 are decimal numbers rise (Kubernetes promises that since 1.35, and etcd has always kept it), others are taken as they come.
+
+There may be ten thousand of them, and next to all of them are not looked at now: what is kept of each is its JSON, and what
+is asked of all together. A model of it, with all its dictionaries, is some ten times as large, and is made when it is asked
+for; those that were asked for last stay.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeVar
 
+import orjson
 from pydantic import ValidationError
 
 from controller_operator.metrics import Said
@@ -40,18 +47,45 @@ class Key(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
+_Name = TypeVar("_Name", str, Key)
+_OPEN: Final = 500
+"""Models that are kept: of what is being looked at, and of the few objects that all others refer to."""
+
+
+class _Version(NamedTuple):
+    """Which object it is, and which version of it."""
+
+    uid: str
+    number: str
+
+    def is_newer_than(self, other: "_Version") -> bool:
+        """Whether this is a later version of the same object or may be one, or is of another object."""
+        if self.uid == other.uid and self.number.isdecimal() and other.number.isdecimal():
+            return int(self.number) > int(other.number)
+        return self != other
+
+
 class StoredObject:
     """An object, raw and as a model; `resource` is None where the model cannot read it, and `error` says why."""
 
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
         self.key = key_of(raw)
-        self.resource: AnyResource | None = None
-        self.error: str | None = None
+
+    @cached_property
+    def _read(self) -> tuple[AnyResource | None, str | None]:
         try:
-            self.resource = KIND_CLASSES[self.key.kind].model_validate(raw)
+            return KIND_CLASSES[self.key.kind].model_validate(self.raw), None
         except ValidationError as error:
-            self.error = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5])
+            return None, "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:5])
+
+    @property
+    def resource(self) -> AnyResource | None:
+        return self._read[0]
+
+    @property
+    def error(self) -> str | None:
+        return self._read[1]
 
     @property
     def uid(self) -> str:
@@ -61,12 +95,6 @@ class StoredObject:
     def version(self) -> str:
         """Changes with every write."""
         return str(self.raw["metadata"].get("resourceVersion", ""))
-
-    def is_newer_than(self, other: "StoredObject") -> bool:
-        """Whether this is a later version of the same object, or may be one."""
-        if self.version.isdecimal() and other.version.isdecimal():
-            return int(self.version) > int(other.version)
-        return self.version != other.version
 
     @property
     def owners(self) -> set[str]:
@@ -81,20 +109,41 @@ class StoredObject:
         return [Key(owner["kind"], self.key.namespace, owner["name"]) for owner in ours]
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept of an object: its JSON, and what is asked of all together."""
+
+    version: _Version
+    document: bytes
+    owners: tuple[str, ...]
+    cluster: Key | None
+    topic: str | None
+    """Of a KafkaTopic, the name of its topic."""
+    said: tuple[Said, ...]
+
+
 class ObjectStore:
     """All objects that are known."""
 
     def __init__(self) -> None:
-        self._objects: dict[Key, StoredObject] = {}
+        self._objects: dict[Key, _Kept] = {}
+        self._open: OrderedDict[Key, StoredObject] = OrderedDict()
         self._topic_claims: dict[str, set[Key]] = {}
         self._dependents: dict[Key, set[Key]] = {}
         self._dependents_on_all: dict[Key, set[Key]] = {}
         """Those that are about any number of topics."""
         self._owned: dict[str, set[Key]] = {}
         self._cluster_keys: dict[Key, None] = {}
+        self._said: Counter[Said] = Counter()
+        self._sayings: dict[tuple[Said, ...], tuple[Said, ...]] = {}
+        """Thousands say the same: they share it."""
 
     def get(self, key: Key) -> StoredObject | None:
-        return self._objects.get(key)
+        kept = self._objects.get(key)
+        if kept is None:
+            return None
+        found = self._open.get(key)
+        return self._keep_open(found or StoredObject(orjson.loads(kept.document)))
 
     def keys(self, kind: str | None = None) -> list[Key]:
         return [key for key in self._objects if kind in (None, key.kind)]
@@ -105,8 +154,8 @@ class ObjectStore:
     def uids(self, kind: str, namespace: str | None) -> dict[Key, str]:
         """The uids of all objects of a kind, in a namespace or (None) everywhere."""
         return {
-            key: stored.uid
-            for key, stored in self._objects.items()
+            key: kept.version.uid
+            for key, kept in self._objects.items()
             if key.kind == kind and namespace in (None, key.namespace)
         }
 
@@ -114,29 +163,32 @@ class ObjectStore:
         """Takes in an object; returns it, or None where what is known is as new."""
         stored = StoredObject(raw)
         known = self._objects.get(stored.key)
-        if known is not None and known.uid == stored.uid and not stored.is_newer_than(known):
+        version = _Version(stored.uid, stored.version)
+        if known is not None and not version.is_newer_than(known.version):
             return None
-        self._forget_references(known)
-        self._objects[stored.key] = stored
-        self._keep_references(stored)
-        return stored
+        kept = self._kept(stored)
+        self._forget_references(stored.key, known)
+        self._objects[stored.key] = kept
+        self._keep_references(stored.key, kept)
+        return self._keep_open(stored)
 
     def update(self, raw: Raw) -> StoredObject:
         """Takes in what the API server answered about an object that is known, or was when it was asked.
 
         The answer may come later than the watch showed that the object is gone: then it does not come back."""
         known = self._objects.get(key_of(raw))
-        if known is None or known.uid != str(raw["metadata"].get("uid", "")):
+        if known is None or known.version.uid != str(raw["metadata"].get("uid", "")):
             return StoredObject(raw)
-        return self.put(raw) or known
+        return self.put(raw) or self._known(key_of(raw))
 
     def remove(self, key: Key, uid: str | None = None) -> StoredObject | None:
         """Forgets an object; returns what was known of it. With a uid only that very object."""
-        known = self._objects.get(key)
-        if known is None or (uid is not None and known.uid != uid):
+        kept = self._objects.get(key)
+        if kept is None or (uid is not None and kept.version.uid != uid):
             return None
-        del self._objects[key]
-        self._forget_references(known)
+        known = self._known(key)
+        del self._objects[key], self._open[key]
+        self._forget_references(key, kept)
         return known
 
     def replace(self, listed: Iterable[Raw], known: Mapping[Key, str]) -> tuple[list[StoredObject], list[StoredObject]]:
@@ -151,12 +203,7 @@ class ObjectStore:
 
     def conditions(self) -> Counter[Said]:
         """How many objects say what."""
-        resources = (stored.resource for stored in self._objects.values() if stored.resource is not None)
-        return Counter(
-            Said(each.kind, condition.type, condition.status, condition.reason)
-            for each in resources
-            for condition in each.status.conditions
-        )
+        return Counter(self._said)
 
     def dependents(self, cluster: Key) -> set[Key]:
         """The objects that refer to a KafkaCluster."""
@@ -184,13 +231,13 @@ class ObjectStore:
 
     def claims(self, topic: str) -> list[KafkaTopic]:
         """The KafkaTopics of any cluster that claim a topic of this name, the oldest first."""
-        found = [self._objects[key].resource for key in self._topic_claims.get(topic, ())]
+        found = [self._known(key).resource for key in self._topic_claims.get(topic, ())]
         claims = [each for each in found if isinstance(each, KafkaTopic)]
         return sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
     def feature_sets(self) -> list[FeatureSet]:
         """The FeatureSets of all clusters, the oldest first."""
-        found = [self._objects[key].resource for key in self.keys(FeatureSet.definition.kind)]
+        found = [self._known(key).resource for key in self.keys(FeatureSet.definition.kind)]
         sets = [each for each in found if isinstance(each, FeatureSet)]
         return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
@@ -199,40 +246,75 @@ class ObjectStore:
         as its owner's."""
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         keys = (key for key in self._owned.get(uid, ()) if key.namespace == namespace)
-        owned = {key.name: self._objects[key].resource for key in keys}
+        owned = {key.name: self._known(key).resource for key in keys}
         return {name: move for name, move in owned.items() if isinstance(move, PartitionReassignment)}
 
     def _clusters(self) -> Iterator[tuple[Key, KafkaCluster]]:
         for key in self._cluster_keys:
-            resource = self._objects[key].resource
+            resource = self._known(key).resource
             if isinstance(resource, KafkaCluster):
                 yield key, resource
 
-    def _keep_references(self, stored: StoredObject) -> None:
-        for owner in stored.owners:
-            self._owned.setdefault(owner, set()).add(stored.key)
-        cluster = cluster_key(stored.resource)
-        if cluster is not None:
-            self._dependents.setdefault(cluster, set()).add(stored.key)
-            if not isinstance(stored.resource, KafkaTopic | FeatureSet):
-                self._dependents_on_all.setdefault(cluster, set()).add(stored.key)
-        if isinstance(stored.resource, KafkaCluster):
-            self._cluster_keys[stored.key] = None
-        if isinstance(stored.resource, KafkaTopic):
-            self._topic_claims.setdefault(stored.resource.topic_name, set()).add(stored.key)
+    def _known(self, key: Key) -> StoredObject:
+        stored = self.get(key)
+        assert stored is not None
+        return stored
 
-    def _forget_references(self, stored: StoredObject | None) -> None:
-        if stored is None:
+    def _keep_open(self, stored: StoredObject) -> StoredObject:
+        self._open[stored.key] = stored
+        self._open.move_to_end(stored.key)
+        if len(self._open) > _OPEN:
+            self._open.popitem(last=False)
+        return stored
+
+    def _kept(self, stored: StoredObject) -> _Kept:
+        resource = stored.resource
+        conditions = resource.status.conditions if resource is not None else ()
+        said = tuple(Said(stored.key.kind, each.type, each.status, each.reason) for each in conditions)
+        cluster = cluster_key(resource)
+        return _Kept(
+            version=_Version(stored.uid, stored.version),
+            document=orjson.dumps(stored.raw),
+            owners=tuple(stored.owners),
+            cluster=cluster,
+            topic=resource.topic_name if isinstance(resource, KafkaTopic) else None,
+            said=self._sayings.setdefault(said, said),
+        )
+
+    def _keep_references(self, key: Key, kept: _Kept) -> None:
+        self._said.update(kept.said)
+        for owner in kept.owners:
+            self._owned.setdefault(owner, set()).add(key)
+        if kept.cluster is not None:
+            self._dependents.setdefault(kept.cluster, set()).add(key)
+            if key.kind not in (KafkaTopic.definition.kind, FeatureSet.definition.kind):
+                self._dependents_on_all.setdefault(kept.cluster, set()).add(key)
+        if key.kind == KafkaCluster.definition.kind:
+            self._cluster_keys[key] = None
+        if kept.topic is not None:
+            self._topic_claims.setdefault(kept.topic, set()).add(key)
+
+    def _forget_references(self, key: Key, kept: _Kept | None) -> None:
+        if kept is None:
             return
-        for owner in stored.owners:
-            self._owned.get(owner, set()).discard(stored.key)
-        cluster = cluster_key(stored.resource)
-        if cluster is not None:
-            self._dependents.get(cluster, set()).discard(stored.key)
-            self._dependents_on_all.get(cluster, set()).discard(stored.key)
-        self._cluster_keys.pop(stored.key, None)
-        if isinstance(stored.resource, KafkaTopic):
-            self._topic_claims.get(stored.resource.topic_name, set()).discard(stored.key)
+        self._said.subtract(kept.said)
+        self._said = +self._said
+        for owner in kept.owners:
+            _discard(self._owned, owner, key)
+        if kept.cluster is not None:
+            _discard(self._dependents, kept.cluster, key)
+            _discard(self._dependents_on_all, kept.cluster, key)
+        self._cluster_keys.pop(key, None)
+        if kept.topic is not None:
+            _discard(self._topic_claims, kept.topic, key)
+
+
+def _discard(index: dict[_Name, set[Key]], name: _Name, key: Key) -> None:
+    """Takes a key out of an index; nothing stays of a name that has none left."""
+    keys = index.get(name, set())
+    keys.discard(key)
+    if not keys:
+        index.pop(name, None)
 
 
 def key_of(raw: Raw) -> Key:

@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 
+from controller_operator.kubernetes import object_store
 from controller_operator.kubernetes.object_api import merge_patch
 from controller_operator.kubernetes.object_store import Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
+from controller_operator.resources import KafkaTopic
 from tests.unit.operator.clusters import raw
 
 TOPIC = {"partitions": 1, "replicationFactor": 1}
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "uid-owner"}
 
 
 def topic_raw(name: str = "orders", **metadata: Any) -> dict[str, Any]:
@@ -145,3 +148,42 @@ def test_of_thousands_of_topics_only_those_that_changed_are_looked_for() -> None
     assert store.dependents_about(elsewhere, {"one"}) == set()
     store.remove(move_key)
     assert store.dependents_about(cluster, ()) == set()
+
+
+def test_of_ten_thousand_objects_only_some_are_kept_as_models_and_all_are_found_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(object_store, "_OPEN", 3)
+    store = ObjectStore()
+    names = [f"t{number}" for number in range(10)]
+    for name in names:
+        store.put(topic_raw(name, annotations={"note": name}))
+    assert len(store._open) == 3
+    for name in names:
+        stored = store.get(Key("KafkaTopic", "shop", name))
+        assert stored is not None
+        assert stored.raw == topic_raw(name, annotations={"note": name})
+        assert [claim.metadata.name for claim in store.claims(name)] == [name]
+    gone = store.remove(Key("KafkaTopic", "shop", "t0"))
+    assert gone is not None
+    assert gone.raw["metadata"]["name"] == "t0"
+    assert store.get(Key("KafkaTopic", "shop", "t0")) is None
+    assert store.dependents(Key("KafkaCluster", "shop", "demo")) == {Key("KafkaTopic", "shop", n) for n in names[1:]}
+
+
+def test_what_a_watch_shows_of_an_own_write_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ObjectStore()
+    store.put(topic_raw(resourceVersion="10"))
+    monkeypatch.setattr(KafkaTopic, "model_validate", None)
+    assert store.put(topic_raw(resourceVersion="10")) is None
+    with pytest.raises(TypeError):
+        store.put(topic_raw(resourceVersion="11"))
+
+
+def test_nothing_stays_of_objects_that_are_gone() -> None:
+    store = ObjectStore()
+    for number in range(20):
+        store.put(topic_raw(f"t{number}", ownerReferences=[OWNER]))
+        store.remove(Key("KafkaTopic", "shop", f"t{number}"))
+    indexes = (store._objects, store._open, store._dependents, store._topic_claims, store._owned, store._said)
+    assert [len(index) for index in indexes] == [0] * len(indexes)
