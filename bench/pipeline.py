@@ -44,6 +44,7 @@ from controller_pipeline.schemas import CONFIG_INTERVALS, EVENTS, EXPOSURE, KNOW
 from controller_pipeline.session import local_session
 from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms.config_intervals import config_intervals
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 
@@ -140,7 +141,7 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
         _warm_up(spark, folder)
         kept = _kept(spark, events, data)
         with _measured(spark, took, "spans"):
-            known_spans(kept).write.parquet(f"{folder}/spans")
+            known_spans(marks(kept)).write.parquet(f"{folder}/spans")
         spans = spark.read.schema(KNOWN_SPANS.schema).parquet(f"{folder}/spans")
         with _measured(spark, took, "configs"):
             config_intervals(kept, spans).write.parquet(f"{folder}/configs")
@@ -212,7 +213,7 @@ def _warm_up(spark: SparkSession, folder: str) -> None:
     history(spark, TERM).write.parquet(f"{folder}/few")
     few = spark.read.schema(EVENTS.schema).parquet(f"{folder}/few")
     for _ in range(5):
-        spans = known_spans(few).localCheckpoint()
+        spans = known_spans(marks(few)).localCheckpoint()
         _leaderless(few, spans, config_intervals(few, spans).localCheckpoint())
 
 

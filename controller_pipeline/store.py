@@ -31,6 +31,7 @@ from controller_pipeline.generations.generation import (
     new_write,
     with_clusters,
     with_days,
+    with_days_from,
 )
 from controller_pipeline.generations.keeping import Keeping
 from controller_pipeline.generations.present import before as generation_before
@@ -170,6 +171,13 @@ class Change:
         ordered = by_cluster(table, rows, files or {}) if table.by_day is None else by_day(table, rows)
         parts = self._divided(table, ordered)
         self.parts[table.name] = with_clusters(self.parts_of(table), clusters, parts)
+        return self.read_parts(table, parts)
+
+    def write_from(self, table: Table, rows: DataFrame, days: Mapping[str, str]) -> DataFrame:
+        """Replaces what the table, which is divided by day, has of each of these clusters from its day (as 2026-01-31) on
+        by `rows`, which are of these clusters and days, and gives them as they were written."""
+        parts = self._divided(table, by_day(table, rows))
+        self.parts[table.name] = with_days_from(self.parts_of(table), days, parts)
         return self.read_parts(table, parts)
 
     def write_days(self, table: Table, rows: DataFrame) -> None:

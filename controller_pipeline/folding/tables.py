@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from controller_pipeline.schemas import EVENTS, FINDINGS, LONG, TEXT, Table, columns
+from controller_pipeline.schemas import EVENTS, FINDINGS, FLAG, LONG, TEXT, Table, columns
+from controller_pipeline.transforms.continuity import breaks
 
 RAW_EVENTS: Final = Table(
     name="raw_events",
@@ -11,8 +12,17 @@ RAW_EVENTS: Final = Table(
     by_day="event_time",
 )
 RAW_FINDINGS: Final = Table(name="raw_findings", schema=FINDINGS.schema, order=FINDINGS.order)
-JOURNALS: Final = Table(name="journals", schema=columns(cluster_id=TEXT, journal=TEXT), order=("cluster_id", "journal"))
-"""Which clusters the records of a journal name; "" where they name none. There are a few rows for each cluster."""
+JOURNALS: Final = Table(
+    name="journals",
+    schema=columns(cluster_id=TEXT, journal=TEXT, is_recorded=FLAG),
+    order=("cluster_id", "journal"),
+)
+"""Which clusters the records of a journal name; "" where they name none. `is_recorded`: one of these records shows that
+who wrote it looked on. There are a few rows for each cluster."""
+MARKS: Final = Table(name="marks", schema=breaks.MARKS, order=("cluster_id", "controller_epoch", "seq", "mark"))
+"""Where each cluster's history breaks, and where its snapshots are."""
+CHANGES: Final = Table(name="changes", schema=EVENTS.schema, order=EVENTS.order, by_day="event_time")
+"""The events that intervals are made of (`transforms.changes`)."""
 TALLIES: Final = Table(
     name="tallies",
     schema=columns(cluster_id=TEXT, records=LONG, checksums=LONG, proven=LONG, findings=LONG),

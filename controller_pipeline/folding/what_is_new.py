@@ -26,13 +26,13 @@ Pair = tuple[str, str]
 def folded_again(changed: AbstractSet[str], new: AbstractSet[Pair], pairs: AbstractSet[Pair]) -> frozenset[str]:
     """Whose records are others than before, or belong to other clusters, where what is new is of the clusters `changed` and
     has the pairs `new`; `pairs` are of all that there is."""
-    touched = _with_nameless(pairs) & {journal for _, journal in new}
+    touched = with_nameless(pairs) & {journal for _, journal in new}
     return frozenset(changed | {cluster for cluster, journal in pairs if journal in touched})
 
 
 def read_for(clusters: AbstractSet[str], pairs: AbstractSet[Pair]) -> frozenset[str]:
     """Of which clusters records are read to fold these: of what names none as well, if any of their journals has such."""
-    nameless = _with_nameless(pairs)
+    nameless = with_nameless(pairs)
     is_among = any(cluster in clusters and journal in nameless for cluster, journal in pairs)
     return frozenset(clusters | ({NAMELESS} if is_among else set()))
 
@@ -53,6 +53,6 @@ def code() -> list[Path]:
     return sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
 
 
-def _with_nameless(pairs: AbstractSet[Pair]) -> set[str]:
+def with_nameless(pairs: AbstractSet[Pair]) -> set[str]:
     """The journals in which some records name no cluster."""
     return {journal for cluster, journal in pairs if cluster == NAMELESS}

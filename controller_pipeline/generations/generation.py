@@ -151,6 +151,24 @@ def with_clusters(old: tuple[Part, ...], clusters: Collection[str], new: Iterabl
     return tuple(sorted((*(part for part in old if cluster_of(part) not in clusters), *new), key=day_of))
 
 
+def with_days_from(old: tuple[Part, ...], days: Mapping[str, str], new: Iterable[Part]) -> tuple[Part, ...]:
+    """Parts of a table that is divided by day, in which of some clusters all from a day on are replaced by these."""
+    return tuple(sorted((*(part for part in old if not is_from(part, days)), *new), key=day_of))
+
+
+def is_from(part: Part, days: Mapping[str, str]) -> bool:
+    """Whether a part of a table that is divided by day is of one of these clusters, and of its day (as 2026-01-31) or a
+    later one."""
+    day, of_cluster = date_of(part), days.get(cluster_of(part))
+    return of_cluster is not None and (day is None or day >= of_cluster)
+
+
+def date_of(part: Part) -> str | None:
+    """The day of a part of a table that is divided by day, as 2026-01-31; None after the year 9999, or without one."""
+    day = part.rpartition("/day=")[2]
+    return day if len(day) == len("2026-01-31") else None
+
+
 def of_clusters(parts: Iterable[Part], clusters: Collection[str]) -> tuple[Part, ...]:
     return tuple(part for part in parts if cluster_of(part) in clusters)
 

@@ -25,27 +25,23 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
-from controller_core.journal.changes import Kind
 from controller_pipeline.schemas import KNOWN_SPANS, LONG, columns
 from controller_pipeline.transforms.continuity.breaks import (
     BREAK,
     END,
     MARKS,
     SILENCE,
+    SNAPSHOT,
     UNSEEN,
     Mark,
-    as_marks,
-    breaks,
-    end,
     in_order,
     runs,
 )
 from controller_pipeline.transforms.continuity.clock_runs import Place, placed
-from controller_pipeline.transforms.continuity.neighbours import EPOCH, edges
+from controller_pipeline.transforms.continuity.neighbours import EPOCH
 from controller_pipeline.transforms.in_groups import of_each
 from controller_pipeline.transforms.lines import LOGS
 
-_SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
 _SPANS: Final = columns(**{
     field.name: LONG if field.name in ("began", "ended", "known_again") else field.dataType
     for field in KNOWN_SPANS.schema
@@ -53,11 +49,10 @@ _SPANS: Final = columns(**{
 """Times as microseconds."""
 
 
-def known_spans(events: DataFrame) -> DataFrame:
-    """`schemas.KNOWN_SPANS`, of records that are there once each."""
-    of = edges(events)
-    marks = breaks(events, of).unionByName(_snapshots(events)).unionByName(end(of))
-    spans = of_each(marks, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _SPANS)
+def known_spans(marks: DataFrame) -> DataFrame:
+    """`schemas.KNOWN_SPANS`, of the `MARKS` of histories."""
+    telling = marks.where(f"mark <> '{BREAK}' or forgets or step is not null")
+    spans = of_each(telling, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _SPANS)
     times = {name: f.timestamp_micros(name) for name in ("began", "ended", "known_again")}
     return spans.withColumns(times).select(*KNOWN_SPANS.schema.fieldNames())
 
@@ -120,9 +115,9 @@ def _spans(marks: Sequence[Mark], places: list[Place]) -> Iterator[Span]:
     started: int | None = None
     opened: _Opened | None = None
     for mark in marks:
-        if mark.mark == _SNAPSHOT[0]:
+        if mark.mark == SNAPSHOT[0]:
             started = mark.seq
-        elif mark.mark == _SNAPSHOT[1]:
+        elif mark.mark == SNAPSHOT[1]:
             if started is not None and snapshot is None:
                 snapshot = _Snapshot(started, mark.seq)
                 opened = _Opened(begin, started, places[run].bounded(mark.time_us))
@@ -202,10 +197,3 @@ def _of_a_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
     for number, span in enumerate(spans_of(in_order(marks))):
         place = {"cluster_id": marks[0]["cluster_id"], "span": number}
         yield place | {name: getattr(span, name) for name in names}
-
-
-def _snapshots(events: DataFrame) -> DataFrame:
-    """Where snapshots begin and end of which the entries are kept."""
-    rows = events.where(f.col("kind").isin(*_SNAPSHOT) & f.col("left_out").isNull())
-    values = {"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)}
-    return as_marks(rows.withColumns(values), {*EPOCH, "seq", *values})

@@ -1,8 +1,8 @@
 """All layers of a history: what follows from its events.
 
-Each is lazy: what nobody asks for is not computed. Checked lines (`lines.checked`), events (`accounts.once`), known spans
-and configurations are to be written first and read again, since the other layers begin with them: Spark would plan all that
-they are made of anew wherever they are used.
+Each is lazy: what nobody asks for is not computed. Checked lines (`lines.checked`), events (`accounts.once`), their marks,
+known spans and configurations are to be written first and read again, since the other layers begin with them: Spark would
+plan all that they are made of anew wherever they are used.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from controller_pipeline.schemas import FINDINGS, Table
 from controller_pipeline.transforms.broker_intervals import broker_intervals
 from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.partition_intervals import partition_intervals
-from controller_pipeline.transforms.proofs import proofs
+from controller_pipeline.transforms.proofs import proofs, snapshot_checksums
 from controller_pipeline.transforms.unknown_topics import unknown_topics
 
 
@@ -35,11 +35,20 @@ class Layers:
         return found
 
 
-def derive(events: DataFrame, findings: DataFrame, spans: DataFrame, configs: DataFrame) -> Layers:
-    """What follows from events that are there once each; `findings` of theirs are added to those from before.
+def derive(
+    events: DataFrame,
+    findings: DataFrame,
+    marks: DataFrame,
+    spans: DataFrame,
+    configs: DataFrame,
+    checksums: DataFrame | None = None,
+) -> Layers:
+    """What follows from events that are there once each, or from the `changes` among them; `findings` of theirs are added
+    to those from before.
 
-    `spans` and `configs`: their known spans and the intervals of their configurations, as they were written before."""
-    found = findings.unionByName(doubts(events)).unionByName(unknown_topics(events, spans))
+    `marks`: where they break (`continuity.breaks`). `spans` and `configs`: their known spans and the intervals of their
+    configurations. All three as they were written before. `checksums`: those of snapshots; None: of these events."""
+    found = findings.unionByName(doubts(marks)).unionByName(unknown_topics(events, spans))
     return Layers(
         events=events,
         findings=_each_once(found),
@@ -47,7 +56,7 @@ def derive(events: DataFrame, findings: DataFrame, spans: DataFrame, configs: Da
         partition_intervals=partition_intervals(events, spans, configs),
         broker_intervals=broker_intervals(events, spans),
         config_intervals=configs,
-        proofs=proofs(events, spans),
+        proofs=proofs(events, spans, snapshot_checksums(events, spans) if checksums is None else checksums),
     )
 
 

@@ -92,14 +92,21 @@ def judged(checked: DataFrame) -> tuple[DataFrame, DataFrame]:
     return events, _findings(found.where("bad_line is not null"))
 
 
-def of_their_writers(events: DataFrame) -> DataFrame:
+def of_their_writers(events: DataFrame, recorded: DataFrame | None = None) -> DataFrame:
     """Events with the origin that their whole journal shows, which may have been taken in at different times: what somebody
-    recorded who looked on has records that were inferred, and such that were not."""
-    is_recorders = f.col("inferred") | (f.col("kind") == Kind.RECORDER_STARTED.value)
-    recorded = events.where(is_recorders & (f.col("origin") != LOGS)).select("journal", "cluster_id").distinct()
-    recorded = f.broadcast(recorded.withColumn("is_recorded", f.lit(True)))
-    rows = events.join(recorded, ["journal", "cluster_id"], "left")
+    recorded who looked on has records that were inferred, and such that were not.
+
+    `recorded`: each `journal` and `cluster_id` of which such a record is known; None: those that are among the events."""
+    if recorded is None:
+        recorded = events.where(is_recorders()).select("journal", "cluster_id").distinct()
+    known = f.broadcast(recorded.withColumn("is_recorded", f.lit(True)))
+    rows = events.join(known, ["journal", "cluster_id"], "left")
     return rows.withColumn("origin", f.expr(f"if(is_recorded, '{RECORDER}', origin)")).select(*_COLUMNS)
+
+
+def is_recorders() -> Column:
+    """Whether an event shows that its journal is of somebody who looked on."""
+    return (f.col("inferred") | (f.col("kind") == Kind.RECORDER_STARTED.value)) & (f.col("origin") != LOGS)
 
 
 def checked(lines: DataFrame) -> DataFrame:

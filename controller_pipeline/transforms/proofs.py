@@ -66,18 +66,15 @@ _TEXTS: Final = {
 """The text of each kind of entry that its checksum is of: docs/journal.md, "What a history comes to"."""
 
 
-def proofs(events: DataFrame, spans: DataFrame) -> DataFrame:
-    """`schemas.PROOFS`: a row for each snapshot in a known span, the one that it begins with included."""
-    spans = states(spans.where(f"origin <> '{LOGS}'"))  # logs have no checksums
-    around = f.broadcast(spans.select(*EPOCH, "span", "first_seq", "snapshot_seq", "last_seq"))
-    rows = events.join(around, [*EPOCH]).where("seq between first_seq and last_seq")
+def proofs(changes: DataFrame, spans: DataFrame, checksums: DataFrame) -> DataFrame:
+    """`schemas.PROOFS`: a row for each snapshot in a known span, the one that it begins with included.
+
+    `changes`: of the history (`transforms.changes`), or all events. `checksums`: `snapshot_checksums` of the latter."""
+    rows = _within(changes, spans)
     snapshots = _snapshots(rows)
-    entries = rows.where(f"kind in ({_quoted(_TEXTS)}, {_quoted(REMOVED.values())})")
-    entries = entries.withColumn("entry", f.expr("replace(kind, '_removed', '')"))
-    own = entries.where("snapshot").selectExpr(*_SPAN, "seq as at", f"{_crc()} as value")
-    changes = _changes(entries.where("not snapshot or seq <= snapshot_seq"), rows)
-    table = snapshots.join(_sums(own, snapshots, "own"), [*_SPAN, "number"], "left")
-    table = table.join(_sums(changes, snapshots, "changed"), [*_SPAN, "number"], "left")
+    changed = _changes(_entries(rows).where("not snapshot or seq <= snapshot_seq"), rows)
+    table = snapshots.join(checksums, [*EPOCH, "seq"], "left")
+    table = table.join(_sums(changed, snapshots, "changed"), [*_SPAN, "number"], "left")
     so_far = f"sum(changed) over (partition by {', '.join(_SPAN)} order by number)"
     return table.selectExpr(
         *EPOCH,
@@ -85,9 +82,32 @@ def proofs(events: DataFrame, spans: DataFrame) -> DataFrame:
         "event_time",
         "entries",
         "checksum",
-        "if(was_proven, checksum, coalesce(own, 0)) as snapshot_checksum",
+        "snapshot_checksum",
         f"if(number = 0, null, coalesce({so_far}, 0)) as folded_checksum",
     )
+
+
+def snapshot_checksums(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """The sum of the entries since the snapshot before, by the place of a snapshot's end (`EPOCH`, `seq`):
+    `snapshot_checksum`."""
+    rows = _within(events, spans)
+    snapshots = _snapshots(rows)
+    own = _entries(rows).where("snapshot").selectExpr(*_SPAN, "seq as at", f"{_crc()} as value")
+    table = snapshots.join(_sums(own, snapshots, "own"), [*_SPAN, "number"], "left")
+    checksum = "if(was_proven, checksum, coalesce(own, 0)) as snapshot_checksum"
+    return table.selectExpr(*EPOCH, "seq", checksum)
+
+
+def _within(events: DataFrame, spans: DataFrame) -> DataFrame:
+    """The records of each state that is known."""
+    spans = states(spans.where(f"origin <> '{LOGS}'"))  # logs have no checksums
+    around = f.broadcast(spans.select(*EPOCH, "span", "first_seq", "snapshot_seq", "last_seq"))
+    return events.join(around, [*EPOCH]).where("seq between first_seq and last_seq")
+
+
+def _entries(rows: DataFrame) -> DataFrame:
+    entries = rows.where(f"kind in ({_quoted(_TEXTS)}, {_quoted(REMOVED.values())})")
+    return entries.withColumn("entry", f.expr("replace(kind, '_removed', '')"))
 
 
 def _snapshots(rows: DataFrame) -> DataFrame:

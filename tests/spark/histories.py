@@ -56,6 +56,7 @@ from controller_pipeline.transforms import layers
 from controller_pipeline.transforms import lines as journal_lines
 from controller_pipeline.transforms.accounts.once import once
 from controller_pipeline.transforms.config_intervals import config_intervals
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
@@ -415,11 +416,11 @@ def kept(spark: SparkSession, lines: DataFrame, folder: Path) -> Store:
     events.write.parquet(store.path(EVENTS))
     left_out.write.parquet(str(folder / "left_out"))
     events = rows(store, EVENTS)
-    known_spans(events).write.parquet(store.path(KNOWN_SPANS))
+    known_spans(marks(events)).write.parquet(store.path(KNOWN_SPANS))
     left_out = spark.read.schema(FINDINGS.schema).parquet(str(folder / "left_out"))
     spans = rows(store, KNOWN_SPANS)
     config_intervals(events, spans).write.parquet(store.path(CONFIG_INTERVALS))
-    derived = layers.derive(events, left_out, spans, rows(store, CONFIG_INTERVALS))
+    derived = layers.derive(events, left_out, marks(events), spans, rows(store, CONFIG_INTERVALS))
     for table in LAYERS:
         if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS):
             derived.of(table).write.parquet(store.path(table))

@@ -11,6 +11,7 @@ from pyspark.sql import Row, SparkSession
 from controller_pipeline.schemas import EVENTS, KNOWN_SPANS
 from controller_pipeline.transforms import lines
 from controller_pipeline.transforms.accounts.once import once
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.journal_scenes import BEGAN, Folders, as_lines, controller, recorder
@@ -149,8 +150,8 @@ def outcome(spark: SparkSession) -> Outcome:
     events, findings = once(recorded)
     rows = events.orderBy(*EVENTS.order).collect()
     events = spark.createDataFrame(rows, EVENTS.schema)
-    found = [*findings.collect(), *doubts(events).collect()]
-    return Outcome(rows, found, known_spans(events).orderBy(*KNOWN_SPANS.order).collect())
+    found = [*findings.collect(), *doubts(marks(events)).collect()]
+    return Outcome(rows, found, known_spans(marks(events)).orderBy(*KNOWN_SPANS.order).collect())
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -25,6 +25,7 @@ from controller_pipeline.schemas import (
     PARTITION_INTERVALS,
 )
 from controller_pipeline.sources import text_logs
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 
@@ -95,7 +96,7 @@ def intervals(spark: SparkSession) -> Sequence[Row]:
         [tuple(row.get(name) for name in EVENTS.schema.names) for row in rows], EVENTS.schema
     )
     nothing = spark.createDataFrame([], CONFIG_INTERVALS.schema)
-    spans = spark.createDataFrame(known_spans(events).collect(), KNOWN_SPANS.schema)
+    spans = spark.createDataFrame(known_spans(marks(events)).collect(), KNOWN_SPANS.schema)
     return partition_intervals(events, spans, nothing).orderBy(*PARTITION_INTERVALS.order).collect()
 
 

@@ -24,6 +24,7 @@ from controller_pipeline.transforms import layers
 from controller_pipeline.transforms import lines as journal_lines
 from controller_pipeline.transforms import partition_intervals as partitions
 from controller_pipeline.transforms.accounts.once import once
+from controller_pipeline.transforms.continuity import breaks
 
 JOURNALS = "spark.kontroller.journals"
 """The setting with the folder that holds the journals, at any depth."""
@@ -97,15 +98,21 @@ def events() -> DataFrame:
     return once(_dataset("records"))[0]
 
 
+@dp.temporary_view
+def marks() -> DataFrame:
+    return breaks.marks(_table("events"))
+
+
 @dp.materialized_view
 def findings() -> DataFrame:
     found = _dataset("unreadable").unionByName(_dataset("repeated"))
-    return layers.derive(_table("events"), found, _table("known_spans"), _table("config_intervals")).findings
+    known = (_table("known_spans"), _table("config_intervals"))
+    return layers.derive(_table("events"), found, _dataset("marks"), *known).findings
 
 
 @dp.materialized_view
 def known_spans() -> DataFrame:
-    return spans.known_spans(_table("events"))
+    return spans.known_spans(_dataset("marks"))
 
 
 @dp.materialized_view

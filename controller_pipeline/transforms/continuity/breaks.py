@@ -1,5 +1,7 @@
 """Where a history does not simply go on: the few records before which something is missing, or begins, or where the clock
-did not run on steadily. All that is known of times and states follows from them, so they may be put in order by cluster.
+did not run on steadily. All that is known of times and states follows from them and from where snapshots are, so these
+`marks` may be put in order by cluster. Each is said by a record and the one before it, and by what holds for their epoch
+(`neighbours.edges`).
 """
 
 from collections.abc import Collection, Sequence
@@ -13,7 +15,7 @@ from controller_core.journal.changes import Kind
 from controller_core.journal.inference import UNOBSERVED
 from controller_pipeline.schemas import FLAG, INT, LONG, TEXT, columns
 from controller_pipeline.transforms.continuity.clock_runs import Run
-from controller_pipeline.transforms.continuity.neighbours import EPOCH, before
+from controller_pipeline.transforms.continuity.neighbours import EPOCH, before, edges
 
 BEGINS: Final = (Kind.GAP.value, Kind.RECORDER_STARTED.value)
 """Kinds of records before which something is missing."""
@@ -40,26 +42,34 @@ MARKS: Final = columns(
     missing=LONG,
     dropped=LONG,
     source=TEXT,
+    alive_interval_ms=LONG,  # of breaks: of the epoch, else of the cluster; null where nobody says it
 )
-"""The few records of a history that matter for what is known of it, and its end."""
+"""The few records of a history that matter for what is known of it, and its end. Among breaks are records that are only a
+little earlier than the one before, which is no `step`."""
 BREAK: Final = "break"  # sorts before the names of other marks at the same record
 END: Final = "end"
 _AFTER_ALL: Final = 2**63 - 1
 """The epoch of what comes after the last record."""
 
 _KINDS: Final = (*BEGINS, Kind.CONTROLLER_RESIGNED.value)
+SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
 
 
-def breaks(events: DataFrame, of: DataFrame, *, also: tuple[str, ...] = (), or_where: str = "false") -> DataFrame:
-    """`MARKS` of the records at which it breaks; `of`: the `edges` of the events.
+def marks(events: DataFrame) -> DataFrame:
+    """`MARKS` of records that are there once each."""
+    of = edges(events)
+    return _breaks(events, of).unionByName(_snapshots(events)).unionByName(_end(of))
+
+
+def _breaks(events: DataFrame, of: DataFrame) -> DataFrame:
+    """The records at which it breaks; `of`: the `edges` of the events.
 
     `forgets`: from here on the state is unknown, until a snapshot. `step`: the clock went `back`, there was `silence`, or
-    the change was `unobserved`, so that the time from the record before to this one is unknown; null where it ran on.
-    `also`: more columns of `MARKS` that events have. `or_where`: records to keep besides."""
+    the change was `unobserved`, so that the time from the record before to this one is unknown; null where it ran on."""
     kind = f.when(f.col("kind").isin(*_KINDS), f.col("kind")).alias("kind")  # no other matters: so rows are short
     rows = events.select(
         *EPOCH, "seq", f.unix_micros("event_time").alias("time_us"), kind, "dropped", "left_out",
-        (f.col("cause") == UNOBSERVED).alias("is_unobserved"), *also,
+        (f.col("cause") == UNOBSERVED).alias("is_unobserved"), "source",
     )  # fmt: skip
     rows = before(rows, of)
     begins = f.coalesce(f.col("kind").isin(*BEGINS), f.lit(False)) | f.col("is_first")
@@ -72,8 +82,15 @@ def breaks(events: DataFrame, of: DataFrame, *, also: tuple[str, ...] = (), or_w
         .when((passed_us > 0) & f.col("is_unobserved"), UNSEEN)
     )
     rows = rows.withColumns({"forgets": begins | (f.col("seq") > f.col("seq_before") + 1), "step": step})
-    rows = rows.where(f"forgets or step is not null or {or_where}").withColumn("mark", f.lit(BREAK))
-    return as_marks(rows, {*MARKS.fieldNames()} - {"source"} | {*also})
+    rows = rows.where("forgets or step is not null or time_us < time_us_before").withColumn("mark", f.lit(BREAK))
+    return _as_marks(rows, MARKS.fieldNames())
+
+
+def _snapshots(events: DataFrame) -> DataFrame:
+    """Where snapshots begin and end of which the entries are kept."""
+    rows = events.where(f.col("kind").isin(*SNAPSHOT) & f.col("left_out").isNull())
+    values = {"mark": f.col("kind"), "time_us": f.unix_micros("event_time"), "forgets": f.lit(False)}
+    return _as_marks(rows.withColumns(values), {*EPOCH, "seq", *values})
 
 
 class Mark(NamedTuple):
@@ -93,10 +110,11 @@ class Mark(NamedTuple):
     missing: int | None = None
     dropped: int | None = None
     source: str | None = None
+    alive_interval_ms: int | None = None
 
 
-def end(of: DataFrame) -> DataFrame:
-    """`MARKS` after the last record of each cluster, which has these `edges`."""
+def _end(of: DataFrame) -> DataFrame:
+    """What comes after the last record of each cluster, which has these `edges`."""
     last = f.struct("controller_epoch", "bucket", "last_seq", "left_us", "is_resigned")
     rows = of.groupBy("cluster_id").agg(f.max(last).alias("last"))
     values = {
@@ -109,10 +127,10 @@ def end(of: DataFrame) -> DataFrame:
         "time_us_before": f.col("last.left_us"),
         "was_resigned": f.col("last.is_resigned"),
     }
-    return as_marks(rows.withColumns(values), {"cluster_id", *values})
+    return _as_marks(rows.withColumns(values), {"cluster_id", *values})
 
 
-def as_marks(rows: DataFrame, there: Collection[str]) -> DataFrame:
+def _as_marks(rows: DataFrame, there: Collection[str]) -> DataFrame:
     """In the columns of `MARKS`, of which these are there; the others are null."""
     values = {field.name: f.col(field.name) if field.name in there else f.lit(None) for field in MARKS}
     return rows.select(*(values[field.name].cast(field.dataType).alias(field.name) for field in MARKS))

@@ -15,9 +15,8 @@ from pyspark.sql import functions as f
 
 from controller_core.model.wording import counted
 from controller_pipeline.schemas import FINDINGS, LONG, TEXT, columns
-from controller_pipeline.transforms.continuity.breaks import BACK, MARKS, SILENCE, Mark, breaks, end, in_order, runs
+from controller_pipeline.transforms.continuity.breaks import BACK, BREAK, END, MARKS, SILENCE, Mark, in_order, runs
 from controller_pipeline.transforms.continuity.clock_runs import Place, placed
-from controller_pipeline.transforms.continuity.neighbours import edges
 from controller_pipeline.transforms.in_groups import of_each
 from controller_pipeline.transforms.lines import LOGS
 
@@ -38,11 +37,11 @@ class Doubt:
     detail: str
 
 
-def doubts(events: DataFrame) -> DataFrame:
-    """`schemas.FINDINGS`, of records that are there once each."""
-    of = edges(events)
-    marks = breaks(events, of, also=("source",), or_where="time_us < time_us_before").unionByName(end(of))
-    found = of_each(marks, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _FOUND)
+def doubts(marks: DataFrame) -> DataFrame:
+    """`schemas.FINDINGS`, of the `MARKS` of histories."""
+    found = of_each(
+        marks.where(f.col("mark").isin(BREAK, END)), ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _FOUND
+    )
     found = found.withColumns({"event_time": f.timestamp_micros("time_us"), "line": f.lit(None).cast(LONG)})
     return found.select(*FINDINGS.schema.fieldNames())
 

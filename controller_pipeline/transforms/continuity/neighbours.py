@@ -47,7 +47,8 @@ def silence_us(alive_interval_ms: Column) -> Column:
 def edges(events: DataFrame) -> DataFrame:
     """The first and last record of each bucket, and what came before the first (`..._before`); a few rows.
 
-    Of its epoch: `controller_id`, `origin`, and `silence_us`, after which nobody can say that its writer was at work.
+    Of its epoch: `controller_id`, `origin`, `alive_interval_ms` as far as anybody says it, and `silence_us`, after which
+    nobody can say that its writer was at work.
 
     A controller that was deposed resigns when it notices, which may be long after the next one has begun: then
     `time_us_before` is when that began. One that was silent before it resigned was not at work: then it is the time of its
@@ -78,7 +79,8 @@ def before(rows: DataFrame, of: DataFrame) -> DataFrame:
     `edges` has of the epoch."""
     place = Window.partitionBy(*EPOCH, "bucket").orderBy("seq")
     of_edge = ("epoch_before", "seq_before", "covered_before", "time_us_before", "was_resigned")
-    edge = of.select(*EPOCH, "bucket", f.struct(*of_edge).alias("edge"), "controller_id", "origin", "silence_us")
+    of_epoch = ("controller_id", "origin", "alive_interval_ms", "silence_us")
+    edge = of.select(*EPOCH, "bucket", f.struct(*of_edge).alias("edge"), *of_epoch)
     rows = rows.withColumn("bucket", bucket()).join(f.broadcast(edge), [*EPOCH, "bucket"])
     lagged = {
         "seq_before": f.max(through()).over(place.rowsBetween(Window.unboundedPreceding, -1)),
@@ -114,6 +116,7 @@ def _with_epochs(found: DataFrame) -> DataFrame:
     return found.withColumns({
         "controller_id": f.max("controller_id").over(epoch),
         "origin": origin,
+        "alive_interval_ms": interval_ms,
         "silence_us": f.when(is_of_logs, f.lit(LOGS_SILENCE_US)).otherwise(silence_us(interval_ms)),
     })  # fmt: skip
 

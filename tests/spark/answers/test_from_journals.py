@@ -14,6 +14,7 @@ from controller_pipeline.answers.all import answer_all
 from controller_pipeline.schemas import Table
 from controller_pipeline.transforms.broker_intervals import broker_intervals
 from controller_pipeline.transforms.config_intervals import config_intervals
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
 from tests.spark.answers.literals import Answers, answers
@@ -26,7 +27,7 @@ US: Final = 1_000_000
 @pytest.fixture(scope="module")
 def answered(spark: SparkSession) -> dict[Table, DataFrame]:
     events = as_events(spark, *JOURNALS.values()).localCheckpoint()
-    spans = known_spans(events).localCheckpoint()
+    spans = known_spans(marks(events)).localCheckpoint()
     configs = config_intervals(events, spans).localCheckpoint()
     return answer_all({
         schemas.EVENTS: events,

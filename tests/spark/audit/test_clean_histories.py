@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from controller_pipeline.audit.audit import audit
 from controller_pipeline.schemas import EVENTS, KNOWN_SPANS, PROOFS
 from controller_pipeline.store import Store
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.histories import as_events, history
 
@@ -25,7 +26,7 @@ def test_nothing_is_found_in_random_histories_of_controllers_and_recorders(spark
     store = Store(spark=spark, location=str(tmp_path))
     with store.changing() as change:
         change.write(EVENTS, as_events(spark, *journals))
-        change.write(KNOWN_SPANS, known_spans(change.read(EVENTS)))
+        change.write(KNOWN_SPANS, known_spans(marks(change.read(EVENTS))))
     events = store.read(EVENTS)
     assert events.where("kind = 'leadership' AND NOT snapshot").count() > 10 * len(SEEDS)
     assert events.where("unclean").count() > 0

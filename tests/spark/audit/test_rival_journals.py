@@ -9,6 +9,7 @@ from controller_pipeline.audit.audit import audit
 from controller_pipeline.schemas import EVENTS, PROOFS
 from controller_pipeline.transforms import lines
 from controller_pipeline.transforms.accounts.once import once
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.journal_scenes import Folders, as_lines, controller, recorder
 
@@ -81,7 +82,7 @@ def found(spark: SparkSession) -> Sequence[Row]:
     recorded = spark.createDataFrame(lines.judged(lines.checked(as_lines(spark, scenes)))[0].collect(), EVENTS.schema)
     events = spark.createDataFrame(once(recorded)[0].collect(), EVENTS.schema)
     proofs = spark.createDataFrame([], PROOFS.schema)
-    return audit(events, known_spans(events), proofs, recorded=recorded).collect()
+    return audit(events, known_spans(marks(events)), proofs, recorded=recorded).collect()
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from controller_pipeline.audit.controllers import late_changes
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from tests.spark.clocks.journals import START_S, Journal, lines
 from tests.spark.clocks.oracle import Record
@@ -46,7 +47,7 @@ HISTORIES: Final = {
 @pytest.fixture(scope="module")
 def late(spark: SparkSession) -> list[Row]:
     events = as_events(spark, *(lines(records, name) for name, records in HISTORIES.items())).localCheckpoint()
-    return late_changes(events, known_spans(events).localCheckpoint()).collect()
+    return late_changes(events, known_spans(marks(events)).localCheckpoint()).collect()
 
 
 def test_a_controller_that_goes_on_when_the_next_has_begun_is_found(late: list[Row]) -> None:

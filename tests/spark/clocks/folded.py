@@ -11,6 +11,7 @@ from controller_pipeline.answers.options import Options
 from controller_pipeline.answers.outages.availability import availability
 from controller_pipeline.answers.outages.detection import led_by_the_dead
 from controller_pipeline.schemas import CONFIG_INTERVALS, PARTITION_INTERVALS
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.continuity.doubts import doubts
 from controller_pipeline.transforms.known_spans import known_spans
 from controller_pipeline.transforms.partition_intervals import partition_intervals
@@ -38,9 +39,9 @@ def folded(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]
     found = Folded()
     for (name, partition), states in _states(intervals).items():
         found.timelines[name][partition] = tidy(iter(states))
-    for finding in doubts(events).collect():
+    for finding in doubts(marks(events)).collect():
         found.findings[finding.cluster_id][finding.problem] += finding["count"]
-    dead = led_by_the_dead(intervals, known_spans(events).localCheckpoint(), events, Options())
+    dead = led_by_the_dead(intervals, known_spans(marks(events)).localCheckpoint(), events, Options())
     by_cluster = availability(intervals, dead, Options()).groupBy("cluster_id")
     names = ("unknown_seconds", "leaderless_seconds")
     for row in by_cluster.agg(f.count("*").alias("days"), *(f.sum(name).alias(name) for name in names)).collect():
@@ -52,7 +53,7 @@ def folded(spark: SparkSession, journals: Mapping[str, Sequence[Sequence[Record]
 
 def _intervals(spark: SparkSession, events: DataFrame) -> DataFrame:
     configs = spark.createDataFrame([], CONFIG_INTERVALS.schema)
-    return partition_intervals(events, known_spans(events).localCheckpoint(), configs).localCheckpoint()
+    return partition_intervals(events, known_spans(marks(events)).localCheckpoint(), configs).localCheckpoint()
 
 
 def _states(intervals: DataFrame) -> Mapping[tuple[str, int], Timeline]:

@@ -15,12 +15,13 @@ from controller_pipeline.schemas import LINES
 from tests.spark.clocks import drawn
 from tests.spark.clocks.journals import Journal, lines
 from tests.spark.clocks.oracle import Record
+from tests.spark.folding import nights
 from tests.spark.histories import random_cluster
 from tests.spark.journal_scenes import controller, recorder
 
 SEED: Final = 16
 ROUNDS: Final = 3
-_BAD_CLOCKS: Final = 6
+_BAD_CLOCKS: Final = 4
 _SHARED: Final = "/shared"
 
 Folders = Mapping[str, Sequence[bytes]]
@@ -48,6 +49,10 @@ def rounds() -> list[Round]:
     for folders in (*_bad_clocks(), *_random(), *_competing()):
         for journal, written in folders.items():
             _in_pieces(rng, found, journal, written)
+    for folders_in_order in (*nights.drawn_nights(), *nights.all_kinds(), *nights.doubtful()):
+        for journal, pieces in folders_in_order.items():
+            for one, piece in zip(found, pieces, strict=True):
+                one.folders[journal] += piece
     for one, arrived in zip(found, _without_a_name(), strict=False):
         one.folders[_SHARED] += arrived
     _say_what_is_new(found)
@@ -95,8 +100,8 @@ def _bad_clocks() -> Iterator[Folders]:
 
 def _random() -> Iterator[Folders]:
     """All kinds of records: configurations, brokers, reassignments, deletions, gaps."""
-    yield {"/kept": random_cluster(SEED, cluster_id="kept", events=40).lines}
-    yield {"/seen": random_cluster(SEED + 1, cluster_id="seen/%", events=25, is_recorded=True).lines}
+    yield {"/kept": random_cluster(SEED, cluster_id="kept", events=30).lines}
+    yield {"/seen": random_cluster(SEED + 1, cluster_id="seen/%", events=15, is_recorded=True).lines}
 
 
 def _competing() -> Iterator[Folders]:

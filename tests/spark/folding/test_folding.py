@@ -5,19 +5,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from controller_pipeline.folding import fold
-from controller_pipeline.folding.tables import JOURNALS, TALLIES
-from controller_pipeline.generations.generation import Part, cluster_of, day_of
+from controller_pipeline.folding.choice import Choice, chosen
+from controller_pipeline.folding.tables import CHANGES, JOURNALS, RAW_EVENTS, TALLIES
+from controller_pipeline.generations.generation import Part, cluster_of, date_of, day_of
 from controller_pipeline.kept_history import KeptHistory
 from controller_pipeline.schemas import EVENTS, FINDINGS, LAYERS
 from controller_pipeline.sources import text_logs
 from controller_pipeline.store import Store
 from tests.spark.clocks.journals import Journal, lines
+from tests.spark.folding import nights
 from tests.spark.folding.arrivals import ROUNDS, Round, rounds
+from tests.spark.folding.nights import quiet
 
 LOGS = Path(__file__).parents[1] / "data" / "text_logs"
 BROKERS = {0: 1, 2: 3}
@@ -27,6 +31,7 @@ SAME_JOURNAL = {"", "first", "second"}
 
 OF_ALL = {JOURNALS.name, TALLIES.name}
 """Tables that are not divided."""
+BY_DAY = {EVENTS.name, CHANGES.name}
 Digests = Mapping[str, str]
 """What is in each file of the layers, by its table, part and folder."""
 
@@ -37,6 +42,7 @@ class Folded:
 
     kept: Digests
     parts: frozenset[tuple[str, Part]]
+    choice: Choice
 
     def of(self, clusters: set[str]) -> set[tuple[str, Part]]:
         return {(table, part) for table, part in self.parts if table not in OF_ALL and cluster_of(part) in clusters}
@@ -69,7 +75,21 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> KeptH
 
 
 @pytest.fixture(scope="module")
-def folded(spark: SparkSession, kept: KeptHistory, arrived: list[Round]) -> list[Folded]:
+def choices() -> Iterator[list[Choice]]:
+    """What each fold made anew, as it is decided."""
+    made: list[Choice] = []
+
+    def noted(*how: Any) -> Choice:
+        made.append(chosen(*how))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as shipped:
+        shipped.setattr(fold, "chosen", noted)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def folded(spark: SparkSession, kept: KeptHistory, arrived: list[Round], choices: list[Choice]) -> list[Folded]:
     found = []
     for number, arrival in enumerate(arrived):
         kept.take_in_lines(arrival.lines(spark))
@@ -77,7 +97,7 @@ def folded(spark: SparkSession, kept: KeptHistory, arrived: list[Round]) -> list
             logs_in(kept, BROKERS[number])
             arrival.news.add("logs")
         kept.fold()
-        found.append(Folded(digests(kept.store), kept.store.at_present.all_parts()))
+        found.append(Folded(digests(kept.store), kept.store.at_present.all_parts(), choices[-1]))
     return found
 
 
@@ -89,7 +109,25 @@ def test_clusters_of_which_nothing_is_new_keep_their_folders(
     others = clusters - arrived[number].news - SAME_JOURNAL
     assert len(others) > 1
     assert folded[number].of(others) == folded[number - 1].of(others)
-    assert not folded[number].of(arrived[number].news) & folded[number - 1].of(arrived[number].news)
+    again = folded[number].of(arrived[number].news) & folded[number - 1].of(arrived[number].news)
+    assert all(_is_before(part, folded[number].choice.days) for _, part in again)
+    assert {table for table, _ in again} == BY_DAY
+
+
+@pytest.mark.parametrize("number", range(1, ROUNDS))
+def test_of_journals_that_go_on_only_the_days_since_a_known_midnight_are_made_again(
+    number: int, folded: list[Folded]
+) -> None:
+    days = folded[number].choice.days
+    assert len([cluster for cluster in days if cluster.startswith("night")]) > 2
+    earlier = {(table, part) for table, part in folded[number - 1].parts if table in BY_DAY and _is_before(part, days)}
+    assert {cluster_of(part) for _, part in earlier} == days.keys()
+    assert earlier <= folded[number].parts
+
+
+def test_a_tail_that_says_something_of_what_was_before_is_not_folded_alone(folded: list[Folded]) -> None:
+    whole = [cluster for one in folded[1:] for cluster in nights.DOUBTFUL if cluster in one.choice.whole]
+    assert set(whole) == set(nights.DOUBTFUL)
 
 
 def test_records_without_a_cluster_go_to_the_one_of_their_journal_and_back_when_that_names_two(
@@ -112,12 +150,25 @@ class TestAfterwards:
         kept.fold()
         assert kept.store.at_present == before
 
+    def test_of_what_goes_on_no_records_are_read_of_the_days_before_the_last_snapshot(
+        self, kept: KeptHistory, choices: list[Choice]
+    ) -> None:
+        journal = quiet()
+        known = len(journal.records)
+        later = lines(journal.live(3 * 3600).lead(1, 2).live(60).records[known:], "quiet")
+        kept.take_in_lines(Round({"/quiet": later}).lines(kept.store.spark))
+        before = kept.summary()
+        with without(kept, _is_of_earlier_days):
+            kept.fold()
+        assert kept.summary() != before
+        assert choices[-1].days == {"quiet": "2026-01-04"}
+
     def test_what_has_nothing_new_is_not_read(self, kept: KeptHistory, folded: list[Folded]) -> None:
         cluster = "bad clock 1"
         late = lines(Journal().begin().live(600).records, cluster)
         kept.take_in_lines(Round({"/late": late}).lines(kept.store.spark))
         before = kept.summary()
-        with without(kept, lambda other: other != cluster):
+        with without(kept, lambda _, part: cluster_of(part) != cluster):
             kept.fold()
             assert kept.summary() != before
         clusters = kept.store.read(EVENTS).groupBy("cluster_id").count().count()
@@ -139,14 +190,27 @@ class TestAfterwards:
         assert not kept.store.at_present.all_parts() & parts
 
 
+def _is_of_earlier_days(table: str, part: Part) -> bool:
+    """Of the last snapshot before midnight the day before is read."""
+    return (table == RAW_EVENTS.name and _is_before(part, {"quiet": "2026-01-04"})) or (
+        table == EVENTS.name and _is_before(part, {"quiet": "2026-01-03"})
+    )
+
+
+def _is_before(part: Part, days: Mapping[str, str]) -> bool:
+    """Whether a part is of one of these clusters, and of a day before its own."""
+    day, of_cluster = date_of(part), days.get(cluster_of(part))
+    return of_cluster is not None and day is not None and day < of_cluster
+
+
 @contextmanager
-def without(kept: KeptHistory, is_away: Callable[[str], bool]) -> Iterator[None]:
-    """What is kept of some clusters is away while the block runs."""
+def without(kept: KeptHistory, is_away: Callable[[str, Part], bool]) -> Iterator[None]:
+    """Some parts of tables are away while the block runs."""
     places = [
         Path(store.location, table, part)
         for store in (kept.raw, kept.store)
         for table, part in store.at_present.all_parts()
-        if table not in OF_ALL and is_away(cluster_of(part))
+        if table not in OF_ALL and is_away(table, part)
     ]
     for place in places:
         place.rename(f"{place}.away")

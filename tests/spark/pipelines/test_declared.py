@@ -20,6 +20,7 @@ from controller_pipeline.session import SMALL_SETTINGS
 from controller_pipeline.sources import journal_files
 from controller_pipeline.transforms import layers
 from controller_pipeline.transforms.config_intervals import config_intervals
+from controller_pipeline.transforms.continuity.breaks import marks
 from controller_pipeline.transforms.known_spans import known_spans
 from devcluster.building.spark_jars import delta_jars
 from tests.spark.histories import history, ingested
@@ -94,8 +95,8 @@ def test_the_declared_pipeline_comes_to_what_the_batch_comes_to(spark: SparkSess
 
     events, findings = ingested(journal_files.lines(spark, [str(project / "journals")]))
     events = events.localCheckpoint()
-    spans = known_spans(events).localCheckpoint()
-    built = layers.derive(events, findings, spans, config_intervals(events, spans).localCheckpoint())
+    spans = known_spans(marks(events)).localCheckpoint()
+    built = layers.derive(events, findings, marks(events), spans, config_intervals(events, spans).localCheckpoint())
     for table in COMPARED:
         assertDataFrameEqual(kept(table), built.of(table))
     answers = answer_all({table: kept(table) for table in (schemas.EVENTS, schemas.KNOWN_SPANS, *COMPARED)})
@@ -116,7 +117,7 @@ def test_tables_in_delta_hold_what_the_batch_comes_to_also_after_a_second_run(
         for name in ("lines", *(table.name for table in IN_DELTA)):
             assert list((tables / name / "_delta_log").glob("*.json")), name
         events, _ = ingested(journal_files.lines(spark, [str(project / "journals")]))
-        for table, expected in zip(IN_DELTA, (events, known_spans(events)), strict=True):
+        for table, expected in zip(IN_DELTA, (events, known_spans(marks(events))), strict=True):
             kept = spark.read.schema(table.schema).parquet(str(tables / f"{table.name}_read"))
             assertDataFrameEqual(kept, expected)
         (project / "journals" / "busy" / "1-1.jsonl").write_bytes(later)
