@@ -28,7 +28,7 @@ LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
 }
 SMALL_SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }

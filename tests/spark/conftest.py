@@ -10,6 +10,8 @@ from controller_pipeline.session import local_session
 
 _TIMEOUT_S = 1200
 """The first test that asks for the session or for a shared table waits for it."""
+_NOTHING_COMPILED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""A fifth of a fold of some dozen records is what compiles their expressions. The tests of the commands compile them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,6 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = local_session("tests", shuffle_partitions=2, is_small=True)
+    session = local_session("tests", shuffle_partitions=2, is_small=True, more=_NOTHING_COMPILED)
     yield session
     session.stop()
