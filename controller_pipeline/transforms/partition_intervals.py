@@ -64,6 +64,7 @@ def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
     begins_anew = f"kind = '{Kind.LEADERSHIP_REMOVED}' or (snapshot and kind = '{Kind.ASSIGNMENT}')"
     values = {name: f"if({begins_anew}, -1, {name})" for name in ("leader", *_EPOCHS)}
     values["isr"] = f"if({begins_anew}, {_NOBODY}, isr)"
+    values["led_in"] = f"if(leader is not null or {begins_anew}, chain, null)"
     rows = rows.withColumns({name: f.expr(value) for name, value in values.items()})
     is_told = f"kind in ({_quoted(_SET)}) as is_told"
     rows = rows.selectExpr("*", _TOPIC, is_told, "xxhash64(correlation_id) as event")
@@ -79,13 +80,16 @@ def _nearly_sorted(rows: DataFrame) -> DataFrame:
     return rows.repartition(*_KEY).sortWithinPartitions(f.expr(_NEARLY))
 
 
-_FOLDED: Final = ("leader", *_EPOCHS, "isr", *_LISTS)
+_FOLDED: Final = ("leader", *_EPOCHS, "isr", *_LISTS, "led_in")
 
 
 def _told(rows: DataFrame) -> DataFrame:
-    """The state after each record that says one."""
-    given = {name: f"nullif({name}, -1)" for name in _EPOCHS}
-    given |= {"leader": "coalesce(leader, -1)", "isr": f"coalesce(isr, {_NOBODY})"}
+    """The state after each record that says one. A partition that is new in a chain, whose snapshot did not have it, has no
+    leader until one is recorded there, whoever led one of its name before."""
+    is_of_chain = "(is_by_mention or led_in <=> chain)"
+    given = {name: f"if({is_of_chain}, nullif({name}, -1), null)" for name in _EPOCHS}
+    given["leader"] = f"if({is_of_chain}, coalesce(leader, -1), -1)"
+    given["isr"] = f"if({is_of_chain}, coalesce(isr, {_NOBODY}), {_NOBODY})"
     return rows.where("is_told").withColumns({name: f.expr(value) for name, value in given.items()})
 
 

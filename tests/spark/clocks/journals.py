@@ -68,6 +68,16 @@ class Journal:
         self._leaders[partition] = leader
         return self
 
+    def delete(self, partition: int) -> "Journal":
+        """Nobody writes down that it is gone; the next snapshot does not have it."""
+        del self._leaders[partition]
+        return self
+
+    def create(self, partition: int) -> "Journal":
+        """None of its replicas is alive, so nobody leads it yet."""
+        self._leaders[partition] = -1
+        return self._write("assignment", "topics_changed", partition=partition, delta=_ASSIGNED, **_OF_TOPIC)
+
     def resign(self, **more: Any) -> "Journal":
         return self._write(
             "controller_resigned", "controller_failover", reason="another controller has the role", **more
@@ -86,16 +96,15 @@ class Journal:
     def snapshot(self) -> "Journal":
         self._write("snapshot_started", "journal_due")
         self._write("topic", "journal_due", delta={"czxid": 7}, snapshot=True, **_OF_TOPIC)
-        assigned = {"replicas": [1, 2], "adding": [], "removing": [], "origin_order": []}
-        for partition in PARTITIONS:
-            self._write("assignment", "journal_due", partition=partition, delta=assigned, snapshot=True, **_OF_TOPIC)
+        for partition in self._leaders:
+            self._write("assignment", "journal_due", partition=partition, delta=_ASSIGNED, snapshot=True, **_OF_TOPIC)
         for partition, leader in self._leaders.items():
             delta = {
                 "leader": leader, "isr": [max(leader, 1)], "leader_epoch": self._version, "leader_recovery_state": 0,
                 "state_controller_epoch": self._epoch, "partition_epoch": self._version,
             }  # fmt: skip
             self._write("leadership", "journal_due", partition=partition, delta=delta, snapshot=True, **_OF_TOPIC)
-        return self._write("snapshot_ended", "journal_due", entries=5, checksum=0)
+        return self._write("snapshot_ended", "journal_due", entries=1 + 2 * len(self._leaders), checksum=0)
 
     def _write(self, kind: str, cause: str, *, off_s: float = 0, **more: Any) -> "Journal":
         """`off_s`: by how much this stamp alone is wrong."""
@@ -112,6 +121,7 @@ class Journal:
         return self
 
 
+_ASSIGNED: Final[Record] = {"replicas": [1, 2], "adding": [], "removing": [], "origin_order": []}
 _OF_TOPIC: Final[Record] = {"topic": TOPIC, "topic_id": TOPIC_ID}
 
 

@@ -106,12 +106,17 @@ def two_clocks_that_differ_as_clocks_do() -> Case:
     return Case(journal, [(20, 120, 1), (120, 205, 1)], {"clock_went_back": 1})
 
 
+def deleted_unseen_and_created_without_a_leader() -> Case:
+    journal = Journal().begin().live(100).delete(0).wait(20).begin().live(50).create(0).live(100)
+    return Case(journal, [(0, 100, 1), (100, 120, None), (170, 270, -1)])
+
+
 CASES: Final[Mapping[str, Case]] = {
     build.__name__: build()
     for build in (
         ahead_and_dead, one_stamp_ahead, boot_in_1970, first_boot_in_1970, last_stamps_in_2038, recorder_frozen,
         recorder_blind, controller_frozen, slower_alive_interval, back_by_seconds, back_by_minutes, ahead_for_half_an_hour,
-        resigned_late, two_clocks_that_differ_as_clocks_do,
+        resigned_late, two_clocks_that_differ_as_clocks_do, deleted_unseen_and_created_without_a_leader,
     )
 }  # fmt: skip
 
