@@ -59,6 +59,22 @@ class Counts:
     def online(self) -> int:
         return self.partitions - self.offline
 
+    def __add__(self, other: "Counts") -> "Counts":
+        return self._with(other, 1)
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        return self._with(other, -1)
+
+    def _with(self, other: "Counts", times: int) -> "Counts":
+        return Counts(
+            partitions=self.partitions + times * other.partitions,
+            offline=self.offline + times * other.offline,
+            under_replicated=self.under_replicated + times * other.under_replicated,
+            under_min_isr=self.under_min_isr + times * other.under_min_isr,
+            non_preferred_leader=self.non_preferred_leader + times * other.non_preferred_leader,
+            reassigning=self.reassigning + times * other.reassigning,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopicView:
@@ -117,10 +133,12 @@ class ClusterView:
     """Znodes that make no sense, by path, with what is wrong; what they would say is missing in this view."""
     changed: frozenset[TopicName] = frozenset()
     """The topics that are new, gone or others than in the view of the version before."""
+    known_counts: Counts | None = None
+    """The counts of all topics together, where whoever made the view has kept them; else they are summed up."""
 
     @cached_property
     def counts(self) -> Counts:
-        return sum_counts(topic.counts for topic in self.topics.values())
+        return self.known_counts or sum_counts(topic.counts for topic in self.topics.values())
 
     @cached_property
     def metric_names(self) -> Mapping[str, TopicName]:
@@ -177,12 +195,4 @@ def count_partitions(topic: TopicView) -> Counts:
 
 def sum_counts(counts: Iterable[Counts]) -> Counts:
     """The counts of several topics together."""
-    every = list(counts)
-    return Counts(
-        partitions=sum(each.partitions for each in every),
-        offline=sum(each.offline for each in every),
-        under_replicated=sum(each.under_replicated for each in every),
-        under_min_isr=sum(each.under_min_isr for each in every),
-        non_preferred_leader=sum(each.non_preferred_leader for each in every),
-        reassigning=sum(each.reassigning for each in every),
-    )
+    return sum(counts, start=Counts())

@@ -20,6 +20,7 @@ from controller_operator.kafka.cluster_view import (
     ClusterView,
     Controller,
     ControllerKind,
+    Counts,
     TopicView,
     configured_min_isr,
 )
@@ -60,6 +61,7 @@ class KnownZnodes:
         self._states: dict[TopicName, dict[PartitionId, PartitionState]] = {}
         self._views: dict[TopicName, TopicView] = {}
         self._stale_views: set[TopicName] = set()
+        self._counts = Counts()
         self._malformed: dict[str, str] = {}
 
     def take_children(self, path: str, names: Iterable[str]) -> list[str]:
@@ -110,6 +112,7 @@ class KnownZnodes:
             features=self._features,
             malformed=dict(self._malformed),
             changed=changed,
+            known_counts=self._counts,
         )
 
     def _take_broker_ids(self, ids: set[BrokerId]) -> list[str]:
@@ -222,6 +225,7 @@ class KnownZnodes:
         after = self._topic_view(topic, *entry) if entry is not None else None
         if after == before:
             return False
+        self._counts += (after.counts if after else Counts()) - (before.counts if before else Counts())
         if after is None:
             del self._views[topic]
         else:

@@ -11,7 +11,7 @@ from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ANY_VERSION, Create, Delete, SetData, ZkError, ZkSession
-from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
+from controller_operator.kafka.cluster_view import ClusterView, ControllerKind, sum_counts
 from controller_operator.observation.observer import ClusterObserver, NotCurrent, Observation
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
@@ -265,6 +265,21 @@ async def test_a_view_names_the_topics_that_are_not_as_in_the_one_before(world: 
     third = await world.until(topics={"orders"})
     assert TopicName("audit") in third.changed
     assert ORDERS not in third.changed
+
+
+async def test_the_counts_that_are_kept_are_those_of_the_topics_whatever_happens(world: World) -> None:
+    audit = new_topic("audit", [1, 2], [2, 1])
+    await world.write(*new_topic("orders", [1, 2]), *audit)
+    views = [await world.until(topics={"orders", "audit"}, online=3)]
+    await world.write(SetData(path=ORDERS_0, data=state(2, [2]), version=ANY_VERSION))
+    views.append(await world.until(non_preferred_leader=1, under_replicated=1))
+    defaults = codecs.encode_config({"min.insync.replicas": "2"})
+    await world.write(Create(path=paths.BROKER_CONFIGS), Create(path=paths.broker_config(None), data=defaults))
+    views.append(await world.until(under_min_isr=1))
+    await world.write(*(Delete(path=op.path) for op in reversed(audit)))
+    views.append(await world.until(topics={"orders"}))
+    for view in views:
+        assert view.known_counts == sum_counts(topic.counts for topic in view.topics.values())
 
 
 async def test_what_is_read_again_and_is_as_it_was_has_not_changed(world: World) -> None:
