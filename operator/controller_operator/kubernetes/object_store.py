@@ -88,6 +88,14 @@ class StoredObject:
         return self._read[1]
 
     @property
+    def claim(self) -> KafkaTopic | None:
+        """What a KafkaTopic says of whose topic it is, also where the rest of it cannot be read: for that nobody else gets
+        the topic. None where not even that can be read, and for other kinds."""
+        if isinstance(self.resource, KafkaTopic):
+            return self.resource
+        return _claim_of(self.raw) if self.key.kind == KafkaTopic.definition.kind else None
+
+    @property
     def uid(self) -> str:
         return str(self.raw["metadata"].get("uid", ""))
 
@@ -230,9 +238,9 @@ class ObjectStore:
         return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
     def claims(self, topic: str) -> list[KafkaTopic]:
-        """The KafkaTopics of any cluster that claim a topic of this name, the oldest first."""
-        found = [self._known(key).resource for key in self._topic_claims.get(topic, ())]
-        claims = [each for each in found if isinstance(each, KafkaTopic)]
+        """The KafkaTopics of any cluster that claim a topic of this name, the oldest first (`StoredObject.claim`)."""
+        found = [self._known(key).claim for key in self._topic_claims.get(topic, ())]
+        claims = [each for each in found if each is not None]
         return sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
     def feature_sets(self) -> list[FeatureSet]:
@@ -268,7 +276,7 @@ class ObjectStore:
         return stored
 
     def _kept(self, stored: StoredObject) -> _Kept:
-        resource = stored.resource
+        resource, claim = stored.resource, stored.claim
         conditions = resource.status.conditions if resource is not None else ()
         said = tuple(Said(stored.key.kind, each.type, each.status, each.reason) for each in conditions)
         cluster = cluster_key(resource)
@@ -277,7 +285,7 @@ class ObjectStore:
             document=orjson.dumps(stored.raw),
             owners=tuple(stored.owners),
             cluster=cluster,
-            topic=resource.topic_name if isinstance(resource, KafkaTopic) else None,
+            topic=claim.topic_name if claim is not None else None,
             said=self._sayings.setdefault(said, said),
         )
 
@@ -315,6 +323,15 @@ def _discard(index: dict[_Name, set[Key]], name: _Name, key: Key) -> None:
     keys.discard(key)
     if not keys:
         index.pop(name, None)
+
+
+def _claim_of(raw: Raw) -> KafkaTopic | None:
+    spec = raw.get("spec")
+    named = {name: spec[name] for name in ("clusterRef", "topicName") if name in spec} if isinstance(spec, dict) else {}
+    try:
+        return KafkaTopic.model_validate({**raw, "spec": named, "status": {}})
+    except ValidationError:
+        return None
 
 
 def key_of(raw: Raw) -> Key:

@@ -37,7 +37,7 @@ from controller_operator.reconciling.access import ClusterAccess, topics_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.work_queue import WorkQueue
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources import FeatureSet, KafkaCluster, PartitionReassignment
 from controller_operator.resources.reassignment import ReassignmentPhase
 from controller_operator.settings import OperatorSettings
 
@@ -164,8 +164,8 @@ class OperatorRuntime:
     def _concerned(self, stored: StoredObject) -> set[Key]:
         """The objects that have to be looked at when this one changes."""
         keys = {stored.key, *stored.owner_keys}
-        if isinstance(stored.resource, KafkaTopic):
-            claims = self._store.claims(stored.resource.topic_name)
+        if stored.claim is not None:
+            claims = self._store.claims(stored.claim.topic_name)
             keys |= {key_of_resource(claim) for claim in claims}
         if isinstance(stored.resource, FeatureSet):
             keys.update(self._store.keys(stored.key.kind))  # a feature that one gives up is another one's

@@ -62,6 +62,18 @@ def test_claims_of_one_topic_are_in_the_order_of_their_age() -> None:
     assert [claim.metadata.name for claim in store.claims("orders")] == ["c", "a", "b"]
 
 
+def test_an_object_claims_its_topic_as_far_as_that_can_be_read() -> None:
+    store = ObjectStore()
+    for name, spec in (("a", {"topicName": "orders", "partitions": -1}), ("b", {"clusterRef": 3}), ("c", "nothing")):
+        each = topic_raw(name)
+        each["spec"] = {**each["spec"], **spec} if isinstance(spec, dict) else spec
+        stored = store.put(each)
+        assert stored is not None
+        assert stored.resource is None
+    assert [claim.metadata.name for claim in store.claims("orders")] == ["a"]
+    assert store.claims("b") == store.claims("c") == []
+
+
 def test_dependents_and_owned_moves_are_known_as_long_as_they_are_there() -> None:
     store = ObjectStore()
     stored = store.put(topic_raw())

@@ -63,6 +63,21 @@ async def test_the_older_of_two_topics_has_it_whatever_the_order_of_the_hosts(
     assert "shop/orders" in operated.ready(younger)["message"]
 
 
+async def test_nobody_gets_the_topic_of_an_object_that_cannot_be_read(
+    operated: Operated, zookeeper: SimulatedZooKeeper
+) -> None:
+    of_a_later_release = {**wanting("1"), "partitions": "as many as needed", "unheardOf": True}
+    older = await operated.add("KafkaTopic", "orders", of_a_later_release, creationTimestamp=OLDER)
+    younger = await operated.add(
+        "KafkaTopic", "orders", wanting("2", "other"), namespace="a", creationTimestamp=YOUNGER
+    )
+    for key in (younger, older, younger):
+        await operated.look(key)
+    assert operated.ready(older)["reason"] == Reason.INVALID_SPEC
+    assert operated.ready(younger)["reason"] == Reason.RESOURCE_CONFLICT
+    assert zookeeper.tree.read(paths.topic_config(TopicName("orders"))) is None
+
+
 async def test_features_have_one_owner_too(operated: Operated) -> None:
     spec = {"features": [{"name": "f", "maxVersionLevel": 1}]}
     for name, cluster, born in (("a", "one", OLDER), ("b", "other", YOUNGER)):
