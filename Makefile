@@ -64,16 +64,16 @@ mutants: $(READY) ## Try small changes of the code that tests should notice (MOD
 	$(BIN)/python -m scripts.mutants $(MODULES:%=--module %) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED))
 
 spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own
-	$(BIN)/pytest -m "spark and not real" --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile tests/spark
+	$(BIN)/pytest -m "spark and not real" --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/spark
 
 SAMPLED ?= --sample
 
 # In two parts: the clusters of the one have ended before those of the other start. In the second, two at a time: mostly
-# they wait, for sessions that end and servers that start. Each has servers of its own.
+# they wait, for sessions that end and servers that start. Each has servers of its own. Files that take minutes begin first.
 real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes (SAMPLED=: large matrices whole, as `make full`)
 	$(BIN)/python -m devcluster build
 	$(BIN)/pytest -v -m real $(SAMPLED) tests/real/conformance tests/real/clients
-	$(BIN)/pytest -v -m real $(SAMPLED) --numprocesses 2 --dist loadfile --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
+	$(BIN)/pytest -v -m real $(SAMPLED) --numprocesses 2 --dist loadfile --no-loadscope-reorder --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
 e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
 	$(BIN)/pytest -v tests/e2e

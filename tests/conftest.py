@@ -96,6 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
         for fixture in _REAL_FIXTURES.keys() & set(fixtures):
             item.add_marker(pytest.mark.real(*_REAL_FIXTURES[fixture]))
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.hookimpl(trylast=True)

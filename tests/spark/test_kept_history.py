@@ -30,6 +30,8 @@ from controller_pipeline.transforms import lines
 from tests.spark.histories import as_lines, random_cluster
 from tests.spark.unchangeable import unchangeable
 
+pytestmark = pytest.mark.long
+
 SEED = 5
 MADE_OF_MARKS = (EVENTS, KNOWN_SPANS, FINDINGS)
 """Accounts, spans and doubts are found by Python, from marks, of which there are a few for each epoch or span."""

@@ -25,6 +25,8 @@ from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
 from tests.spark.histories import as_events, history
 
+pytestmark = pytest.mark.long
+
 TOPIC = "controller-journal"
 DEADLINE_S = 600
 NO_RECORD = b"no record of a journal\n"

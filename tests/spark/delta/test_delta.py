@@ -21,6 +21,8 @@ from devcluster.building.spark_jars import delta_jars
 from tests.spark.delta import delta_reader
 from tests.spark.histories import history
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def command(spark: SparkSession) -> Any:

@@ -23,6 +23,8 @@ from tests.spark.folding import nights
 from tests.spark.folding.arrivals import ROUNDS, Round, rounds
 from tests.spark.folding.nights import quiet
 
+pytestmark = pytest.mark.long
+
 LOGS = Path(__file__).parents[1] / "data" / "text_logs"
 BROKERS = {0: 1, 2: 3}
 """Whose logs are taken in, in which rounds."""

@@ -25,6 +25,8 @@ from controller_pipeline.transforms.known_spans import known_spans
 from devcluster.building.spark_jars import delta_jars
 from tests.spark.histories import history, ingested
 
+pytestmark = pytest.mark.long
+
 PROJECT = Path(__file__).parents[3] / "controller_pipeline" / "pipelines" / "history"
 COMPARED = (schemas.PARTITION_INTERVALS, schemas.BROKER_INTERVALS)
 """The layers that all answers are made of."""

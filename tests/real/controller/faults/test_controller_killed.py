@@ -6,6 +6,8 @@ from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
+pytestmark = pytest.mark.long
+
 TOPIC = "moving"
 HERE, THERE = [1, 2, 3], [4, 5, 6]
 FEWEST_WRITES = 7
