@@ -96,12 +96,10 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
     if counts.failed:
         message = f"{counts.failed} of {counts.total} elections failed; {message}"
         notices = (Notice(reason="ElectionFailed", message=message, is_warning=True),)
-        verdict = Verdict.stalled(Reason.PARTITIONS_FAILED, message)
+        verdict = Verdict.failed(Reason.PARTITIONS_FAILED, message)
         return _plan(election, ElectionPhase.FAILED, rows, verdict, context, notices=notices)
     notices = (Notice(reason="ElectionCompleted", message=message),)
-    return _plan(
-        election, ElectionPhase.COMPLETED, rows, Verdict.good(Reason.COMPLETED, message), context, notices=notices
-    )
+    return _plan(election, ElectionPhase.COMPLETED, rows, Verdict.completed(message), context, notices=notices)
 
 
 def _plan(

@@ -4,7 +4,7 @@ The status of a plan is written before its actions are carried out. So an action
 effect may be in the cluster, and a planner that finds the intent looks for the effect.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -14,7 +14,14 @@ from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply
 from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
 from controller_operator.kafka.write_limits import WriteLimits
-from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION, DeletionPolicy, ObjectMeta, Status
+from controller_operator.resources.common import (
+    FINALIZER,
+    PAUSE_ANNOTATION,
+    DeletionPolicy,
+    Ending,
+    ObjectMeta,
+    Status,
+)
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
 DELETION_PATIENCE: Final = timedelta(minutes=10)
@@ -106,6 +113,7 @@ class Verdict:
     message: str
     is_reconciling: bool = False
     is_stalled: bool = False
+    ending: Ending | None = None
     others: tuple[tuple[ConditionType, ConditionStatus, Reason, str], ...] = ()
 
     @staticmethod
@@ -121,6 +129,24 @@ class Verdict:
     def stalled(reason: Reason, message: str) -> "Verdict":
         """Only a person can help."""
         return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_stalled=True)
+
+    @staticmethod
+    def completed(message: str) -> "Verdict":
+        """The one run of the object is over, and did all that was asked for."""
+        said = Verdict.good(Reason.COMPLETED, message)
+        return replace(said, ending=ConditionType.COMPLETE)
+
+    @staticmethod
+    def failed(reason: Reason, message: str) -> "Verdict":
+        """The one run of the object is over, and did not do all that was asked for."""
+        return replace(Verdict.stalled(reason, message), ending=ConditionType.FAILED)
+
+    @staticmethod
+    def cancelled(message: str) -> "Verdict":
+        """The one run of the object was ended before its time, as somebody wanted it: nobody has to help."""
+        return Verdict(
+            ready=ConditionStatus.FALSE, reason=Reason.CANCELLED, message=message, ending=ConditionType.FAILED
+        )
 
     @staticmethod
     def paused(previous: Status, metadata: ObjectMeta) -> "Verdict":
@@ -153,6 +179,8 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
         said.append((ConditionType.RECONCILING, ConditionStatus.TRUE, verdict.reason, verdict.message))
     if verdict.is_stalled:
         said.append((ConditionType.STALLED, ConditionStatus.TRUE, verdict.reason, verdict.message))
+    if verdict.ending is not None:
+        said.append((verdict.ending, ConditionStatus.TRUE, verdict.reason, verdict.message))
     said.extend(verdict.others)
     drifted = previous.condition(ConditionType.DRIFTED)
     is_told = any(type_ is ConditionType.DRIFTED for type_, *_ in said)
@@ -202,13 +230,17 @@ def wanted_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerW
     return FinalizerWish.RELEASE if holds else FinalizerWish.KEEP_AS_IS
 
 
-def ended_status(status: StatusT, metadata: ObjectMeta) -> StatusT:
+def ended_status(status: StatusT, metadata: ObjectMeta, ending: Ending) -> StatusT:
     """The status of an object whose one run is over: neither a pause nor the cluster changes what became of it.
 
     It only follows the generation, as the time to live may still change and whoever waits for the object (kstatus) waits
-    until its generation is observed.
+    until its generation is observed. What ended under an operator that did not say how says it from now on.
     """
-    said = tuple(each.model_copy(update={"observed_generation": metadata.generation}) for each in status.conditions)
+    said = status.conditions
+    ready = status.condition(ConditionType.READY)
+    if ready is not None and status.condition(ending) is None:
+        said += (ready.model_copy(update={"type": ending, "status": ConditionStatus.TRUE}),)
+    said = tuple(each.model_copy(update={"observed_generation": metadata.generation}) for each in said)
     return status.model_copy(update={"observed_generation": metadata.generation, "conditions": said})
 
 

@@ -27,11 +27,12 @@ from controller_operator.reconciling.letting_go import LettingGo
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
 from controller_operator.resources import PartitionReassignment, PreferredElection
-from controller_operator.resources.common import FINALIZER
+from controller_operator.resources.common import FINALIZER, Ending
 from controller_operator.resources.conditions import ConditionType, Reason
 
 _ROUNDS: Final = 6
 _AGAIN_S: Final = 0.5
+RunsOnce = PartitionReassignment | PreferredElection
 _log = structlog.get_logger(__name__)
 
 
@@ -108,8 +109,8 @@ class Reconciler:
         resource = stored.resource
         if resource is None:
             return await self._keep_unreadable(stored)
-        if isinstance(resource, PartitionReassignment | PreferredElection) and resource.has_ended:
-            return await self._keep_ended(stored, resource)
+        if isinstance(resource, RunsOnce) and resource.ending is not None:
+            return await self._keep_ended(stored, resource, resource.ending)
         grant = self._access.of(resource)
         if isinstance(grant, Withheld):
             return await self._without_cluster(stored, resource, grant)
@@ -124,13 +125,13 @@ class Reconciler:
         await self._writer.write_unreadable(stored)
         return Result(word="unreadable")
 
-    async def _keep_ended(self, stored: StoredObject, resource: PartitionReassignment | PreferredElection) -> Result:
+    async def _keep_ended(self, stored: StoredObject, resource: RunsOnce, ending: Ending) -> Result:
         """An object whose one run is over needs no cluster any more; it goes when its time is over, unless it is paused."""
         if FINALIZER in resource.metadata.finalizers:
             stored = await self._writer.release(stored)
         if resource.metadata.deletion_timestamp is not None:
             return Result(word="released")
-        stored = await self._writer.write_status(stored, ended_status(resource.status, resource.metadata))
+        stored = await self._writer.write_status(stored, ended_status(resource.status, resource.metadata, ending))
         ttl_s = None if resource.is_paused else resource.spec.ttl_seconds_after_finished
         left_s = seconds_left(resource.status.completion_time, ttl_s, datetime.now(UTC))
         if left_s != 0:
@@ -171,8 +172,8 @@ class Reconciler:
             if settled is None:
                 return Result(word="released")
             stored = settled
-            if isinstance(stored.resource, PartitionReassignment) and stored.resource.has_ended:
-                return await self._keep_ended(stored, stored.resource)
+            if isinstance(stored.resource, PartitionReassignment) and stored.resource.ending is not None:
+                return await self._keep_ended(stored, stored.resource, stored.resource.ending)
             if not plan.steps:
                 return Result(word="settled", look_again_in_s=plan.look_again_in_s)
             try:

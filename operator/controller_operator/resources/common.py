@@ -7,7 +7,7 @@ beside the schema: names, printer columns, and rules over the whole object.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -108,6 +108,10 @@ class Status(Observed):
     def to_kubernetes(self) -> dict[str, Any]:
         """The status as JSON values with the names that Kubernetes knows; fields without a value are left out."""
         return self.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+Ending = Literal[ConditionType.COMPLETE, ConditionType.FAILED]
+"""How what runs once has ended."""
 
 
 class ObjectMeta(BaseModel):

@@ -1,7 +1,8 @@
 """Conditions of a resource: what its `status.conditions` can say, and the closed set of reasons that they give.
 
 They follow the Kubernetes API conventions and kstatus, so that `kubectl wait`, Flux and Argo CD read them right:
-`Ready` is there from first sight on, and `Reconciling` and `Stalled` are there only while they are true.
+`Ready` is there from first sight on, and `Reconciling` and `Stalled` are there only while they are true. What runs once
+ends with `Complete` or `Failed`, as a Job does: one of them, for good.
 """
 
 from enum import StrEnum
@@ -21,6 +22,8 @@ class ConditionType(StrEnum):
     PAUSED = "Paused"
     DRIFTED = "Drifted"
     CONFLICT = "Conflict"
+    COMPLETE = "Complete"
+    FAILED = "Failed"
 
 
 class ConditionStatus(StrEnum):
@@ -135,7 +138,8 @@ class Condition(Observed):
 
     type: ConditionType
     """What is said: Ready (the object is as its spec says), Reconciling (work goes on), Stalled (only a person can
-    help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins)."""
+    help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins); and where the one run of an object is
+    over, Complete (it did all that was asked for) or Failed (it did not, and never will)."""
 
     status: ConditionStatus
     """Whether it holds."""

@@ -15,11 +15,13 @@ from controller_operator.resources.common import (
     REASON,
     Column,
     Definition,
+    Ending,
     OwnCluster,
     Resource,
     Spec,
     Status,
 )
+from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
     MAX_PARTITIONS,
     MAX_STATUS_ENTRIES,
@@ -217,6 +219,9 @@ class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]
     status: PreferredElectionStatus = Field(default_factory=PreferredElectionStatus)
 
     @property
-    def has_ended(self) -> bool:
-        """Whether its one run is over."""
-        return self.status.phase is not None and self.status.phase.is_final
+    def ending(self) -> Ending | None:
+        """How its one run ended; None where it has not."""
+        phase = self.status.phase
+        if phase is None or not phase.is_final:
+            return None
+        return ConditionType.COMPLETE if phase is ElectionPhase.COMPLETED else ConditionType.FAILED

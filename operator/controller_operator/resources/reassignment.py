@@ -14,12 +14,14 @@ from controller_operator.resources.common import (
     REASON,
     Column,
     Definition,
+    Ending,
     OwnCluster,
     PartitionStatus,
     Resource,
     Spec,
     Status,
 )
+from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
     MAX_PARTITIONS,
     MAX_STATUS_ENTRIES,
@@ -181,6 +183,9 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
     status: PartitionReassignmentStatus = Field(default_factory=PartitionReassignmentStatus)
 
     @property
-    def has_ended(self) -> bool:
-        """Whether its one run is over."""
-        return self.status.phase is not None and self.status.phase.is_final
+    def ending(self) -> Ending | None:
+        """How its one run ended; None where it has not."""
+        phase = self.status.phase
+        if phase is None or not phase.is_final:
+            return None
+        return ConditionType.COMPLETE if phase is ReassignmentPhase.COMPLETED else ConditionType.FAILED

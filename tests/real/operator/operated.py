@@ -75,6 +75,11 @@ class Objects:
         found = self._api.get("events", "--namespace", NAMESPACE)["items"]
         return [each["reason"] for each in found if each["involvedObject"]["name"] == name]
 
+    def wait_for(self, kind: str, name: str, condition: str) -> None:
+        """Waits as a script does, with kubectl."""
+        wait = ("wait", f"--for=condition={condition}", f"{kind}/{name}", "--namespace", NAMESPACE, "--timeout=60s")
+        self._api.kubectl(*wait)
+
     def wait_ready(self, kind: str, name: str, status: str = "True", reason: str | None = None) -> dict[str, Any]:
         """Waits until Ready is as wanted for the present generation; returns the object."""
 

@@ -407,7 +407,8 @@ def test_a_preferred_election_gives_the_leaders_back(
     objects.wait_ready("partitionreassignment", topic)
     assert znodes.leader(topic, 0) == 1
     objects.apply("PreferredElection", topic, {"topics": [topic]})
-    status = objects.wait_ready("preferredelection", topic)["status"]
+    objects.wait_for("kpe", topic, "Complete")
+    status = objects.status("preferredelection", topic)
     rows = {row["partition"]: (row["result"], row["leaderBefore"], row["leaderAfter"]) for row in status["partitions"]}
     assert rows == {0: ("Elected", 1, 2), 1: ("NotNeeded", 2, 2)}
     assert znodes.leader(topic, 0) == 2

@@ -34,7 +34,7 @@ from controller_operator.plans.reassignment.rows import (
     shown,
 )
 from controller_operator.resources.common import FINALIZER
-from controller_operator.resources.conditions import ConditionStatus, Reason
+from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import (
     MovingPartition,
     PartitionReassignment,
@@ -119,15 +119,14 @@ def _finish(move: PartitionReassignment, rows: Rows, context: Context) -> Plan[P
         f"{counts.cancelled} of {counts.total} partitions have their original replicas,"
         f" {counts.done} had moved already, {counts.failed} failed"
     )
-    verdict = Verdict(ready=ConditionStatus.FALSE, reason=Reason.CANCELLED, message=message)
-    status = _status(move, ReassignmentPhase.CANCELLED, rows, verdict, context)
+    status = _status(move, ReassignmentPhase.CANCELLED, rows, Verdict.cancelled(message), context)
     return Plan(status=status, notices=(Notice(reason="ReassignmentCancelled", message=message),))
 
 
 def _give_up(
     move: PartitionReassignment, rows: Rows, reason: Reason, message: str, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
-    status = _status(move, ReassignmentPhase.FAILED, rows, Verdict.stalled(reason, message), context)
+    status = _status(move, ReassignmentPhase.FAILED, rows, Verdict.failed(reason, message), context)
     return Plan(status=status, notices=(Notice(reason="CancellationFailed", message=message, is_warning=True),))
 
 

@@ -137,11 +137,11 @@ def _finish(
         reason = Reason.TOPIC_DELETED_DURING_MOVE if is_gone else Reason.PARTITIONS_FAILED
         names = listed(map(key, failed))
         message = f"{len(failed)} of {len(rows)} partitions did not reach their target: {names}"
-        phase, verdict = ReassignmentPhase.FAILED, Verdict.stalled(reason, message)
+        phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(reason, message)
         notice = Notice(reason="ReassignmentFailed", message=message, is_warning=True)
     else:
         message = f"all {len(rows)} partitions have the replicas of the spec"
-        phase, verdict = ReassignmentPhase.COMPLETED, Verdict.good(Reason.COMPLETED, message)
+        phase, verdict = ReassignmentPhase.COMPLETED, Verdict.completed(message)
         notice = Notice(reason="ReassignmentCompleted", message=message)
     return _plan(move, phase, rows, verdict, context, notices=(notice,), needs_fresh_view=needs_fresh_view)
 

@@ -5,16 +5,31 @@ from typing import Any
 
 import pytest
 
+from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.election import plan_election
-from controller_operator.plans.outcome import Context, Verdict, conditions, ended_status, seconds_left
+from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, ended_status, seconds_left
 from controller_operator.plans.reassignment.planner import plan_reassignment
-from controller_operator.resources.common import ObjectMeta, Status
+from controller_operator.resources.common import Ending, ObjectMeta, Status
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
-from tests.unit.operator.clusters import NOW, ORDERS, assigned, election, led, reassignment, topic, view
+from tests.unit.operator.clusters import NOW, ORDERS, assigned, election, led, reassignment, status_of, topic, view
 
 LOOK = Context(now=NOW)
 CHANGED = ObjectMeta(name="changed", namespace="kafka", generation=2)
 WHERE_IT_SHOULD_BE = view(topic((assigned([1, 2]), led(1, [1, 2]))))
+
+
+def _failed_election() -> Plan[Any]:
+    """The controller took the request and did nothing."""
+    wrong = view(topic((assigned([1, 2]), led(2, [1, 2]))))
+    first = plan_election(election({"topics": [ORDERS]}), wrong, LOOK)
+    asked = election({"topics": [ORDERS]}, status=status_of(first))
+    return plan_election(asked, wrong, Context(now=NOW, done=first.steps, is_view_fresh=True))
+
+
+def _failed_move() -> Plan[Any]:
+    """The topic is gone during the move."""
+    first = plan_reassignment(reassignment({0: [3, 4]}), WHERE_IT_SHOULD_BE, LOOK)
+    return plan_reassignment(reassignment({0: [3, 4]}, status=status_of(first)), view(), LOOK)
 
 
 def status_with(verdict: Verdict) -> Status:
@@ -40,17 +55,39 @@ def test_a_paused_object_is_not_ready_at_its_second_look_either() -> None:
     assert again.ready is ConditionStatus.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    "ended",
-    [
-        plan_reassignment(reassignment({0: [1, 2]}), WHERE_IT_SHOULD_BE, LOOK).status,
-        plan_election(election({"topics": [ORDERS]}), WHERE_IT_SHOULD_BE, LOOK).status,
-        plan_election(election({"topics": ["missing"]}), WHERE_IT_SHOULD_BE, LOOK).status,
-    ],
-    ids=["completed move", "completed election", "failed election"],
-)
-def test_what_has_ended_only_follows_the_generation(ended: Any) -> None:
-    followed = ended_status(ended, CHANGED)
+ENDED = {
+    "completed move": (plan_reassignment(reassignment({0: [1, 2]}), WHERE_IT_SHOULD_BE, LOOK), ConditionType.COMPLETE),
+    "completed election": (
+        plan_election(election({"topics": [ORDERS]}), WHERE_IT_SHOULD_BE, LOOK),
+        ConditionType.COMPLETE,
+    ),
+    "failed election": (_failed_election(), ConditionType.FAILED),
+    "failed move": (_failed_move(), ConditionType.FAILED),
+}
+
+
+@pytest.mark.parametrize(("plan", "ending"), ENDED.values(), ids=ENDED)
+def test_what_runs_once_ends_with_one_word_for_who_waits(plan: Plan[Any], ending: Ending) -> None:
+    said = {each.type: each for each in plan.status.conditions}
+    assert said[ending].status is ConditionStatus.TRUE
+    assert said[ending].reason is said[ConditionType.READY].reason
+    assert len(said.keys() & {ConditionType.COMPLETE, ConditionType.FAILED}) == 1
+
+
+@pytest.mark.parametrize("cluster", [view(), view(topic((assigned([3, 4]), led(3, [3, 4]))))], ids=["waits", "runs"])
+def test_what_has_not_ended_says_neither(cluster: ClusterView) -> None:
+    plans: list[Plan[Any]] = [
+        plan_reassignment(reassignment({0: [1, 2]}), cluster, LOOK),
+        plan_election(election({"topics": ["missing"]}), cluster, LOOK),
+    ]
+    said = {each.type for plan in plans for each in plan.status.conditions}
+    assert not said & {ConditionType.COMPLETE, ConditionType.FAILED}
+
+
+@pytest.mark.parametrize(("plan", "ending"), ENDED.values(), ids=ENDED)
+def test_what_has_ended_only_follows_the_generation(plan: Plan[Any], ending: Ending) -> None:
+    ended = plan.status
+    followed = ended_status(ended, CHANGED, ending)
     assert followed.observed_generation == 2
     assert {each.observed_generation for each in followed.conditions} == {2}
     told = [(each.type, each.status, each.reason, each.message, each.last_transition_time) for each in ended.conditions]
@@ -59,6 +96,18 @@ def test_what_has_ended_only_follows_the_generation(ended: Any) -> None:
     ]
     assert followed.phase == ended.phase
     assert followed.condition(ConditionType.READY) is not None
+
+
+@pytest.mark.parametrize(("plan", "ending"), ENDED.values(), ids=ENDED)
+def test_what_ended_before_there_was_a_word_for_it_says_it_now(plan: Plan[Any], ending: Ending) -> None:
+    silent = tuple(each for each in plan.status.conditions if each.type is not ending)
+    followed = ended_status(plan.status.model_copy(update={"conditions": silent}), CHANGED, ending)
+    found = followed.condition(ending)
+    ready = followed.condition(ConditionType.READY)
+    assert found is not None
+    assert ready is not None
+    assert (found.status, found.reason, found.observed_generation) == (ConditionStatus.TRUE, ready.reason, 2)
+    assert ended_status(followed, CHANGED, ending) == followed
 
 
 @pytest.mark.parametrize(
