@@ -139,7 +139,7 @@ class Operator:
             name,
             [sys.executable, "-m", "tests.real.operator.operator_process", *arguments],
             log_path=self._folder.log(name),
-            env={"KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": str(PROJECT)},
+            env={"KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"},
             ready=lambda: accepts(self._port),
         )
 
