@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply
+from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean
 from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import (
@@ -47,7 +48,7 @@ class ForgetMove:
     name: str
 
 
-Step = Action | UpdateFeatures | CancelReassignment | StartMove | ForgetMove
+Step = Action | UpdateFeatures | CancelReassignment | ElectUnclean | StartMove | ForgetMove
 """What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
 
 
@@ -98,6 +99,8 @@ class Context:
     """What the controller answered about features since this reconciliation began."""
     cancellations: tuple[CancelReply, ...] = ()
     """What it answered about moves to be cancelled."""
+    elections: tuple[ElectionReply, ...] = ()
+    """What it answered about unclean elections."""
     limits: WriteLimits = field(default_factory=WriteLimits)
     """What ZooKeeper takes in one write."""
     is_view_fresh: bool = False

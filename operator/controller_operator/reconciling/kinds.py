@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.plans.cluster import plan_cluster
-from controller_operator.plans.election import plan_election
+from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.outcome import Context, Plan, Verdict
 from controller_operator.plans.reassignment.planner import plan_reassignment

@@ -21,6 +21,7 @@ from controller_operator.kafka.actions import (
     SubmitReassignment,
 )
 from controller_operator.kafka.cancel_requests import CancelReassignment
+from controller_operator.kafka.election_requests import ElectUnclean
 from controller_operator.kafka.feature_requests import UpdateFeatures
 from controller_operator.kubernetes.object_store import AnyResource
 from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict
@@ -98,7 +99,7 @@ def reach_of_step(step: Step) -> Reach:
     match step:
         case CreateTopic() | AddPartitions() | AlterTopicConfig() | MarkTopicForDeletion():
             return (step.topic,)
-        case SubmitReassignment() | SubmitPreferredElection() | CancelReassignment():
+        case SubmitReassignment() | SubmitPreferredElection() | CancelReassignment() | ElectUnclean():
             return {each.topic for each in step.partitions}
         case StartMove():
             return {each.topic for each, _ in step.partitions}

@@ -14,6 +14,7 @@ import structlog
 
 from controller_core.zk.session import TooLarge
 from controller_operator.kafka.cancel_requests import CancelReply
+from controller_operator.kafka.election_requests import ElectionReply
 from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
@@ -197,5 +198,6 @@ def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Co
         done=(*context.done, *done),
         replies=(*context.replies, *(each for each in replies if isinstance(each, FeatureReply))),
         cancellations=(*context.cancellations, *(each for each in replies if isinstance(each, CancelReply))),
+        elections=(*context.elections, *(each for each in replies if isinstance(each, ElectionReply))),
         is_view_fresh=False,
     )

@@ -9,6 +9,7 @@ import structlog
 from controller_core.zk import paths
 from controller_operator.kafka.actions import Action, Outcome, execute, touched_paths
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
+from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.kafka.feature_requests import (
     FeatureReply,
     NoBootstrapServerError,
@@ -27,7 +28,8 @@ from controller_operator.reconciling.object_writer import ObjectWriter
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.common import API_VERSION
 
-Reply = FeatureReply | CancelReply
+Request = UpdateFeatures | CancelReassignment | ElectUnclean
+Reply = FeatureReply | CancelReply | ElectionReply
 ZooKeeperOrObjectStep = Action | StartMove | ForgetMove
 _MOVE_TTL_S: Final = 24 * 3600
 """A topic's moves stay for people to look at for so long; one that failed is then tried again."""
@@ -61,7 +63,7 @@ class StepRunner:
         done: list[Step] = []
         replies: list[Reply] = []
         for step in steps:
-            if isinstance(step, UpdateFeatures | CancelReassignment):
+            if isinstance(step, Request):
                 replies.append(await self._ask(step, grant))
                 outcome = Outcome.LOOK_AGAIN if replies[-1].trouble else Outcome.DONE
             else:
@@ -72,17 +74,19 @@ class StepRunner:
                 done.append(step)
         return done, replies
 
-    async def _ask(self, step: UpdateFeatures | CancelReassignment, grant: Granted) -> Reply:
+    async def _ask(self, step: Request, grant: Granted) -> Reply:
         try:
             bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view)
         except NoBootstrapServerError as error:
-            if isinstance(step, CancelReassignment):
-                return CancelReply(step=step, trouble=str(error))
-            return FeatureReply(step=step, trouble=str(error))
+            return _not_asked(step, str(error))
         client = self._open_client(bootstrap)
-        if isinstance(step, CancelReassignment):
-            return await cancel_reassignment(step, client)
-        return await update_features(step, client)
+        match step:
+            case CancelReassignment():
+                return await cancel_reassignment(step, client)
+            case ElectUnclean():
+                return await elect_unclean(step, client)
+            case UpdateFeatures():
+                return await update_features(step, client)
 
     async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
         match step:
@@ -113,10 +117,22 @@ class StepRunner:
             self._store.remove(key, known.uid)
 
 
+def _not_asked(step: Request, why: str) -> Reply:
+    match step:
+        case CancelReassignment():
+            return CancelReply(step=step, trouble=why)
+        case ElectUnclean():
+            return ElectionReply(step=step, trouble=why)
+        case UpdateFeatures():
+            return FeatureReply(step=step, trouble=why)
+
+
 def touched(steps: Sequence[Step]) -> list[str]:
     """The watched znodes in which the effect of the steps shows."""
-    other = StartMove | ForgetMove | UpdateFeatures | CancelReassignment
+    other = StartMove | ForgetMove | Request
     found = [path for step in steps if not isinstance(step, other) for path in touched_paths(step)]
+    elected = [tp for step in steps if isinstance(step, ElectUnclean) for tp in step.partitions]
+    found += [paths.partition_state(partition) for partition in elected]
     cancelled = [tp for step in steps if isinstance(step, CancelReassignment) for tp in step.partitions]
     found += [paths.REASSIGN_PARTITIONS, *{paths.topic(tp.topic) for tp in cancelled}] if cancelled else []
     return [*found, paths.FEATURE] if any(isinstance(step, UpdateFeatures) for step in steps) else found

@@ -1,9 +1,9 @@
-"""PreferredElection: gives partitions back to their preferred leaders, once."""
+"""PreferredElection: gives partitions back to their preferred leaders, or leaders to those that have none, once."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_operator.resources.common import (
@@ -27,6 +27,7 @@ from controller_operator.resources.schema import (
     MAX_STATUS_ENTRIES,
     Model,
     Observed,
+    ObservedReplicas,
     Partition,
     Rule,
     Timestamp,
@@ -40,6 +41,7 @@ class ElectionType(StrEnum):
     """How a leader is chosen."""
 
     PREFERRED = "Preferred"
+    UNCLEAN = "Unclean"
 
 
 class ElectedPartition(Model):
@@ -73,6 +75,10 @@ class PreferredElectionSpec(Spec):
                 " && ".join(_unchanged(scope) for scope in _SCOPES) + " && self.electionType == oldSelf.electionType",
                 "what an election is for cannot change: create a new PreferredElection",
             ),
+            Rule(
+                "self.electionType != 'Unclean' || (has(self.acknowledgeDataLoss) && self.acknowledgeDataLoss)",
+                "an unclean election may lose records that were acknowledged: say acknowledgeDataLoss: true",
+            ),
         )
     )
 
@@ -101,10 +107,22 @@ class PreferredElectionSpec(Spec):
     """All partitions of the cluster. Either this, partitions, or topics. Cannot change."""
 
     election_type: ElectionType = ElectionType.PREFERRED
-    """How the leader is chosen. Preferred: the first of the assigned replicas, when it is alive and in sync."""
+    """How the leader is chosen. Preferred: the first of the assigned replicas, when it is alive and in sync. Unclean: any
+    replica that is alive, in sync if there is one, and only for partitions without a leader: what it had not copied is
+    lost. That needs acknowledgeDataLoss. Cannot change."""
+
+    acknowledge_data_loss: bool | None = None
+    """Must be true for an unclean election: records that producers believe to be safe may be lost for good."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Seconds after its end at which the object is deleted; it is kept when left out."""
+
+    @model_validator(mode="after")
+    def _unclean_is_acknowledged(self) -> Self:
+        """The API server's rule once more: definitions may be older than the operator."""
+        if self.election_type is ElectionType.UNCLEAN and not self.acknowledge_data_loss:
+            raise ValueError("an unclean election needs acknowledgeDataLoss: true")
+        return self
 
 
 class ElectionPhase(StrEnum):
@@ -140,7 +158,8 @@ class PartitionElection(Observed):
 
     result: ElectionResult | None = None
     """Elected (the preferred replica leads now), NotNeeded (it led already), PreferredUnavailable (it is not alive or
-    not in sync), Failed; missing while the election runs."""
+    not in sync), Failed; missing while the election runs. Of an unclean election: Elected (it has a leader now), NotNeeded
+    (it had one), Failed."""
 
     leader_before: BrokerId | None = None
     """The leader before the election; -1 when there was none."""
@@ -148,8 +167,11 @@ class PartitionElection(Observed):
     leader_after: BrokerId | None = None
     """The leader after the election; -1 when there is none."""
 
+    isr_before: ObservedReplicas | None = None
+    """Of an unclean election: the replicas that had all records. What the new leader had not copied from them is lost."""
+
     message: str | None = Field(default=None, max_length=1024)
-    """Why it failed."""
+    """Why it failed; of an unclean election, what may be lost."""
 
 
 class ElectionCounts(Observed):
@@ -159,10 +181,11 @@ class ElectionCounts(Observed):
     """Partitions that the election is for."""
 
     elected: int = 0
-    """Partitions whose preferred replica leads now and did not before."""
+    """Partitions whose preferred replica leads now and did not before; of an unclean election, that have a leader now and
+    had none."""
 
     not_needed: int = 0
-    """Partitions whose preferred replica led already."""
+    """Partitions whose preferred replica led already; of an unclean election, that had a leader."""
 
     preferred_unavailable: int = 0
     """Partitions whose preferred replica is not alive or not in sync."""
@@ -195,7 +218,7 @@ def _count(name: str, field: str, description: str, *, wide: bool = False) -> Co
 
 
 class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]):
-    """An election of preferred leaders. It runs once."""
+    """An election of preferred leaders, or of leaders for partitions that have none. It runs once."""
 
     definition: ClassVar = Definition(
         kind="PreferredElection",

@@ -31,6 +31,7 @@ CONTROLLERS = (
     pytest.param("Kafka", marks=pytest.mark.matrix("the operator beside Kafka's own controller")),
     "Kontroller",
 )
+UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 RECORD_BYTES, RECORDS = 100_000, 200
 
 _numbers = count(1)
@@ -413,6 +414,29 @@ def test_a_preferred_election_gives_the_leaders_back(
     assert rows == {0: ("Elected", 1, 2), 1: ("NotNeeded", 2, 2)}
     assert znodes.leader(topic, 0) == 2
     assert status["counts"]["elected"] == status["counts"]["notNeeded"] == 1
+
+
+def test_an_unclean_election_gives_a_leader_to_what_has_none_and_says_what_may_be_lost(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str
+) -> None:
+    znodes.create_topic(topic, [[1, 2], [3]])
+    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    kafka.broker(2).stop()
+    try:
+        wait_until(lambda: znodes.isr(topic, 0) == [1], "broker 2 has left the ISR", deadline_s=60)
+        kafka.broker(1).stop()
+        kafka.broker(2).start()
+        wait_until(lambda: znodes.leader(topic, 0) == -1, "nobody leads", deadline_s=60)
+        objects.apply("PreferredElection", topic, UNCLEAN | {"topics": [topic]})
+        objects.wait_for("kpe", topic, "Complete")
+    finally:
+        kafka.start()
+    rows = {row["partition"]: row for row in objects.status("preferredelection", topic)["partitions"]}
+    assert rows[1]["result"] == "NotNeeded"
+    assert (rows[0]["leaderBefore"], rows[0]["leaderAfter"], rows[0]["isrBefore"]) == (-1, 2, [1])
+    assert rows[0]["message"] == "broker 2 was not in sync: records that only [1] had may be lost"
+    assert znodes.leader(topic, 0) == 2
+    assert objects.events(topic).count("UncleanLeaderElected") == 1
 
 
 def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(

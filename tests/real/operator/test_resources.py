@@ -31,6 +31,8 @@ VALID: dict[str, dict[str, Any]] = {
 }
 ASSIGNED = {"clusterRef": CLUSTER_REF, "replicaAssignment": [[1, 2], [2, 1]]}
 TOPIC_NAME_MESSAGE = "a topic name has only the characters"
+EXAMPLES = sorted(path for folder in (".", "recovery") for path in (PROJECT / "examples" / folder).glob("*.yaml"))
+UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 SCOPE_MESSAGE = "give exactly one of partitions, topics and allPartitions: true"
 
 
@@ -186,7 +188,13 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("PreferredElection", {"topics": ["orders", "orders"]}, "Duplicate value"),
         ("PreferredElection", {"topics": ["orders/eu"]}, TOPIC_NAME_MESSAGE),
         ("PreferredElection", {"topics": None, "partitions": [{"topic": "a", "partition": 0}] * 2}, "Duplicate value"),
-        ("PreferredElection", {"electionType": "Unclean"}, 'supported values: "Preferred"'),
+        ("PreferredElection", {"electionType": "Any"}, 'supported values: "Preferred", "Unclean"'),
+        ("PreferredElection", {"electionType": "Unclean"}, "say acknowledgeDataLoss: true"),
+        (
+            "PreferredElection",
+            {"electionType": "Unclean", "acknowledgeDataLoss": False},
+            "say acknowledgeDataLoss: true",
+        ),
         ("FeatureSet", {"features": None}, "spec.features: Required value"),
         ("FeatureSet", {"features": []}, "should have at least 1 items"),
         ("FeatureSet", {"features": [feature("f"), feature("f", 2)]}, "Duplicate value"),
@@ -240,6 +248,7 @@ def test_a_field_that_nothing_implements_is_refused(api: KubernetesCluster, kind
         ("PartitionReassignment", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
         ("PreferredElection", {}, {"topics": ["audit"]}, "create a new PreferredElection"),
         ("PreferredElection", {}, {"topics": None, "allPartitions": True}, "create a new PreferredElection"),
+        ("PreferredElection", {}, UNCLEAN, "create a new PreferredElection"),
         ("PreferredElection", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
         ("FeatureSet", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
     ],
@@ -259,7 +268,7 @@ def test_what_cannot_change_is_refused(
         ("KafkaTopic", {"topicName": "example", "partitions": 4, "config": None, "driftPolicy": "Report"}),
         ("KafkaTopic", {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2]] * 3}),
         ("PartitionReassignment", {"ttlSecondsAfterFinished": 60}),
-        ("PreferredElection", {"ttlSecondsAfterFinished": 60}),
+        ("PreferredElection", {"ttlSecondsAfterFinished": 60, "acknowledgeDataLoss": True}),
         ("FeatureSet", {"features": [{"name": "f", "maxVersionLevel": 2}], "allowDowngrade": True, "dryRun": True}),
     ],
 )
@@ -345,7 +354,7 @@ def test_people_can_ask_what_a_field_means(api: KubernetesCluster) -> None:
     assert "Retain leaves it and its data; Delete deletes both." in explained
 
 
-@pytest.mark.parametrize("example", sorted((PROJECT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_are_taken(api: KubernetesCluster, example: Path) -> None:
     objects = list(yaml.safe_load_all(example.read_text()))
     printed = api.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(example)).splitlines()

@@ -9,7 +9,7 @@ from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.zk.codecs import PreferredElectionPlan
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.election import plan_election
+from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import ElectionPhase, ElectionResult

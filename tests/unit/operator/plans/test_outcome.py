@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.election import plan_election
+from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, ended_status, seconds_left
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.common import Ending, ObjectMeta, Status

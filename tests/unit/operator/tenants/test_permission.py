@@ -9,6 +9,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.zk import paths
 from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
 from controller_operator.kafka.cancel_requests import CancelReassignment
+from controller_operator.kafka.election_requests import ElectUnclean
 from controller_operator.plans.outcome import StartMove, Step
 from controller_operator.reconciling.permission import Permission
 from controller_operator.resources.conditions import Reason
@@ -112,7 +113,7 @@ async def test_a_plan_that_reaches_further_than_its_object_said_is_not_carried_o
     operated: Operated, zookeeper: SimulatedZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a planner takes its partitions from: here it takes all, though the object names a topic of its own."""
-    monkeypatch.setattr("controller_operator.plans.election._scope", lambda _election, view: [
+    monkeypatch.setattr("controller_operator.plans.election.rows.scope", lambda _election, view: [
         TopicPartition(name, PartitionId(0)) for name in view.topics
     ])  # fmt: skip
     election = {"clusterRef": REF, "topics": [MINE]}
@@ -192,6 +193,7 @@ class TestSteps:
             SubmitReassignment(partitions={FOREIGN: (BrokerId(1),)}),
             SubmitPreferredElection(partitions=(FOREIGN,)),
             CancelReassignment(partitions=(FOREIGN,)),
+            ElectUnclean(partitions=(FOREIGN,)),
             StartMove(name="m", partitions=((FOREIGN, (BrokerId(1),)),)),
         ],
     )

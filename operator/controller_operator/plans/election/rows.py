@@ -1,0 +1,172 @@
+"""What becomes of each partition of an election: the rows of its status, and their counts.
+
+A row follows from the leader before and now, whoever has asked for the election. What has a result keeps it.
+
+An unclean election is asked for only where a partition had no live leader when the run began. A long status does not list
+them all, but those that wait for their result come first: where there is room for more rows than those, a partition that
+is not among them had a leader, and is left alone even if it has lost it since.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.resources.election import (
+    ElectionCounts,
+    ElectionPhase,
+    ElectionResult,
+    ElectionType,
+    PartitionElection,
+    PreferredElection,
+)
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES
+
+Rows = list[PartitionElection]
+
+_RANKS: Final = {ElectionResult.FAILED: 0, None: 1, ElectionResult.PREFERRED_UNAVAILABLE: 2, ElectionResult.ELECTED: 3}
+_NOT_THERE: Final = "the cluster has no such partition"
+_NEVER_LED: Final = "it never had a leader, so it has nothing to lose: it gets one when one of its replicas is alive"
+
+
+def present_rows(election: PreferredElection, view: ClusterView) -> Rows:
+    """Every partition that the election is for, as it is now."""
+    is_running = election.status.phase is ElectionPhase.RUNNING
+    before = {key(row): row for row in election.status.partitions} if is_running else {}
+    is_unclean = election.spec.election_type is ElectionType.UNCLEAN
+    row_of = _unclean_row if is_unclean else _preferred_row
+    was_led = is_unclean and is_running and _lists_all_that_wait(election)
+    rows = []
+    for tp in scope(election, view):
+        known = before.get(tp)
+        if known is not None and known.result is not None:
+            rows.append(known)
+        elif known is None and was_led:
+            rows.append(_row(tp, view, ElectionResult.NOT_NEEDED))
+        else:
+            rows.append(row_of(tp, view, known))
+    return rows
+
+
+def scope(election: PreferredElection, view: ClusterView) -> Iterable[TopicPartition]:
+    """The partitions that the election is for; a topic that is not there stands for its partition 0, as missing."""
+    if election.spec.partitions is not None:
+        return [TopicPartition(each.topic, each.partition) for each in election.spec.partitions]
+    names = sorted(view.topics) if election.spec.topics is None else election.spec.topics
+    return [tp for name in names for tp in _of_topic(name, view)]
+
+
+def key(row: PartitionElection) -> TopicPartition:
+    return TopicPartition(row.topic, row.partition)
+
+
+def failed(row: PartitionElection, message: str) -> PartitionElection:
+    """A partition whose election was asked for in vain."""
+    return row.model_copy(
+        update={"result": ElectionResult.FAILED, "leader_after": row.leader_before, "message": message[:1024]}
+    )
+
+
+def is_unclean(row: PartitionElection) -> bool:
+    """Whether a partition got a leader that was not in sync, so that it may have lost records."""
+    isr = row.isr_before
+    return row.result is ElectionResult.ELECTED and isr is not None and row.leader_after not in isr
+
+
+def shown(rows: Rows) -> tuple[PartitionElection, ...]:
+    """As many rows as a status lists, the most urgent ones first."""
+    ranked = sorted(rows, key=lambda row: (_RANKS.get(row.result, 4), row.topic, row.partition))
+    return tuple(ranked[:MAX_STATUS_ENTRIES])
+
+
+def counted(election: PreferredElection, rows: Rows) -> ElectionCounts:
+    """The results in numbers. Rows that a long status did not list count as elected only if they were not so before."""
+
+    def number(result: ElectionResult) -> int:
+        return sum(row.result is result for row in rows)
+
+    elected, not_needed = number(ElectionResult.ELECTED), number(ElectionResult.NOT_NEEDED)
+    recorded = election.status.counts
+    if election.status.phase is ElectionPhase.RUNNING and recorded is not None:
+        elected, not_needed = elected + not_needed - recorded.not_needed, recorded.not_needed
+    return ElectionCounts(
+        total=len(rows),
+        elected=elected,
+        not_needed=not_needed,
+        preferred_unavailable=number(ElectionResult.PREFERRED_UNAVAILABLE),
+        failed=number(ElectionResult.FAILED),
+    )
+
+
+def _lists_all_that_wait(election: PreferredElection) -> bool:
+    first = sum(_RANKS.get(row.result, 4) <= _RANKS[None] for row in election.status.partitions)
+    return first < MAX_STATUS_ENTRIES
+
+
+def _of_topic(name: TopicName, view: ClusterView) -> list[TopicPartition]:
+    topic = view.topics.get(name)
+    numbers = topic.partitions if topic else [PartitionId(0)]
+    return [TopicPartition(name, number) for number in numbers]
+
+
+def _preferred_row(tp: TopicPartition, view: ClusterView, before: PartitionElection | None) -> PartitionElection:
+    assignment, state = view.assignment_of(tp), view.state_of(tp)
+    if assignment is None:
+        return _row(tp, view, ElectionResult.FAILED, before, message=_NOT_THERE)
+    leader = state.leader_and_isr.leader if state else NO_LEADER
+    isr = state.leader_and_isr.isr if state else ()
+    preferred = assignment.replicas[0]
+    if leader == preferred:
+        return _row(tp, view, ElectionResult.ELECTED if before else ElectionResult.NOT_NEEDED, before)
+    if preferred not in view.brokers or preferred not in isr:
+        missing = "not alive" if preferred not in view.brokers else "not in sync"
+        message = f"the preferred replica {preferred} is {missing}"
+        return _row(tp, view, ElectionResult.PREFERRED_UNAVAILABLE, before, message=message)
+    return _row(tp, view, None, before)
+
+
+def _unclean_row(tp: TopicPartition, view: ClusterView, before: PartitionElection | None) -> PartitionElection:
+    """A partition of an unclean election. Its ISR stays in its state while it has no leader: it is who had all records."""
+    assignment, state = view.assignment_of(tp), view.state_of(tp)
+    if assignment is None or state is None:
+        return _row(tp, view, ElectionResult.FAILED, before, message=_NEVER_LED if assignment else _NOT_THERE)
+    leader, isr = state.leader_and_isr.leader, state.leader_and_isr.isr
+    if before is None and leader in view.brokers:
+        return _row(tp, view, ElectionResult.NOT_NEEDED)
+    isr_before = isr if before is None or before.isr_before is None else before.isr_before
+    if leader in view.brokers:
+        row = _row(tp, view, ElectionResult.ELECTED, before, message=_loss(leader, isr_before))
+    elif view.brokers.keys().isdisjoint(assignment.replicas):
+        message = f"none of its replicas {[*assignment.replicas]} is alive"
+        row = _row(tp, view, ElectionResult.FAILED, before, message=message)
+    else:
+        row = _row(tp, view, None, before)
+    return row.model_copy(update={"isr_before": isr_before})
+
+
+def _loss(leader: BrokerId, isr: tuple[BrokerId, ...]) -> str:
+    if leader in isr:
+        return f"broker {leader} was in sync: nothing is lost"
+    return f"broker {leader} was not in sync: records that only {[*isr]} had may be lost"
+
+
+def _row(
+    tp: TopicPartition,
+    view: ClusterView,
+    result: ElectionResult | None,
+    before: PartitionElection | None = None,
+    *,
+    message: str | None = None,
+) -> PartitionElection:
+    """A row with the leader of now, and that of before: of now as well where no row was kept."""
+    state = view.state_of(tp)
+    is_there = view.assignment_of(tp) is not None
+    leader = (state.leader_and_isr.leader if state else NO_LEADER) if is_there else None
+    return PartitionElection(
+        topic=tp.topic,
+        partition=tp.partition,
+        result=result,
+        leader_before=leader if before is None else before.leader_before,
+        leader_after=leader if result is not None else None,
+        message=message,
+    )
