@@ -49,6 +49,9 @@ class Reason(StrEnum):
     PROGRESSING = "Progressing", "Work towards the spec has begun and goes on by itself."
     PAUSED = "Paused", "The annotation kontroller.dev/pause stops all work on this object."
     COMPLETED = "Completed", "All that was asked for is done."
+    SCHEDULED = "Scheduled", "The next run is due at status.nextRunTime."
+    SUSPENDED = "Suspended", "spec.suspend says that nothing new is to begin."
+    INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or spec.timeZone is none, or names a time that never comes."
     CANCELLED = "Cancelled", "The work was stopped before its end and what had begun was rolled back."
     PARTITIONS_FAILED = "PartitionsFailed", "Some partitions could not be dealt with: see the status of each."
 

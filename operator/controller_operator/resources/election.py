@@ -1,4 +1,5 @@
-"""PreferredElection: gives partitions back to their preferred leaders, or leaders to those that have none, once."""
+"""PreferredElection: gives partitions back to their preferred leaders, once or by a schedule, or leaders to those that have
+none, once."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
@@ -79,6 +80,24 @@ class PreferredElectionSpec(Spec):
                 "self.electionType != 'Unclean' || (has(self.acknowledgeDataLoss) && self.acknowledgeDataLoss)",
                 "an unclean election may lose records that were acknowledged: say acknowledgeDataLoss: true",
             ),
+            Rule(
+                "has(self.schedule) == has(oldSelf.schedule)",
+                "an election runs once or by a schedule, and cannot change from one to the other: create a new"
+                " PreferredElection",
+            ),
+            Rule(
+                "!has(self.schedule) || self.electionType == 'Preferred'",
+                "an unclean election has no schedule: a person decides on each",
+            ),
+            Rule(
+                "!has(self.schedule) || !has(self.ttlSecondsAfterFinished)",
+                "an election with a schedule never ends: ttlSecondsAfterFinished is for one that runs once",
+            ),
+            Rule(
+                "has(self.schedule)"
+                " || !(has(self.timeZone) || has(self.imbalanceThresholdPercent) || has(self.suspend))",
+                "timeZone, imbalanceThresholdPercent and suspend belong to a schedule",
+            ),
         )
     )
 
@@ -114,8 +133,40 @@ class PreferredElectionSpec(Spec):
     acknowledge_data_loss: bool | None = None
     """Must be true for an unclean election: records that producers believe to be safe may be lost for good."""
 
+    schedule: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        json_schema_extra=rules(
+            Rule(
+                r"self.matches(r'^\s*\S+(\s+\S+){4}\s*$')",
+                "schedule is a cron expression of five fields, such as 30 3 * * SUN",
+            )
+        ),
+    )
+    """When to run, again and again, as cron has it: minute, hour, day of month, month, day of week. It runs once when left
+    out. A time that passed while nobody could run it is made up for, once."""
+
+    time_zone: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        json_schema_extra=rules(
+            Rule(r"self.matches(r'^[\w+/-]+$')", "timeZone is a name of the IANA time zones, such as Europe/Berlin")
+        ),
+    )
+    """The time zone of the schedule, by its IANA name; UTC when left out."""
+
+    imbalance_threshold_percent: int | None = Field(default=None, ge=0, le=100)
+    """Run only where so many of a hundred partitions, or more, are led by another than their preferred replica. Always when
+    left out."""
+
+    suspend: bool | None = None
+    """While true no run begins; one that runs goes on. Times that pass meanwhile are not made up for."""
+
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Seconds after its end at which the object is deleted; it is kept when left out."""
+    """Seconds after its end at which the object is deleted; it is kept when left out. Not for one with a schedule, which
+    never ends."""
 
     @model_validator(mode="after")
     def _unclean_is_acknowledged(self) -> Self:
@@ -132,10 +183,20 @@ class ElectionPhase(StrEnum):
     RUNNING = "Running"
     COMPLETED = "Completed"
     FAILED = "Failed"
+    SCHEDULED = "Scheduled"
+    SUSPENDED = "Suspended"
 
     @property
     def is_final(self) -> bool:
         return self in (ElectionPhase.COMPLETED, ElectionPhase.FAILED)
+
+
+class RunResult(StrEnum):
+    """How a run of a schedule ended."""
+
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    BALANCED = "Balanced"
 
 
 class ElectionResult(StrEnum):
@@ -198,19 +259,32 @@ class PreferredElectionStatus(Status):
     """How far the election is."""
 
     phase: ElectionPhase | None = None
-    """Pending, Running, Completed or Failed."""
+    """Pending, Running, Completed or Failed; with a schedule Scheduled, Running or Suspended."""
 
     start_time: Timestamp | None = None
-    """When the election was asked for."""
+    """When the election was asked for; with a schedule the last time."""
 
     completion_time: Timestamp | None = None
-    """When the last partition had its result."""
+    """When the last partition had its result; missing while the election runs."""
+
+    next_run_time: Timestamp | None = None
+    """When the next run of the schedule is due; missing while it is suspended."""
+
+    last_run_time: Timestamp | None = None
+    """When the last run of the schedule began, or was found not to be needed."""
+
+    last_run_result: RunResult | None = None
+    """How the last run of the schedule ended: Completed, Failed (some partitions), or Balanced (below the threshold, so
+    nothing was elected); missing while it runs."""
+
+    imbalance_percent: int | None = None
+    """How many of a hundred partitions were led by another than their preferred replica when the last run began."""
 
     counts: ElectionCounts | None = None
-    """How many partitions had which result."""
+    """How many partitions had which result; with a schedule in the present or last run."""
 
     partitions: Annotated[tuple[PartitionElection, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """Each partition; at most 500, failed and unfinished ones first."""
+    """Each partition of the present or last run; at most 500, failed and unfinished ones first."""
 
 
 def _count(name: str, field: str, description: str, *, wide: bool = False) -> Column:
@@ -218,7 +292,7 @@ def _count(name: str, field: str, description: str, *, wide: bool = False) -> Co
 
 
 class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]):
-    """An election of preferred leaders, or of leaders for partitions that have none. It runs once."""
+    """An election of preferred leaders, once or by a schedule, or of leaders for partitions that have none, once."""
 
     definition: ClassVar = Definition(
         kind="PreferredElection",
@@ -231,6 +305,7 @@ class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]
             _count("NotNeeded", "notNeeded", "Partitions that had it already."),
             _count("Unavailable", "preferredUnavailable", "Partitions whose preferred replica cannot lead."),
             _count("Failed", "failed", "Partitions whose election failed."),
+            Column(name="NextRun", json_path=".status.nextRunTime", description="When it runs the next time, in UTC."),
             READY,
             REASON,
             MESSAGE,

@@ -194,6 +194,17 @@ def election_completed(stage: Stage, name: str) -> Object:
     return stage.objects.wait_ready("PreferredElection", name)
 
 
+def election_scheduled(stage: Stage, name: str) -> Object:
+    stage.objects.apply("PreferredElection", name, {"allPartitions": True, "schedule": "0 0 1 1 *"})
+    return stage.objects.wait_ready("PreferredElection", name, "True", "Scheduled")
+
+
+def election_suspended(stage: Stage, name: str) -> Object:
+    election_scheduled(stage, name)
+    stage.objects.patch("PreferredElection", name, {"spec": {"suspend": True}})
+    return stage.objects.wait_ready("PreferredElection", name, "True", "Suspended")
+
+
 def election_before_its_topic(stage: Stage, name: str) -> Object:
     stage.objects.apply("PreferredElection", name, {"topics": ["missing"]})
     return stage.objects.wait_ready("PreferredElection", name, "False", "UnknownTopic")
@@ -284,6 +295,8 @@ STATES = [
         ("completed", "Healthy", "Current", "Current", election_completed),
         ("completed-and-kept", "Healthy", "Current", "Current", election_completed_and_kept),
         ("no-topic", "Progressing", "InProgress", "InProgress", election_before_its_topic),
+        ("scheduled", "Healthy", "Current", "Current", election_scheduled),
+        ("suspended", "Suspended", "Current", "Current", election_suspended),
     ),
     *_states(
         "FeatureSet",

@@ -161,15 +161,18 @@ def export(state: State, seen: dict[str, Any], health: Health) -> None:
     cleaned = deepcopy(seen)
     for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         cleaned["metadata"].pop(name, None)
-    text = TIMESTAMP.sub("2026-01-15T12:00:00Z", yaml.safe_dump(cleaned, sort_keys=False, width=110))
-    (folder / state.export).write_text(text)
+    (folder / state.export).write_text(without_times(yaml.safe_dump(cleaned, sort_keys=False, width=110)))
     path = folder / "health_test.yaml"
     known = yaml.safe_load(path.read_text())["tests"] if path.exists() else []
     tests = {test["inputPath"]: test for test in known}
-    healthy = {"status": health.argo, "message": health.argo_message}
+    healthy = {"status": health.argo, "message": without_times(health.argo_message)}
     tests[state.export] = {"healthStatus": healthy, "inputPath": state.export}
     ours = [tests[each.export] for each in STATES if each.kind == state.kind and each.export in tests]
     path.write_text(yaml.safe_dump({"tests": ours}, sort_keys=False, width=110))
+
+
+def without_times(text: str) -> str:
+    return TIMESTAMP.sub("2026-01-15T12:00:00Z", text)
 
 
 def facts(resource: dict[str, Any]) -> dict[str, Any]:

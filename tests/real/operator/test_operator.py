@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -414,6 +415,35 @@ def test_a_preferred_election_gives_the_leaders_back(
     assert rows == {0: ("Elected", 1, 2), 1: ("NotNeeded", 2, 2)}
     assert znodes.leader(topic, 0) == 2
     assert status["counts"]["elected"] == status["counts"]["notNeeded"] == 1
+
+
+def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes_on(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    znodes.create_topic(topic, [[1, 2]])
+    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    objects.apply(
+        "PartitionReassignment", topic, {"partitions": [{"topic": topic, "partition": 0, "replicas": [2, 1]}]}
+    )
+    objects.wait_for("kpr", topic, "Complete")
+    assert znodes.leader(topic, 0) == 1
+
+    def status() -> dict[str, Any]:
+        return objects.status("preferredelection", topic)
+
+    objects.apply("PreferredElection", topic, {"topics": [topic], "schedule": "*/2 * * * *"})
+    objects.wait_ready("preferredelection", topic, "True", "Scheduled")
+    due_at = status()["nextRunTime"]
+    operator.process.stop()
+    wait_until(lambda: datetime.now(UTC) > datetime.fromisoformat(due_at), "a run is missed", deadline_s=130)
+    assert "lastRunTime" not in status()
+    operator.start()
+    wait_until(lambda: znodes.leader(topic, 0) == 2, "the run was made up for", deadline_s=60)
+    wait_until(lambda: status().get("lastRunResult") == "Completed", "the run has ended")
+    after = status()
+    assert (after["phase"], after["counts"]["elected"]) == ("Scheduled", 1)
+    assert due_at <= after["lastRunTime"] < after["nextRunTime"]
+    assert objects.events(topic).count("ElectionCompleted") == 1
 
 
 def test_an_unclean_election_gives_a_leader_to_what_has_none_and_says_what_may_be_lost(

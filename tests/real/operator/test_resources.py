@@ -32,6 +32,7 @@ VALID: dict[str, dict[str, Any]] = {
 ASSIGNED = {"clusterRef": CLUSTER_REF, "replicaAssignment": [[1, 2], [2, 1]]}
 TOPIC_NAME_MESSAGE = "a topic name has only the characters"
 EXAMPLES = sorted(path for folder in (".", "recovery") for path in (PROJECT / "examples" / folder).glob("*.yaml"))
+SCHEDULED = {"schedule": "30 3 * * SUN"}
 UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 SCOPE_MESSAGE = "give exactly one of partitions, topics and allPartitions: true"
 
@@ -195,6 +196,13 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
             {"electionType": "Unclean", "acknowledgeDataLoss": False},
             "say acknowledgeDataLoss: true",
         ),
+        ("PreferredElection", {"schedule": "@daily"}, "a cron expression of five fields"),
+        ("PreferredElection", SCHEDULED | {"timeZone": "Europe Berlin"}, "a name of the IANA time zones"),
+        ("PreferredElection", SCHEDULED | {"imbalanceThresholdPercent": 101}, "should be less than or equal to 100"),
+        ("PreferredElection", SCHEDULED | {"ttlSecondsAfterFinished": 1}, "an election with a schedule never ends"),
+        ("PreferredElection", SCHEDULED | UNCLEAN, "an unclean election has no schedule"),
+        ("PreferredElection", {"suspend": True}, "belong to a schedule"),
+        ("PreferredElection", {"timeZone": "UTC"}, "belong to a schedule"),
         ("FeatureSet", {"features": None}, "spec.features: Required value"),
         ("FeatureSet", {"features": []}, "should have at least 1 items"),
         ("FeatureSet", {"features": [feature("f"), feature("f", 2)]}, "Duplicate value"),
@@ -219,7 +227,7 @@ def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
         ("KafkaTopic", "retention"),
         ("PartitionReassignment", "throttle"),
         ("PartitionReassignment", "drainBrokers"),
-        ("PreferredElection", "schedule"),
+        ("PreferredElection", "quorum"),
         ("FeatureSet", "minVersionLevel"),
     ],
 )
@@ -249,6 +257,8 @@ def test_a_field_that_nothing_implements_is_refused(api: KubernetesCluster, kind
         ("PreferredElection", {}, {"topics": ["audit"]}, "create a new PreferredElection"),
         ("PreferredElection", {}, {"topics": None, "allPartitions": True}, "create a new PreferredElection"),
         ("PreferredElection", {}, UNCLEAN, "create a new PreferredElection"),
+        ("PreferredElection", {}, SCHEDULED, "cannot change from one to the other"),
+        ("PreferredElection", SCHEDULED, {"schedule": None}, "cannot change from one to the other"),
         ("PreferredElection", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
         ("FeatureSet", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
     ],

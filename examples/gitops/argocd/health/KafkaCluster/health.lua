@@ -13,7 +13,8 @@ end
 local has_ended = status.phase == "Completed" or status.phase == "Failed" or status.phase == "Cancelled"
 
 if not has_ended and (annotations["kontroller.dev/pause"] == "true" or conditions.Paused ~= nil) then
-  return health("Suspended", "paused by the annotation kontroller.dev/pause")
+  local said = conditions.Paused or { message = "paused by the annotation kontroller.dev/pause" }
+  return health("Suspended", said.message)
 end
 local ready = conditions.Ready
 if ready == nil or status.observedGeneration ~= obj.metadata.generation then

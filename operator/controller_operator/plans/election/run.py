@@ -1,0 +1,188 @@
+"""One run of an election: asks for leaders once, and shows what became of each partition.
+
+`phase: Running` with the leaders of that moment is written before the request is. A partition that the right replica leads
+afterwards was elected, whoever asked; one that it does not lead is asked for again unless the request is known to have
+been dealt with. Asking twice for a partition changes nothing, so a restart repeats nothing that matters.
+
+Preferred leaders are asked for in ZooKeeper, where any controller finds the request. There is no znode for unclean
+elections: the controller is asked itself (`kafka/election_requests.py`).
+"""
+
+from typing import Final
+
+from controller_core.model.ids import TopicPartition
+from controller_core.model.wording import listed
+from controller_operator.kafka.actions import SubmitPreferredElection
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.election_requests import MAX_ASKED, ElectUnclean
+from controller_operator.plans.election.rows import Rows, counted, failed, is_unclean, key, present_rows, shown
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.election import (
+    ElectionPhase,
+    ElectionType,
+    PreferredElection,
+    PreferredElectionStatus,
+)
+
+_RETRY_S: Final = 5.0
+_EVENTS: Final = 10
+"""Partitions with an event of their own; of more there is one event about all."""
+_NOT_ELECTED: Final = {
+    ElectionType.PREFERRED: "the controller took the request and did not elect the preferred replica",
+    ElectionType.UNCLEAN: "the controller took the request, and the partition has no leader",
+}
+
+
+def plan_run(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
+    """One more look at a run that has not ended: what to ask for, and what became of each partition.
+
+    A run of a schedule takes the cluster as it is; what runs once waits for partitions that are not there yet."""
+    rows = present_rows(election, view)
+    is_running = election.status.phase is ElectionPhase.RUNNING
+    is_once = election.spec.schedule is None
+    if is_once and not is_running and (missing := _missing(rows, view)):
+        return _plan(election, ElectionPhase.PENDING, rows, missing, context)
+    pending = [key(row) for row in rows if row.result is None]
+    if not pending:
+        return _finish(election, rows, context)
+    if not is_running:
+        return _begin(election, rows, pending, view, context)
+    return _follow(election, rows, pending, view, context)
+
+
+def _missing(rows: Rows, view: ClusterView) -> Verdict | None:
+    """What an election waits for: whoever applies topics and their election at once does not say which comes first."""
+    if topics := sorted({row.topic for row in rows} - view.topics.keys()):
+        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {listed(topics)}")
+    if missing := [f"{row.topic}-{row.partition}" for row in rows if view.assignment_of(key(row)) is None]:
+        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the cluster has no partition {listed(missing)}")
+    return None
+
+
+def _begin(
+    election: PreferredElection, rows: Rows, pending: list[TopicPartition], view: ClusterView, context: Context
+) -> Plan[PreferredElectionStatus]:
+    wait = _wait(election, view)
+    if wait is not None:
+        return _plan(election, ElectionPhase.PENDING, rows, wait, context)
+    return _ask(election, rows, pending, context)
+
+
+def _follow(
+    election: PreferredElection, rows: Rows, pending: list[TopicPartition], view: ClusterView, context: Context
+) -> Plan[PreferredElectionStatus]:
+    if _is_asked_for(election, pending, view):
+        verdict = Verdict.working(Reason.PROGRESSING, f"{len(pending)} of {len(rows)} elections are under way")
+        return _plan(election, ElectionPhase.RUNNING, rows, verdict, context)
+    trouble = next((reply.trouble for reply in context.elections if reply.trouble), None)
+    if trouble is not None:
+        verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
+        return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, look_again_in_s=_RETRY_S)
+    if not context.is_view_fresh:
+        verdict = Verdict.working(Reason.PROGRESSING, f"looking at {len(pending)} of {len(rows)} partitions")
+        return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, needs_fresh_view=True)
+    why = _in_vain(election, context)
+    rows = [failed(row, why[key(row)]) if row.result is None and key(row) in why else row for row in rows]
+    unasked = [tp for tp in pending if tp not in why]
+    if not unasked:
+        return _finish(election, rows, context)
+    wait = _wait(election, view)
+    if wait is not None:
+        return _plan(election, ElectionPhase.RUNNING, rows, wait, context)
+    return _ask(election, rows, unasked, context)
+
+
+def _is_asked_for(election: PreferredElection, pending: list[TopicPartition], view: ClusterView) -> bool:
+    """Whether the request is in ZooKeeper, and nobody has dealt with it yet."""
+    if election.spec.election_type is ElectionType.UNCLEAN or view.preferred_election is None:
+        return False
+    return not set(pending).isdisjoint(view.preferred_election.partitions)
+
+
+def _in_vain(election: PreferredElection, context: Context) -> dict[TopicPartition, str]:
+    """The partitions that were asked for in this look, and why it came to nothing where it did."""
+    steps = [step for step in context.done if isinstance(step, SubmitPreferredElection | ElectUnclean)]
+    asked = dict.fromkeys((tp for step in steps for tp in step.partitions), _NOT_ELECTED[election.spec.election_type])
+    return asked | {tp: said for reply in context.elections for tp, said in reply.refused}
+
+
+def _ask(
+    election: PreferredElection, rows: Rows, wanted: list[TopicPartition], context: Context
+) -> Plan[PreferredElectionStatus]:
+    """As many of the partitions as fit one request; the next one follows when it has been dealt with."""
+    step: SubmitPreferredElection | ElectUnclean
+    if election.spec.election_type is ElectionType.UNCLEAN:
+        step, what = ElectUnclean(partitions=tuple(wanted[:MAX_ASKED])), "unclean election"
+    else:
+        fitting = context.limits.fitting(wanted, lambda chosen: SubmitPreferredElection(partitions=chosen))
+        step, what = SubmitPreferredElection(partitions=fitting), "election"
+    verdict = Verdict.working(Reason.PROGRESSING, f"asking for the {what} of {len(wanted)} leaders")
+    return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, (step,))
+
+
+def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[PreferredElectionStatus]:
+    counts = counted(election, rows)
+    lossy = [row for row in rows if is_unclean(row)]
+    message = f"{counts.elected} elected, {counts.not_needed} not needed"
+    if election.spec.election_type is ElectionType.UNCLEAN:
+        message += f", {len(lossy)} may have lost records"
+    else:
+        message += f", {counts.preferred_unavailable} unavailable"
+    notices = _losses(lossy)
+    if counts.failed:
+        message = f"{counts.failed} of {counts.total} elections failed; {message}"
+        notices += (Notice(reason="ElectionFailed", message=message, is_warning=True),)
+        verdict = Verdict.failed(Reason.PARTITIONS_FAILED, message)
+        return _plan(election, ElectionPhase.FAILED, rows, verdict, context, notices=notices)
+    notices += (Notice(reason="ElectionCompleted", message=message),)
+    return _plan(election, ElectionPhase.COMPLETED, rows, Verdict.completed(message), context, notices=notices)
+
+
+def _losses(rows: Rows) -> tuple[Notice, ...]:
+    """What unclean elections may have lost, for each partition, or for all where they are many."""
+    told = [f"{key(row)}: leader before {row.leader_before}, {row.message}" for row in rows]
+    if len(told) > _EVENTS:
+        named = listed(
+            f"{key(row)} (leader {row.leader_after}, ISR before {[*(row.isr_before or ())]})" for row in rows
+        )
+        told = [f"{len(rows)} partitions have leaders that were not in sync, and may have lost records: {named}"]
+    return tuple(Notice(reason="UncleanLeaderElected", message=each, is_warning=True) for each in told)
+
+
+def _plan(
+    election: PreferredElection,
+    phase: ElectionPhase,
+    rows: Rows,
+    verdict: Verdict,
+    context: Context,
+    steps: tuple[Step, ...] = (),
+    *,
+    notices: tuple[Notice, ...] = (),
+    needs_fresh_view: bool = False,
+    look_again_in_s: float | None = None,
+) -> Plan[PreferredElectionStatus]:
+    has_begun = phase is not ElectionPhase.PENDING
+    return Plan(
+        status=PreferredElectionStatus(
+            observed_generation=election.metadata.generation,
+            conditions=conditions(verdict, election.status, election.metadata, context.now),
+            phase=phase,
+            start_time=election.status.start_time or (context.now if has_begun else None),
+            completion_time=context.now if phase.is_final else None,
+            counts=counted(election, rows),
+            partitions=shown(rows),
+        ),
+        steps=steps,
+        notices=notices,
+        look_again_in_s=election.spec.ttl_seconds_after_finished if phase.is_final else look_again_in_s,
+        needs_fresh_view=needs_fresh_view,
+    )
+
+
+def _wait(election: PreferredElection, view: ClusterView) -> Verdict | None:
+    if view.controller is None:
+        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would be elected")
+    if view.preferred_election is not None and election.spec.election_type is ElectionType.PREFERRED:
+        return Verdict.working(Reason.PROGRESSING, "another preferred election runs; this one begins after it")
+    return None

@@ -1,0 +1,170 @@
+"""An election that runs by a schedule: when it runs, and what it says between its runs.
+
+`nextRunTime` in the status is all that is remembered: what it says is due when the time has come, though the operator was
+away then. It moves on in the same write that records the intent of the run, so no restart repeats a run. A run takes its
+course as one that runs once does; a next one does not begin before it has ended, and what was due meanwhile is left out.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from controller_operator.kafka.cluster_view import ClusterView, Counts, sum_counts
+from controller_operator.plans.election.rows import scope
+from controller_operator.plans.election.run import plan_run
+from controller_operator.plans.election.run_times import InvalidSchedule, RunTimes, run_times
+from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.election import (
+    ElectionCounts,
+    ElectionPhase,
+    PreferredElection,
+    PreferredElectionStatus,
+    RunResult,
+)
+
+_LONGEST_PAUSE_S: Final = 60.0
+"""A timer knows nothing of a clock that was set: so it is looked at now and then."""
+_OF_THE_RUN: Final = ("start_time", "completion_time", "counts", "partitions")
+_OF_THE_SCHEDULE: Final = ("next_run_time", "last_run_time", "imbalance_percent")
+_NO_RUN: Final[dict[str, Any]] = {
+    "phase": ElectionPhase.PENDING,
+    **dict.fromkeys(("start_time", "completion_time", "counts")),
+    "partitions": (),
+}
+
+
+def plan_scheduled(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
+    """One more look at an election with a schedule."""
+    spec, status = election.spec, election.status
+    try:
+        times = run_times(spec.schedule or "", spec.time_zone)
+        due_at = times.next_run(status.next_run_time, status.last_run_time, context.now)
+    except InvalidSchedule as error:
+        return _idle(election, Verdict.stalled(Reason.INVALID_SCHEDULE, str(error)), context)
+    if status.phase is ElectionPhase.RUNNING:
+        return _follow(election, plan_run(election, view, context), times, context)
+    if spec.suspend:
+        return _idle(election, _suspended(), context, phase=ElectionPhase.SUSPENDED)
+    if due_at > context.now:
+        return _await(election, due_at, context)
+    if view.controller is None:
+        verdict = Verdict.working(Reason.NO_CONTROLLER, "a run is due, and no controller holds the cluster")
+        return _idle(election, verdict, context, next_run_time=due_at)
+    return _begin(election, view, times, due_at, context)
+
+
+def imbalance(election: PreferredElection, view: ClusterView) -> Counts:
+    """The counts of what the election is for; `non_preferred_leader` of `partitions` are out of balance."""
+    spec = election.spec
+    if spec.all_partitions:
+        return view.counts
+    if spec.topics is not None:
+        return sum_counts(view.topics[name].counts for name in spec.topics if name in view.topics)
+    wrong = total = 0
+    for partition in scope(election, view):
+        assignment, state = view.assignment_of(partition), view.state_of(partition)
+        total += assignment is not None
+        leader = state.leader_and_isr.leader if state else None
+        wrong += assignment is not None and leader is not None and leader not in (-1, assignment.replicas[0])
+    return Counts(partitions=total, non_preferred_leader=wrong)
+
+
+def _begin(
+    election: PreferredElection, view: ClusterView, times: RunTimes, due_at: datetime, context: Context
+) -> Plan[PreferredElectionStatus]:
+    counts = imbalance(election, view)
+    percent = 100 * counts.non_preferred_leader // max(1, counts.partitions)
+    begun: dict[str, Any] = {
+        "last_run_time": context.now,
+        "next_run_time": times.after(context.now),
+        "imbalance_percent": percent,
+        "last_run_result": None,
+    }
+    if percent < (election.spec.imbalance_threshold_percent or 0):
+        skipped: dict[str, Any] = {
+            **begun,
+            "counts": ElectionCounts(total=counts.partitions),
+            "partitions": (),
+            "start_time": context.now,
+            "completion_time": context.now,
+            "last_run_result": RunResult.BALANCED,
+        }
+        return _await(_with(election, **skipped), begun["next_run_time"], context)
+    run = plan_run(_with(election, **_NO_RUN), view, context)
+    if run.status.phase is ElectionPhase.PENDING:
+        ready = run.status.condition(ConditionType.READY)
+        why = Verdict.working(ready.reason, ready.message) if ready else Verdict.first_sight()
+        return _idle(election, why, context, next_run_time=due_at)
+    return _follow(_with(election, **begun), run, times, context)
+
+
+def _follow(
+    election: PreferredElection, run: Plan[PreferredElectionStatus], times: RunTimes, context: Context
+) -> Plan[PreferredElectionStatus]:
+    """A run as this kind shows it: it is in order while it runs, and does not end with its run."""
+    known = election.status
+    if run.status.phase is ElectionPhase.RUNNING:
+        status = run.status.model_copy(update={name: getattr(known, name) for name in _OF_THE_SCHEDULE})
+        ready = status.condition(ConditionType.READY)
+        if ready is not None and ready.reason is Reason.PROGRESSING:
+            verdict = Verdict.good(ready.reason, ready.message)
+            said = conditions(verdict, known, election.metadata, context.now)
+            status = status.model_copy(update={"conditions": said})
+        return replace(run, status=status)
+    result = RunResult.COMPLETED if run.status.phase is ElectionPhase.COMPLETED else RunResult.FAILED
+    outcome = {name: getattr(run.status, name) for name in _OF_THE_RUN}
+    ahead = known.next_run_time if known.next_run_time and known.next_run_time > context.now else None
+    due_at = times.next_run(ahead, known.last_run_time, context.now)
+    idle = _await(_with(election, **outcome, last_run_result=result), due_at, context)
+    is_news = result is RunResult.FAILED or (run.status.counts is not None and run.status.counts.elected > 0)
+    notices = tuple(replace(each, occurrence=str(run.status.start_time)) for each in run.notices) if is_news else ()
+    return replace(idle, notices=notices, needs_fresh_view=run.needs_fresh_view)
+
+
+def _await(election: PreferredElection, due_at: datetime, context: Context) -> Plan[PreferredElectionStatus]:
+    left_s = (due_at - context.now).total_seconds()
+    said = f"the next run is due at {due_at:%Y-%m-%dT%H:%M:%SZ}{_last_run(election.status)}"
+    plan = _idle(election, Verdict.good(Reason.SCHEDULED, said), context, next_run_time=due_at)
+    return replace(plan, look_again_in_s=min(max(left_s, 1.0), _LONGEST_PAUSE_S))
+
+
+def _last_run(status: PreferredElectionStatus) -> str:
+    counts = status.counts
+    if counts is None or status.last_run_result is None:
+        return ""
+    if status.last_run_result is RunResult.BALANCED:
+        return f"; nothing was elected, as {status.imbalance_percent}% of the leaders were not the preferred ones"
+    results = f"{counts.elected} elected, {counts.not_needed} not needed, {counts.preferred_unavailable} unavailable"
+    return f"; the last run: {results}, {counts.failed} failed"
+
+
+def _suspended() -> Verdict:
+    message = "no run begins, as spec.suspend is true"
+    paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
+    return Verdict(ready=ConditionStatus.TRUE, reason=Reason.SUSPENDED, message=message, others=(paused,))
+
+
+def _idle(
+    election: PreferredElection,
+    verdict: Verdict,
+    context: Context,
+    *,
+    phase: ElectionPhase = ElectionPhase.SCHEDULED,
+    next_run_time: datetime | None = None,
+) -> Plan[PreferredElectionStatus]:
+    """The status between two runs: what became of the last one stays."""
+    return Plan(
+        status=election.status.model_copy(
+            update={
+                "observed_generation": election.metadata.generation,
+                "conditions": conditions(verdict, election.status, election.metadata, context.now),
+                "phase": phase,
+                "next_run_time": next_run_time,
+            }
+        )
+    )
+
+
+def _with(election: PreferredElection, **status: Any) -> PreferredElection:
+    return election.model_copy(update={"status": election.status.model_copy(update=status)})
