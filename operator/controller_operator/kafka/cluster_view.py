@@ -50,6 +50,8 @@ class Counts:
 
     partitions: int = 0
     offline: int = 0
+    never_led: int = 0
+    """Those of `offline` that never had a leader, as those of a new topic have none for a moment."""
     under_replicated: int = 0
     under_min_isr: int = 0
     non_preferred_leader: int = 0
@@ -58,6 +60,11 @@ class Counts:
     @property
     def online(self) -> int:
         return self.partitions - self.offline
+
+    @property
+    def lost_leader(self) -> int:
+        """Partitions that had a leader, and have none now."""
+        return self.offline - self.never_led
 
     def __add__(self, other: "Counts") -> "Counts":
         return self._with(other, 1)
@@ -69,6 +76,7 @@ class Counts:
         return Counts(
             partitions=self.partitions + times * other.partitions,
             offline=self.offline + times * other.offline,
+            never_led=self.never_led + times * other.never_led,
             under_replicated=self.under_replicated + times * other.under_replicated,
             under_min_isr=self.under_min_isr + times * other.under_min_isr,
             non_preferred_leader=self.non_preferred_leader + times * other.non_preferred_leader,
@@ -101,7 +109,7 @@ class TopicView:
     @property
     def awaits_first_leaders(self) -> bool:
         """Whether all partitions that have no leader have never had one."""
-        return self.counts.offline > 0 and self.counts.offline == len(self.partitions) - len(self.states)
+        return self.counts.offline > 0 and self.counts.offline == self.counts.never_led
 
     @property
     def min_isr(self) -> int:
@@ -171,7 +179,7 @@ def count_partitions(topic: TopicView) -> Counts:
     is to have (those that a reassignment still adds do not count), and led by another than the preferred replica only
     where it is led at all. Its leader asks for no more replicas in sync than are assigned, those being added among them.
     """
-    offline = under_replicated = under_min_isr = not_preferred = reassigning = 0
+    offline = never_led = under_replicated = under_min_isr = not_preferred = reassigning = 0
     for partition, assignment in topic.partitions.items():
         state = topic.states.get(partition)
         isr = state.leader_and_isr.isr if state else ()
@@ -180,12 +188,14 @@ def count_partitions(topic: TopicView) -> Counts:
         wanted = assignment.origin if is_moving else assignment.replicas
         reassigning += is_moving
         offline += leader == NO_LEADER
+        never_led += state is None
         under_replicated += not set(wanted) <= set(isr)
         under_min_isr += len(isr) < min(topic.min_isr, len(assignment.replicas))
         not_preferred += leader not in (NO_LEADER, *assignment.replicas[:1])
     return Counts(
         partitions=len(topic.partitions),
         offline=offline,
+        never_led=never_led,
         under_replicated=under_replicated,
         under_min_isr=under_min_isr,
         non_preferred_leader=not_preferred,

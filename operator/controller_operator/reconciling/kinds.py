@@ -1,10 +1,12 @@
 """What is particular about each kind: how it is planned, and what is left behind where it is let go without its cluster."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from controller_operator.kubernetes.object_store import ObjectStore
-from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.cluster import is_other_cluster, plan_cluster
+from controller_operator.plans.cluster_news import Told, news_of
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.outcome import Context, Plan, Verdict
@@ -30,12 +32,25 @@ class KindHandler(Protocol):
 
 
 class ClusterHandler:
-    """KafkaCluster."""
+    """KafkaCluster. What was told of each is remembered here, as nothing depends on it."""
 
     leftover = None
 
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._told: dict[str, Told] = {}
+
     def plan(self, resource: KafkaCluster, grant: Granted, context: Context) -> Plan[Status]:
-        return _paused(resource) or plan_cluster(resource, grant.view, context)
+        if paused := _paused(resource):
+            return paused
+        plan = plan_cluster(resource, grant.view, context)
+        if is_other_cluster(resource, grant.view):
+            return plan
+        uid = resource.metadata.uid
+        news = news_of(self._told.get(uid), resource.status, grant.view, context.now)
+        present = {each.metadata.uid for each in self._store.clusters()}
+        self._told = {known: told for known, told in self._told.items() if known in present} | {uid: news.told}
+        return replace(plan, notices=news.notices, look_again_in_s=news.look_again_in_s)
 
 
 class ElectionHandler:
@@ -92,7 +107,7 @@ class ReassignmentHandler:
 def kind_handlers(store: ObjectStore, access: ClusterAccess) -> Mapping[str, KindHandler]:
     """The handler of each kind, by its name."""
     return {
-        KafkaCluster.definition.kind: ClusterHandler(),
+        KafkaCluster.definition.kind: ClusterHandler(store),
         KafkaTopic.definition.kind: TopicHandler(store, access),
         PartitionReassignment.definition.kind: ReassignmentHandler(),
         PreferredElection.definition.kind: ElectionHandler(),

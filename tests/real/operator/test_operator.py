@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -474,11 +475,18 @@ def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(
 ) -> None:
     objects.apply("KafkaTopic", topic, {"replicaAssignment": [[3], [1]]})
     objects.wait_ready("kafkatopic", topic)
+    told = Counter(objects.events("demo"))
     kafka.broker(3).stop()
     try:
         status = objects.wait_ready("kafkatopic", topic, "False", "PartitionsOffline")["status"]
         assert (status["counts"]["offline"], status["counts"]["online"]) == (1, 1)
         assert (status["partitions"][0]["partition"], status["partitions"][0]["leader"]) == (0, -1)
+        for reason in ("BrokersGone", "PartitionsOffline"):
+            wait_until(
+                lambda reason=reason: Counter(objects.events("demo"))[reason] == told[reason] + 1,  # type: ignore[misc]  # a lambda with defaults
+                f"the cluster has an event {reason}",
+                deadline_s=60,
+            )
     finally:
         kafka.broker(3).start()
     objects.wait_ready("kafkatopic", topic)

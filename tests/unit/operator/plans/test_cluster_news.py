@@ -1,0 +1,211 @@
+"""A KafkaCluster has an event for what happens to it: each thing once, few at a time, and few in all."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_core.zk import paths
+from controller_core.zk.session import Delete
+from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
+from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.cluster_news import News, Told, news_of
+from controller_operator.plans.outcome import Context, Notice
+from controller_operator.resources import KafkaCluster
+from controller_operator.resources.cluster import KafkaClusterStatus
+from tests.unit.operator.clusters import assigned, broker, led, status_of, topic, view
+from tests.unit.operator.running.operating import CLUSTER, operating
+
+BEGIN = datetime(2026, 1, 15, 12, tzinfo=UTC)
+LONG = timedelta(hours=1)
+LED, LOST, NEW = (assigned([1, 2]), led(1, [1, 2])), (assigned([3]), led(-1, [3])), (assigned([1, 2]), None)
+CALM = view(topic(LED, LED), brokers=(1, 2, 3))
+ALL_LOST = view(topic(*[LOST] * 40), brokers=(1, 2, 3))
+
+
+def shown(cluster: ClusterView) -> KafkaClusterStatus:
+    """The status of a KafkaCluster that shows a view, as it comes back."""
+    resource = KafkaCluster.model_validate(
+        {
+            "kind": "KafkaCluster",
+            "metadata": {"name": "demo", "namespace": "shop", "generation": 1},
+            "spec": {"zookeeper": {"connect": "zk:2181"}},
+            "status": {},
+        }
+    )
+    return KafkaClusterStatus.model_validate(status_of(plan_cluster(resource, cluster, Context(now=BEGIN))))
+
+
+class Watched:
+    """A cluster that is told of over time, as one operator does it."""
+
+    def __init__(self, cluster: ClusterView = CALM) -> None:
+        self.now = BEGIN
+        self.status = shown(cluster)
+        self.told: Told | None = None
+        self.notices: list[Notice] = []
+
+    def look(self, cluster: ClusterView, after: timedelta = LONG) -> News:
+        self.now += after
+        news = news_of(self.told, self.status, cluster, self.now)
+        self.told, self.status = news.told, shown(cluster)
+        self.notices.extend(news.notices)
+        return news
+
+    def restart(self) -> None:
+        self.told = None
+
+
+def with_brokers(*ids: int, epochs: int = 0) -> ClusterView:
+    brokers = {BrokerId(each): broker(each) for each in ids}
+    brokers = {each: replace(one, epoch=BrokerEpoch(one.epoch + epochs)) for each, one in brokers.items()}
+    return replace(CALM, brokers=brokers)
+
+
+def with_controller(number: int, epoch: int) -> ClusterView:
+    kind = ControllerKind.KONTROLLER if number > 1000 else ControllerKind.KAFKA
+    return replace(CALM, controller=Controller(id=BrokerId(number), epoch=ControllerEpoch(epoch), kind=kind))
+
+
+def reasons(notices: Iterable[Notice]) -> list[str]:
+    return [notice.reason for notice in notices]
+
+
+class TestOneEvent:
+    @pytest.mark.parametrize(
+        ("cluster", "reason", "message", "is_warning"),
+        [
+            (
+                with_controller(2147483647, 8),
+                "ControllerMoved",
+                "the controller is 2147483647 (Kontroller) in epoch 8; before it 1 (Kafka) in epoch 1",
+                False,
+            ),
+            (with_brokers(1, 3), "BrokersGone", "broker 2 is not registered any more", True),
+            (with_brokers(3), "BrokersGone", "brokers 1, 2 are not registered any more", True),
+            (with_brokers(1, 2, 3, 4), "BrokersCame", "broker 4 is registered now", False),
+            (with_brokers(1, 2, 3, epochs=9), "BrokersRestarted", "brokers 1, 2, 3 are registered anew", False),
+            (
+                view(topic(LED, LOST), brokers=(1, 2, 3)),
+                "PartitionsOffline",
+                "1 partition without a leader: orders-1",
+                True,
+            ),
+            (
+                ALL_LOST,
+                "PartitionsOffline",
+                "40 partitions without a leader: orders-0, orders-1, orders-2, orders-3, orders-4 and 35 more",
+                True,
+            ),
+        ],
+    )
+    def test_tells_of_what_happened_at_once(
+        self, cluster: ClusterView, reason: str, message: str, is_warning: bool
+    ) -> None:
+        (notice,) = Watched().look(cluster).notices
+        assert (notice.reason, notice.message, notice.is_warning) == (reason, message, is_warning)
+
+    def test_tells_that_partitions_returned(self) -> None:
+        watched = Watched()
+        watched.look(ALL_LOST)
+        (notice,) = watched.look(CALM).notices
+        assert (notice.reason, notice.message) == ("PartitionsOnline", "40 partitions without a leader have one again")
+
+    def test_is_told_once(self) -> None:
+        watched = Watched()
+        assert watched.look(ALL_LOST).notices
+        assert not watched.look(ALL_LOST).notices
+        watched.restart()
+        assert not watched.look(ALL_LOST).notices, "the status has it"
+
+    def test_that_happens_again_is_another_one(self) -> None:
+        watched = Watched()
+        for cluster in (ALL_LOST, CALM, ALL_LOST):
+            watched.look(cluster)
+        first, _, again = watched.notices
+        assert first.message == again.message
+        assert first.occurrence != again.occurrence
+
+
+class TestNoEvent:
+    @pytest.mark.parametrize("cluster", [CALM, ALL_LOST, with_controller(3, 9)])
+    def test_is_about_what_was_there_at_first_sight(self, cluster: ClusterView) -> None:
+        assert not news_of(None, KafkaClusterStatus(), cluster, BEGIN).notices
+
+    def test_is_about_a_topic_that_has_its_first_leaders_yet_to_get(self) -> None:
+        assert not Watched().look(view(topic(LED, LED), topic(NEW, NEW, name="new"), brokers=(1, 2, 3))).notices
+
+    def test_is_about_the_moment_between_two_terms(self) -> None:
+        watched = Watched()
+        assert not watched.look(replace(CALM, controller=None)).notices
+        assert not watched.look(CALM).notices
+        assert reasons(watched.look(with_controller(2, 5)).notices) == ["ControllerMoved"]
+
+    def test_is_about_brokers_that_a_long_status_does_not_list(self) -> None:
+        large = with_brokers(*range(1, 1_001))
+        watched = Watched(large)
+        assert len(watched.status.brokers) == 500
+        assert not watched.look(large).notices
+        assert reasons(watched.look(with_brokers(*range(1, 1_000))).notices) == ["BrokersGone"]
+
+
+class TestARestart:
+    def test_tells_of_what_happened_while_the_operator_was_away(self) -> None:
+        watched = Watched()
+        watched.restart()
+        assert reasons(watched.look(with_controller(2, 5)).notices) == ["ControllerMoved"]
+
+
+class TestUnrest:
+    def test_is_told_of_when_some_time_has_passed(self) -> None:
+        watched = Watched()
+        assert reasons(watched.look(with_brokers(1, 2)).notices) == ["BrokersGone"]
+        soon = watched.look(CALM, after=timedelta(seconds=10))
+        assert (soon.notices, soon.look_again_in_s) == ((), 20.0)
+        assert reasons(watched.look(CALM, after=timedelta(seconds=20)).notices) == ["BrokersCame"]
+
+    def test_that_is_over_before_that_is_no_news(self) -> None:
+        watched = Watched()
+        watched.look(with_brokers(1, 2))
+        assert not watched.look(with_brokers(1), after=timedelta(seconds=10)).notices
+        assert not watched.look(with_brokers(1, 2), after=timedelta(seconds=40)).notices
+
+    def test_of_a_thousand_brokers_for_a_day_has_few_events(self) -> None:
+        everyone, random = range(1, 1_001), Random(7)
+        clusters = [with_brokers(*random.sample(everyone, 500), epochs=random.randrange(3)) for _ in range(7)]
+        watched = Watched(with_brokers(*everyone))
+        told = watched.told
+        for number in range(24 * 3600 // 10):
+            news = news_of(told, watched.status, clusters[number % 7], BEGIN + timedelta(seconds=10 * number))
+            told = news.told
+            watched.notices.extend(news.notices)
+        assert 100 < len(watched.notices) < 24 * 6 * 3 + 30, "three at most each ten minutes"
+        assert max(len(notice.message) for notice in watched.notices) < 200
+
+    def test_that_has_ended_is_forgotten(self) -> None:
+        watched = Watched()
+        for number in range(20):
+            watched.look(with_brokers(1, 2) if number % 2 else CALM, after=timedelta(minutes=11))
+        watched.look(CALM)
+        assert watched.look(with_brokers(1), after=timedelta(days=1)).notices
+        assert watched.look(CALM, after=timedelta(seconds=31)).notices
+
+    @pytest.mark.parametrize("step", [timedelta(days=-365), timedelta(days=365)])
+    def test_does_not_silence_it_where_a_clock_is_set(self, step: timedelta) -> None:
+        watched = Watched()
+        watched.look(with_brokers(1, 2))
+        assert reasons(watched.look(CALM, after=step).notices) == ["BrokersCame"]
+
+
+async def test_an_operator_posts_an_event_when_a_broker_goes() -> None:
+    async with operating() as around:
+        await around.until_said(CLUSTER, "Reconciled")
+        await around.write(Delete(path=paths.broker(BrokerId(3))))
+        await around.until(lambda: around.events("BrokersGone"))
+        (event,) = around.events("BrokersGone")
+        assert (event["involvedObject"]["name"], event["type"]) == ("demo", "Warning")
+        assert event["message"] == "broker 3 is not registered any more"
+        assert not around.events("BrokersCame"), "what was there at first sight is no news"
