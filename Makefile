@@ -81,7 +81,7 @@ e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb 
 node: $(READY) ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
 	$(BIN)/python -m devcluster node
 
-crds: $(READY) ## Write the definitions of the resources from their models, into crds/ and into the chart
+crds: $(READY) ## Write the definitions of the resources from their models, into crds/ and the chart, and docs/resources.md
 	$(BIN)/python -m controller_operator.resources.crds
 
 QUICK ?=

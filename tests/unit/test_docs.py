@@ -10,6 +10,7 @@ import yaml
 
 from controller_admin.command_line import main
 from controller_core.process.settings import ControllerProcessSettings
+from controller_operator.resources.crds import PAGE, reference
 from controller_operator.settings import OperatorSettings
 from tests.unit.seed_map import definitions
 
@@ -145,3 +146,14 @@ PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name !
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_in_the_index_in_one_line(page: str) -> None:
     assert len(re.findall(rf"^- \[{re.escape(page)}\]\({re.escape(page)}\): .+\.$", INDEX, re.MULTILINE)) == 1
+
+
+def test_the_links_of_the_page_of_the_resources_lead_somewhere() -> None:
+    page = re.sub(r"`[^`]*`", "", (ROOT / PAGE).read_text())  # patterns look like links
+    links = re.findall(r"\]\(([^)#]+)", page)
+    assert "../examples/topics.yaml" in links
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+
+
+def test_the_page_of_the_resources_is_that_of_the_models() -> None:
+    assert (ROOT / PAGE).read_text() == reference(ROOT / "examples"), "stale: run `make crds`"

@@ -1,13 +1,13 @@
 """Makes the CustomResourceDefinitions from the models, so that nobody keeps two descriptions of a resource in step.
 
-    python -m controller_operator.resources.crds [CRDS_FOLDER [CHART_FOLDER]]
+    python -m controller_operator.resources.crds
 
-writes one file per kind to both folders: plain ones for `kubectl apply`, and ones that the Helm chart renders.
+writes one file per kind to both folders: plain ones for `kubectl apply`, and ones that the Helm chart renders; and the
+page for people, docs/resources.md.
 Pydantic's JSON Schema is turned into what Kubernetes calls structural: every reference replaced by what it refers to,
 no `null`, no keyword that the API server refuses. The same models always give the same bytes.
 """
 
-import sys
 from collections.abc import Iterator, Mapping
 from inspect import getdoc
 from pathlib import Path
@@ -17,10 +17,12 @@ import yaml
 
 from controller_operator.resources import KINDS
 from controller_operator.resources.common import CATEGORY, GROUP, NOTHING_OBSERVED, VERSION, Column, Resource
+from controller_operator.resources.reference.page import EXAMPLES, page
 from controller_operator.resources.schema import Rule, rules
 
 CRDS_FOLDER: Final = Path("crds")
 CHART_FOLDER: Final = Path("charts/kontroller/templates/crds")
+PAGE: Final = Path("docs/resources.md")
 
 _HEADER: Final = "# Generated from the models in controller_operator/resources by `make crds`: change those instead.\n"
 _CHART_METADATA: Final = """\
@@ -100,6 +102,11 @@ def write(crds_folder: Path = CRDS_FOLDER, chart_folder: Path = CHART_FOLDER) ->
             stale.unlink()
     for path, content in contents.items():
         path.write_text(content)
+
+
+def reference(examples: Path = EXAMPLES) -> str:
+    """The page that describes all kinds, with the examples of a folder."""
+    return page({kind.definition.kind: custom_resource_definition(kind) for kind in KINDS}, examples)
 
 
 def _object_schema(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
@@ -217,4 +224,5 @@ def _yaml(value: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    write(*(Path(argument) for argument in sys.argv[1:3]))
+    write()
+    PAGE.write_text(reference())

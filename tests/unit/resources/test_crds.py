@@ -17,9 +17,11 @@ from controller_operator.resources.conditions import Reason
 from controller_operator.resources.crds import (
     CHART_FOLDER,
     CRDS_FOLDER,
+    PAGE,
     SchemaError,
     custom_resource_definition,
     files,
+    reference,
     write,
 )
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
@@ -61,12 +63,16 @@ def test_the_chart_installs_what_kubectl_applies_but_for_its_own_metadata(kind: 
     assert installed == {**applied, "metadata": {**applied["metadata"], **own}}
 
 
-def test_make_crds_writes_both_folders(tmp_path: Path) -> None:
+def test_make_crds_writes_both_folders_and_the_page(tmp_path: Path) -> None:
     recipe = re.search(r"^crds:.*\n\t\$\(BIN\)/python (.+)\n", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     assert recipe is not None
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "examples").symlink_to(PROJECT / "examples")
     subprocess.run([sys.executable, *recipe[1].split()], cwd=tmp_path, check=True)
-    written = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*.yaml")}
+    folders = (tmp_path / folder.parts[0] for folder in (CRDS_FOLDER, CHART_FOLDER))
+    written = {path.relative_to(tmp_path): path.read_text() for folder in folders for path in folder.rglob("*.yaml")}
     assert written == files()
+    assert (tmp_path / PAGE).read_text() == reference(PROJECT / "examples")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)

@@ -1,0 +1,109 @@
+"""What a person does about each condition and each reason. What they mean is said where they are defined."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller_operator.resources.conditions import ConditionType, Reason
+
+CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
+    ConditionType.READY: (
+        "The object is as its spec says. Unknown while the cluster cannot be seen. There from first sight on.",
+        "True: nothing. Else its reason says why.",
+    ),
+    ConditionType.RECONCILING: (
+        "Work goes on by itself, or waits for what time can bring. There only while it is true.",
+        "Wait. If it lasts, look at the reason.",
+    ),
+    ConditionType.STALLED: (
+        "Only a person can help. There only while it is true.",
+        "What the message says; the reason below says more.",
+    ),
+    ConditionType.PAUSED: (
+        "The annotation kontroller.dev/pause, or spec.suspend, stops the work. There only while it is true.",
+        "Take the annotation, or spec.suspend, away when the work may go on.",
+    ),
+    ConditionType.DRIFTED: (
+        "Of a KafkaTopic: whether the topic was changed elsewhere, and is not put right.",
+        "Read `status.drift`; change the spec, the topic, or `driftPolicy`.",
+    ),
+    ConditionType.CONFLICT: (
+        "An older resource claims the same, and wins. There only while it is true.",
+        "Delete one of the two, or let them name different things; the message names the winner.",
+    ),
+    ConditionType.COMPLETE: (
+        "The one run of the object is over, and did all that was asked for. Stays for good.",
+        "Nothing. Scripts wait for it: `kubectl wait --for=condition=Complete`.",
+    ),
+    ConditionType.FAILED: (
+        "The one run of the object is over, and did not do all that was asked for, or was cancelled. Stays for good.",
+        "Look at the partitions in the status, mend the cause, and create a new object.",
+    ),
+}
+
+_NOTHING: Final = "Nothing."
+_CLUSTER_AWAY: Final = "See [ZooKeeper is down](operations.md#zookeeper-is-down). Goes on by itself."
+
+REMEDIES: Final[Mapping[Reason, str]] = {
+    Reason.RECONCILED: _NOTHING,
+    Reason.PROGRESSING: "Wait. The message says what goes on.",
+    Reason.PAUSED: "Take the annotation away when the work may go on.",
+    Reason.COMPLETED: _NOTHING,
+    Reason.SCHEDULED: _NOTHING,
+    Reason.SUSPENDED: "Take `spec.suspend` out when the work may go on.",
+    Reason.INVALID_SCHEDULE: "Correct `spec.schedule` or `spec.timeZone`, as the message says.",
+    Reason.CANCELLED: "Nothing; create a new object to begin again.",
+    Reason.PARTITIONS_FAILED: "Read the messages in `status.partitions`, mend the cause, create a new object.",
+    Reason.CLUSTER_NOT_FOUND: "Create the KafkaCluster; a wrong reference is corrected in a new object. Goes on by itself.",
+    Reason.NAMESPACE_NOT_ALLOWED: "Have the owner of the KafkaCluster add the namespace to `spec.allowedNamespaces`.",
+    Reason.TOPIC_PREFIX_REQUIRED: "Name only topics with the prefix, or have the owner of the KafkaCluster change it.",
+    Reason.ZOOKEEPER_UNAVAILABLE: _CLUSTER_AWAY,
+    Reason.CHROOT_NOT_FOUND: "Correct the end of `spec.zookeeper.connect`, or start the brokers, which make the chroot.",
+    Reason.BROKERS_UNAVAILABLE: "Start the brokers, or give addresses that the operator reaches (`spec.bootstrapServers`).",
+    Reason.NO_CONTROLLER: "Start a controller. See [KontrollerNoController](operations.md#kontrollernocontroller).",
+    Reason.CLUSTER_NOT_IDENTIFIED: "Start a broker. Goes on by itself.",
+    Reason.CLUSTER_CHANGED: "Correct `zookeeper.connect`, or, for the other cluster, create the object anew.",
+    Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
+    Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins.",
+    Reason.NOT_ADOPTED: "Make the spec equal to the topic, or set `adoptionPolicy: Always`.",
+    Reason.DRIFTED: "Change the spec to what is right, or change the topic back, or set `driftPolicy: Enforce`.",
+    Reason.DRIFT_CONTESTED: "Find who changes the topic back, and stop one of the two, or set `driftPolicy: Report`.",
+    Reason.IN_SYNC: _NOTHING,
+    Reason.INVALID_SPEC: "Correct the field that the message names, or run the version of the operator that knows it.",
+    Reason.INVALID_CONFIG: "Correct the key or the value that the message names.",
+    Reason.UNKNOWN_TOPIC: "Create the topic, or correct the name in a new object.",
+    Reason.UNKNOWN_PARTITION: "Correct the number in a new object, or give the topic more partitions.",
+    Reason.UNKNOWN_BROKER: "Start the broker, or name another one.",
+    Reason.NOT_ENOUGH_BROKERS: "Start brokers, or lower the replication factor.",
+    Reason.DUPLICATE_REPLICAS: "Name each broker once.",
+    Reason.REPLICATION_FACTOR_MISMATCH: "Give every partition of the topic the same number of replicas.",
+    Reason.TOO_LARGE: "Ask for less in one object, or raise `jute.maxbuffer` of all processes.",
+    Reason.PARTITIONS_CANNOT_DECREASE: "Raise `spec.partitions` to what the topic has, or make a new topic.",
+    Reason.TOPIC_BEING_DELETED: "Wait; see [a topic stays in deletion](operations.md#a-topic-stays-in-deletion).",
+    Reason.TOPIC_DELETED: "Delete the object, or set `driftPolicy: Enforce`, which creates the topic again, empty.",
+    Reason.TOPIC_DELETED_DURING_MOVE: "Delete the object.",
+    Reason.FEATURE_UNSUPPORTED: "Upgrade the brokers that `status.features` names, or ask for a lower level.",
+    Reason.DOWNGRADE_NOT_ALLOWED: "Raise the level of the spec, or set `allowDowngrade: true` where that is safe.",
+    Reason.FEATURES_UNREADABLE: "Look at the znode `/feature`: a newer Kafka wrote it, or it is damaged.",
+    Reason.REQUEST_REFUSED: "Do what the message says, which is the controller's own.",
+    Reason.DRY_RUN: "Read the status; take `dryRun` out to have it done.",
+    Reason.DELETION_FORBIDDEN: "Set `delete.topic.enable` of controller and brokers, or `deletionPolicy: Retain`.",
+    Reason.WAITING_FOR_OTHER_REASSIGNMENT: "Wait, or cancel the other one.",
+}
+
+
+class NoAdvice(Exception):
+    """A condition or a reason that nobody says what to do about; the message says where it is missing."""
+
+
+def advice_on_condition(condition: ConditionType) -> tuple[str, str]:
+    """What the condition means, and what to do about it. Raises `NoAdvice`."""
+    if condition not in CONDITIONS:
+        raise NoAdvice(f"say in {__name__} what the condition {condition} means, and what to do about it")
+    return CONDITIONS[condition]
+
+
+def remedy(reason: Reason) -> str:
+    """What to do about a reason. Raises `NoAdvice`."""
+    if reason not in REMEDIES:
+        raise NoAdvice(f"say in {__name__} what a person does about {reason}")
+    return REMEDIES[reason]

@@ -1,0 +1,99 @@
+"""A structural schema as the rows of a table: every field with its type, its default, its bounds and its description."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from controller_operator.resources.schema import Rule
+
+Schema = Mapping[str, Any]
+
+_RULES: Final = "x-kubernetes-validations"
+_HEADER: Final = "| field | type | default | bounds | what it says |\n| --- | --- | --- | --- | --- |\n"
+_SEVERAL: Final = (
+    ("", "minimum", "maximum"),
+    (" characters", "minLength", "maxLength"),
+    (" entries", "minItems", "maxItems"),
+    (" keys", "minProperties", "maxProperties"),
+)
+"""What is bounded, and by which keywords. A most of 0 only says of a scalar that it is no list and no object."""
+
+
+def table(name: str, schema: Schema, *, leave_out: frozenset[str] = frozenset()) -> str:
+    """All fields below a schema. Of the paths in `leave_out` only the field itself has a row."""
+    rows = _rows(name, schema, leave_out)
+    return _HEADER + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def refusals(name: str, schema: Schema) -> list[tuple[str, Rule]]:
+    """The rules that the API server holds an object to, each with the path that it guards."""
+    found = [(name, Rule(each["rule"], each["message"])) for each in schema.get(_RULES, ())]
+    for path, inner, _ in _inner(name, schema):
+        found += refusals(path, inner)
+    return found
+
+
+def cell(text: str) -> str:
+    """A text inside of a table."""
+    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
+
+
+def _rows(name: str, schema: Schema, leave_out: frozenset[str]) -> Iterator[tuple[str, ...]]:
+    for path, inner, is_required in _inner(name, schema):
+        if "description" in inner:
+            default = "required" if is_required else _code(inner["default"]) if "default" in inner else ""
+            yield f"`{path}`", _type(inner), default, _bounds(inner), cell(inner["description"])
+        if path not in leave_out:
+            yield from _rows(path, inner, leave_out)
+
+
+def _inner(name: str, schema: Schema) -> Iterator[tuple[str, Schema, bool]]:
+    """The schemas right below one: the fields of an object, the entries of a list, the values of a map."""
+    for field, inner in schema.get("properties", {}).items():
+        yield f"{name}.{field}", inner, field in schema.get("required", ())
+    if "items" in schema:
+        # What an entry is belongs to its list; only the fields of its object are rows.
+        yield f"{name}[]", {key: said for key, said in schema["items"].items() if key != "description"}, False
+    if "additionalProperties" in schema:
+        yield (
+            f"{name}.KEY",
+            {key: said for key, said in schema["additionalProperties"].items() if key != "description"},
+            False,
+        )
+
+
+def _type(schema: Schema) -> str:
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "items" in schema:
+        return f"list of {_type(schema['items'])}"
+    if "additionalProperties" in schema:
+        return f"map to {_type(schema['additionalProperties'])}"
+    if "type" not in schema:
+        return "string, number or boolean"
+    return str(schema.get("format") if schema.get("format") == "date-time" else schema["type"])
+
+
+def _bounds(schema: Schema) -> str:
+    said = [_range(schema, unit, low, high) for unit, low, high in _SEVERAL]
+    entries = schema.get("items") or schema.get("additionalProperties")
+    if entries and entries.get("type") != "object" and _bounds(entries):
+        said.append(f"each {_bounds(entries)}")
+    if "x-kubernetes-list-map-keys" in schema:
+        said.append(f"one for each {' and '.join(schema['x-kubernetes-list-map-keys'])}")
+    if "pattern" in schema:
+        said.append(_code(schema["pattern"]))
+    return "; ".join(each for each in said if each)
+
+
+def _range(schema: Schema, unit: str, low: str, high: str) -> str:
+    least, most = schema.get(low), schema.get(high)
+    if least is not None and most is not None:
+        return f"{least:,} to {most:,}{unit}"
+    if most:
+        return f"at most {most:,}{unit}"
+    return f"at least {least:,}{unit}" if least is not None else ""
+
+
+def _code(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return "`" + text.replace("|", r"\|") + "`"

@@ -1,0 +1,109 @@
+"""The page itself: each kind with examples, lifecycle and fields, then the conditions and reasons that all kinds share."""
+
+from collections.abc import Iterator, Mapping
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from controller_operator.resources.conditions import ConditionType, Reason
+from controller_operator.resources.reference.advice import advice_on_condition, remedy
+from controller_operator.resources.reference.fields import Schema, cell, refusals, table
+from controller_operator.resources.reference.lifecycles import diagram
+
+EXAMPLES: Final = Path("examples")
+
+_BEGIN: Final = cleandoc("""
+    <!-- Generated from the models in controller_operator/resources by `make crds`: change those instead. -->
+    # Resources
+
+    Every kind of `kontroller.dev/v1alpha1`, its fields, and what its conditions say. `kubectl explain` has the fields, too.
+    What is not required may be left out. `[]` stands for an entry of a list, `KEY` for a key of a map. Lists
+    in a status have at most 500 entries; the counts beside them are always complete.
+
+    The annotation `kontroller.dev/pause: "true"` stops all work on an object, of every kind;
+    `kontroller.dev/reconcile-requested-at`, with a new value, has it looked at again.
+""")
+_CONDITIONS: Final = "status.conditions"
+
+
+def page(definitions: Mapping[str, Mapping[str, Any]], examples: Path = EXAMPLES) -> str:
+    """The page, of the CustomResourceDefinitions by kind and a folder of examples. Raises `NoAdvice`, `NoLifecycle`."""
+    contents = "".join(
+        f"- [{kind}](#{kind.lower()}): {_schema(crd)['description']}\n" for kind, crd in definitions.items()
+    )
+    contents += "- [Conditions](#conditions) and [reasons](#reasons)\n"
+    found = _examples(examples)
+    kinds = (_kind(kind, crd, found) for kind, crd in definitions.items())
+    any_kind = next(iter(definitions.values()))
+    return "\n".join([f"{_BEGIN}\n", contents, *kinds, _condition_section(any_kind), _reason_section()])
+
+
+def _kind(kind: str, crd: Mapping[str, Any], examples: list[tuple[Path, str, str]]) -> str:
+    names, schema = crd["spec"]["names"], _schema(crd)
+    spec, status = schema["properties"]["spec"], schema["properties"]["status"]
+    columns = ", ".join(column["name"] for column in _version(crd)["additionalPrinterColumns"])
+    phases = status["properties"].get("phase", {}).get("enum", ())
+    return "\n".join(
+        [
+            f"## {kind}\n",
+            f"{schema['description']}\n",
+            f"`kubectl get {names['plural']}`, in short `{names['shortNames'][0]}`, shows {columns}.\n",
+            *_shown(kind, examples),
+            f"### The life of a {kind}\n",
+            diagram(kind, tuple(phases)),
+            f"### The spec of a {kind}\n",
+            table("spec", spec),
+            *_refused(schema),
+            f"### The status of a {kind}\n",
+            table("status", status, leave_out=frozenset({_CONDITIONS})),
+        ]
+    )
+
+
+def _version(crd: Mapping[str, Any]) -> Mapping[str, Any]:
+    (version,) = crd["spec"]["versions"]
+    return version  # type: ignore[no-any-return]
+
+
+def _schema(crd: Mapping[str, Any]) -> Schema:
+    return _version(crd)["schema"]["openAPIV3Schema"]  # type: ignore[no-any-return]
+
+
+def _shown(kind: str, examples: list[tuple[Path, str, str]]) -> Iterator[str]:
+    for path, of_kind, text in examples:
+        if of_kind == kind:
+            yield f"From [{path.as_posix()}](../{path.as_posix()}):\n"
+            yield f"```yaml\n{text.strip()}\n```\n"
+
+
+def _examples(folder: Path) -> list[tuple[Path, str, str]]:
+    """Every object of the examples: the file, below the folder's own name, its kind, and its text with its comments."""
+    return [
+        (Path(folder.name) / path.relative_to(folder), yaml.safe_load(text)["kind"], text)
+        for path in sorted(folder.glob("*.yaml"))
+        for text in path.read_text().split("\n---\n")
+    ]
+
+
+def _refused(schema: Schema) -> Iterator[str]:
+    found = refusals("", {key: said for key, said in schema.items() if key != "status"})
+    if found:
+        yield "The API server refuses what breaks one of these rules:\n"
+        said = dict.fromkeys((path.removeprefix("."), rule.message) for path, rule in found)
+        yield "".join(f"- {f'`{path}`' if path else 'the object'}: {cell(message)}\n" for path, message in said)
+
+
+def _condition_section(crd: Mapping[str, Any]) -> str:
+    conditions = _schema(crd)["properties"]["status"]["properties"]["conditions"]
+    reason = {**conditions["items"]["properties"]["reason"], "description": "Why, as one word of those below."}
+    fields = {**conditions["items"]["properties"], "reason": reason}
+    rows = "".join(f"| `{each}` | {' | '.join(map(cell, advice_on_condition(each)))} |\n" for each in ConditionType)
+    shown = table(_CONDITIONS, {"items": {**conditions["items"], "properties": fields}})
+    return f"## Conditions\n\n| condition | what it means | what to do |\n| --- | --- | --- |\n{rows}\n{shown}"
+
+
+def _reason_section() -> str:
+    rows = "".join(f"| `{each}` | {cell(each.meaning)} | {remedy(each)} |\n" for each in Reason)
+    return f"## Reasons\n\n| reason | what it means | what to do |\n| --- | --- | --- |\n{rows}"
