@@ -15,6 +15,7 @@ A scenario is a few lines:
 `zookeeper` and `brokers` are held to the real servers by tests/contract. Faults are theirs: connections that are lost
 before or after a write (`zookeeper`), brokers that hang and answers that get lost (`brokers`), processes that die at their
 N-th act (`mortality`). Everything is in one event loop and on a clock that stands still (`virtual_time`), so a scenario
-takes as long as its work and ends the same way each time. Nothing that ships imports this package, and it imports nothing
+takes as long as its work and ends the same way each time; where others wait in the loop's own time, as the operator does,
+it is a loop whose time jumps (`fast_loop`). Nothing that ships imports this package, and it imports nothing
 but the core.
 """

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from controller_core.model.ids import TopicId
 
-_START_MS: Final = 1_700_000_000_000
+START_MS: Final = 1_700_000_000_000
 _QUIET_TURNS: Final = 3
 """A timer that is due at once needs a turn to be noticed, and one to be run."""
 _MAX_TURNS: Final = 200_000
@@ -27,7 +27,7 @@ class VirtualClock:
         self._topic_ids = 0
 
     def now_ms(self) -> int:
-        return _START_MS + int(self._elapsed_ms)
+        return START_MS + int(self._elapsed_ms)
 
     def monotonic_ms(self) -> float:
         return self._elapsed_ms

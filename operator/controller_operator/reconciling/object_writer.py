@@ -4,9 +4,9 @@ Nothing is written where nothing differs. What the API server answers is kept at
 it.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from time import monotonic
 from typing import Final
 
 import orjson
@@ -52,7 +52,7 @@ class ObjectWriter:
             return plan.may_wait_s
         if stored.resource is None or not _is_mere_progress(stored.resource.status, plan):
             return 0.0
-        return max(0.0, self._next_progress_at.get(stored.uid, 0.0) - monotonic())
+        return max(0.0, self._next_progress_at.get(stored.uid, 0.0) - asyncio.get_running_loop().time())
 
     async def settle(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject | None:
         """Writes down what the plan says before anything is done; None where the object is let go with that."""
@@ -76,7 +76,7 @@ class ObjectWriter:
     async def _write_plan(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject:
         patch = merge_patch(_status_of(stored), plan.status.to_kubernetes())
         if patch and plan.is_progress:
-            now = monotonic()
+            now = asyncio.get_running_loop().time()
             running = {uid: at for uid, at in self._next_progress_at.items() if at > now}
             pause_s = max(_LEAST_BETWEEN_PROGRESS_S, len(orjson.dumps(patch)) / _PROGRESS_BYTES_PER_S)
             self._next_progress_at = {**running, stored.uid: now + pause_s}

@@ -24,7 +24,7 @@ class SimulatedApiServer:
     """Keeps objects and all that happened to them. `missing_kinds` are those whose definitions are not installed."""
 
     def __init__(self) -> None:
-        self._objects: dict[Key, Raw] = {}
+        self.objects: dict[Key, Raw] = {}
         self._log: list[Change] = []
         self._oldest = 0
         self._restarts = 0
@@ -33,6 +33,8 @@ class SimulatedApiServer:
         self._happened = asyncio.Condition()
         self._watches: set[asyncio.Task[Any]] = set()
         self.missing_kinds: set[str] = set()
+        self.deletion_timestamp = "2026-01-01T00:00:00Z"
+        """Of objects that are deleted from now on."""
         self.faults: deque[ApiError] = deque()
         """Raised one after the other by the next watches, when they have seen what there was to see."""
         self.requests: Counter[str] = Counter()
@@ -49,7 +51,7 @@ class SimulatedApiServer:
     async def apply(self, raw: Raw) -> Raw:
         """Creates the object, or replaces its spec and annotations."""
         key = key_of(raw)
-        known = self._objects.get(key)
+        known = self.objects.get(key)
         if known is None:
             return await self._add(raw)
         changed = {**deepcopy(known), "spec": deepcopy(raw["spec"])}
@@ -59,19 +61,19 @@ class SimulatedApiServer:
 
     async def keep(self, raw: Raw) -> Raw:
         """Has the object from now on as it is given, whatever it was before."""
-        return await self._store("MODIFIED" if key_of(raw) in self._objects else "ADDED", deepcopy(raw))
+        return await self._store("MODIFIED" if key_of(raw) in self.objects else "ADDED", deepcopy(raw))
 
     async def remove(self, key: Key) -> None:
         """Deletes the object, or marks it where it has a finalizer."""
-        known = deepcopy(self._objects[key])
+        known = deepcopy(self.objects[key])
         if known["metadata"].get("finalizers"):
-            known["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
+            known["metadata"].setdefault("deletionTimestamp", self.deletion_timestamp)
             await self._store("MODIFIED", known)
         else:
             await self._store("DELETED", known)
 
     async def date_deletion(self, key: Key, timestamp: str) -> None:
-        changed = deepcopy(self._objects[key])
+        changed = deepcopy(self.objects[key])
         changed["metadata"]["deletionTimestamp"] = timestamp
         await self._store("MODIFIED", changed)
 
@@ -91,16 +93,16 @@ class SimulatedApiServer:
         await self._tell(Change(type="BOOKMARK", raw=raw))
 
     def peek(self, key: Key) -> Raw | None:
-        return self._objects.get(key)
+        return self.objects.get(key)
 
     def all(self, kind: str) -> list[Raw]:
-        return [raw for key, raw in self._objects.items() if key.kind == kind]
+        return [raw for key, raw in self.objects.items() if key.kind == kind]
 
     # the seam
 
     async def list_all(self, kind: str, namespace: str | None) -> Listing:
         self._ask("list", kind)
-        items = [deepcopy(raw) for key, raw in self._objects.items() if _is_of(key, kind, namespace)]
+        items = [deepcopy(raw) for key, raw in self.objects.items() if _is_of(key, kind, namespace)]
         version = str(next(self._versions))
         if self.before_listing_arrives is not None:
             await self.before_listing_arrives()
@@ -132,7 +134,7 @@ class SimulatedApiServer:
 
     async def create(self, raw: Raw) -> Raw:
         self._ask("create", raw["kind"])
-        if key_of(raw) in self._objects:
+        if key_of(raw) in self.objects:
             raise ObjectChanged("it is there already")
         return await self._answer("create", await self._add(raw))
 
@@ -155,9 +157,9 @@ class SimulatedApiServer:
             raise ObjectGone(f"404 no kind {kind}")
 
     def _known(self, key: Key) -> Raw:
-        if key not in self._objects:
+        if key not in self.objects:
             raise ObjectGone(f"404 no {key}")
-        return self._objects[key]
+        return self.objects[key]
 
     def _same(self, raw: Raw) -> Raw:
         known = self._known(key_of(raw))
@@ -179,9 +181,9 @@ class SimulatedApiServer:
 
     async def _store(self, type_: str, raw: Raw) -> Raw:
         raw["metadata"]["resourceVersion"] = str(next(self._versions))
-        self._objects[key_of(raw)] = raw
+        self.objects[key_of(raw)] = raw
         if type_ == "DELETED":
-            del self._objects[key_of(raw)]
+            del self.objects[key_of(raw)]
         await self._tell(Change(type=type_, raw=deepcopy(raw)))
         return deepcopy(raw)
 

@@ -1,0 +1,194 @@
+"""An operator that dies after any of its writes leaves nothing half done: the next one comes to the same end.
+
+Each scenario is run once to count its writes, and then once for each of them, with an operator that dies after it, or whose
+request or answer is lost there. What is in Kafka and in Kubernetes at the end is the same, and an operator that is started
+then writes nothing at all.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.zk import paths
+from simulation.cluster.names import tp
+from simulation.fast_loop import run_fast
+from tests.unit.operator.crashes.world import Mishap, World, installation
+
+Scenario = Callable[[World], Awaitable[object]]
+End = dict[str, str]
+_QUIET_S = 30.0
+_MOST_ROUNDS = 10
+_MOMENTARY = ("lastTransitionTime", "startTime", "completionTime", "resourceVersion", "brokers")
+
+
+async def a_topic_is_created_and_grows(world: World) -> None:
+    spec = {"partitions": 2, "replicationFactor": 3, "config": {"retention.ms": "1000"}}
+    key = await world.apply("KafkaTopic", "orders", spec)
+    await world.until(lambda: world.is_ready(key))
+    await world.apply("KafkaTopic", "orders", {**spec, "partitions": 4, "config": {"retention.ms": "2000"}})
+    await world.until(lambda: world.is_ready(key) and len(world.cluster.topic("orders").partitions) == 4)
+
+
+async def a_topic_gets_other_replicas(world: World) -> None:
+    key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
+    await world.until(lambda: world.is_ready(key))
+    await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[4, 5], [5, 6]]})
+    await world.until(lambda: world.is_ready(key))
+
+
+async def a_topic_is_deleted_with_its_object(world: World) -> None:
+    spec = {"partitions": 2, "replicationFactor": 2, "deletionPolicy": "Delete"}
+    key = await world.apply("KafkaTopic", "orders", spec)
+    await world.until(lambda: world.is_ready(key))
+    await world.api.remove(key)
+    await world.until(lambda: world.api.peek(key) is None)
+    await world.until(lambda: not world.cluster.exists(paths.topic("orders")))  # type: ignore[arg-type]
+
+
+async def partitions_move(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+
+
+async def a_move_is_taken_back(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    world.cluster.broker(5).hang()
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
+    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
+    await world.api.remove(key)
+    world.cluster.broker(5).resume()
+    await world.until(lambda: world.api.peek(key) is None)
+
+
+async def leaders_are_given_back(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [1, 3])
+    await world.until(lambda: are_led(world, 1))
+    world.cluster.bounce_broker(1)
+    await world.until(lambda: are_led(world, 2))
+    key = await world.apply("PreferredElection", "back", {"topics": ["orders"]})
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+
+
+def are_led(world: World, first_leader: int) -> bool:
+    """Whether all replicas of both partitions are in sync, and the first one has this leader."""
+    known = [led(world, tp("orders", number)) for number in (0, 1)]
+    return all(each is not None and len(each[1]) == 2 for each in known) and known[0] == (first_leader, [1, 2])
+
+
+async def a_feature_is_finalized_and_given_up(world: World) -> None:
+    features = {"features": [{"name": "f", "maxVersionLevel": 2}], "deletionPolicy": "Delete"}
+    key = await world.apply("FeatureSet", "features", features)
+    await world.until(lambda: world.is_ready(key))
+    await world.api.remove(key)
+    await world.until(lambda: world.api.peek(key) is None)
+
+
+async def come_to_an_end(scenario: Scenario, *writes: int, mishap: Mishap = Mishap.DEATH) -> tuple[End, list[str]]:
+    """What is there at the end, and what was written until then. What has come to an end is not written to again."""
+    async with installation() as world:
+        async with at_work(world.operate(writes, mishap)):
+            await scenario(world)
+            await until_quiet(world)
+        assert world.mishaps == len(writes)
+        end, written = end_of(world), list(world.writes)
+        async with at_work(world.operate()):
+            await until_quiet(world)
+        assert world.writes == written
+        return end, written
+
+
+@asynccontextmanager
+async def at_work(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until_quiet(world: World) -> None:
+    """Waits until nobody has written anything for some time."""
+    known = len(world.writes)
+    for _ in range(_MOST_ROUNDS):
+        await asyncio.sleep(_QUIET_S)
+        if known == len(world.writes):
+            return
+        known = len(world.writes)
+    raise AssertionError(f"it writes on and on: {world.writes[-10:]}")
+
+
+def end_of(world: World) -> End:
+    """What of Kafka's znodes and of the objects does not depend on the moment at which it was written."""
+    cluster, tree = world.cluster, world.cluster.zk.tree
+    topics = [TopicName(name) for name in tree.children(paths.TOPICS) or ()]
+    kafka = {
+        "topics": {
+            name: {str(at): str(each) for at, each in cluster.topic(name).partitions.items()} for name in topics
+        },
+        "leaders": {str(at): str(led(world, at)) for name in topics for at in partitions(world, name)},
+        "configs": {name: str(cluster.data(paths.topic_config(name))) for name in topics},
+        "requests": [*(tree.children("/admin") or ()), *(tree.children(paths.DELETE_TOPICS) or ())],
+        "features": str(cluster.data(paths.FEATURE)),
+    }
+    return {**_flat(kafka, "kafka"), **_flat({str(key): raw for key, raw in world.api.objects.items()}, "")}
+
+
+def _flat(value: Any, path: str) -> End:
+    """Every value with its path, without what depends on the moment."""
+    if isinstance(value, Mapping):
+        kept = {name: inner for name, inner in value.items() if name not in _MOMENTARY}
+        return {at: each for name, inner in kept.items() for at, each in _flat(inner, f"{path} {name}").items()}
+    if isinstance(value, list):
+        return {at: each for number, inner in enumerate(value) for at, each in _flat(inner, f"{path} {number}").items()}
+    return {path: str(value)}
+
+
+def partitions(world: World, topic: str) -> list[TopicPartition]:
+    return [tp(topic, number) for number in world.cluster.topic(topic).partitions]
+
+
+def led(world: World, partition: TopicPartition) -> tuple[int, list[int]] | None:
+    """The leader and the ISR; None where there was none yet."""
+    if not world.cluster.exists(paths.partition_state(partition)):
+        return None
+    leader, isr = world.cluster.leadership(partition)
+    return leader, sorted(isr)
+
+
+SCENARIOS = (
+    a_topic_is_created_and_grows,
+    a_topic_gets_other_replicas,
+    a_topic_is_deleted_with_its_object,
+    partitions_move,
+    a_move_is_taken_back,
+    leaders_are_given_back,
+    a_feature_is_finalized_and_given_up,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+class TestWhateverHappensAtAnyWrite:
+    @pytest.mark.parametrize("mishap", Mishap, ids=lambda mishap: mishap.name)
+    def test_the_end_is_the_same(self, scenario: Scenario, mishap: Mishap) -> None:
+        end, written = run_fast(come_to_an_end(scenario))
+        for number, what in enumerate(written, start=1):
+            after, _ = run_fast(come_to_an_end(scenario, number, mishap=mishap))
+            assert differences(after, end) == {}, f"write {number}, {what}: {mishap.value}"
+
+    def test_operators_that_each_do_one_write_get_there_too(self, scenario: Scenario) -> None:
+        end, written = run_fast(come_to_an_end(scenario))
+        after, _ = run_fast(come_to_an_end(scenario, *[1] * (len(written) // 2)))
+        assert differences(after, end) == {}
+
+
+def differences(after: End, before: End) -> dict[str, tuple[str | None, str | None]]:
+    found = {path: (after.get(path), before.get(path)) for path in {**after, **before}}
+    return {path: (one, other) for path, (one, other) in found.items() if one != other}

@@ -1,0 +1,235 @@
+"""A whole installation in one process: brokers, ZooKeeper, our controller, an API server, and an operator with mishaps.
+
+All that is ours is production code; time is the loop's own (`simulation.fast_loop`). The operator dies after a write that
+was carried out and of which it never learns, wherever that went: Kubernetes, ZooKeeper or the controller. Then another one
+is started, which knows nothing but what it finds. Or it lives, and the request or the answer of a write is lost.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, TypeVar
+
+from kio.static.protocol import RequestPayload
+
+from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
+from controller_core.zk import paths
+from controller_core.zk.session import Create, WriteOp, ZkError, ZkSession
+from controller_operator.kubernetes.object_api import ApiUnavailable
+from controller_operator.kubernetes.object_store import Key, Raw, key_of
+from controller_operator.reconciling.runtime import OperatorRuntime
+from controller_operator.settings import OperatorSettings
+from simulation.cluster import Cluster
+from simulation.controller_client import Answer, SimulatedControllerClient
+from simulation.fast_loop import LoopClock
+from simulation.mortality import Life, MortalSession
+from simulation.zookeeper_session import SimulatedSession
+from tests.unit.operator.clusters import raw
+from tests.unit.operator.simulated_api import SimulatedApiServer
+
+T = TypeVar("T")
+Act = Callable[[], Awaitable[T]]
+BROKERS = (1, 2, 3, 4, 5, 6)
+CLUSTER = Key("KafkaCluster", "shop", "demo")
+_REPLICATION_PAUSE_S = 0.5
+_LONGEST_S = 600.0
+"""In the loop's time."""
+_WRITING_CALLS = ("patch_status", "set_finalizers", "create", "delete", "create_event")
+
+
+class Mishap(Enum):
+    """What happens at a write."""
+
+    DEATH = "the operator dies after it"
+    LOST_ANSWER = "its answer is lost"
+    LOST_REQUEST = "it is lost"
+
+
+class World:
+    """What is around the operator, and the operators that there were."""
+
+    def __init__(self) -> None:
+        self.api = SimulatedApiServer()
+        self.api.deletion_timestamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.cluster = Cluster()
+        self.cluster.clock = LoopClock()
+        self.cluster.zk.tree.now_ms = self.cluster.clock.now_ms
+        self.life = Life()
+        """Of the present operator; of those before nothing is left."""
+        self.writes: list[str] = []
+        """What operators wrote, in order."""
+        self.mishap = Mishap.DEATH
+        self.mishaps = 0
+        self._died = asyncio.Event()
+        self.runtime: OperatorRuntime | None = None
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(_LONGEST_S):
+            while not condition():  # noqa: ASYNC110 - the conditions are those of many scenarios
+                await asyncio.sleep(0.1)
+
+    async def apply(self, kind: str, name: str, spec: Raw, **metadata: Any) -> Key:
+        body = raw(kind, spec, name=name, **metadata)
+        if kind == CLUSTER.kind:
+            del body["spec"]["clusterRef"]
+        await self.api.apply(body)
+        return Key(kind, "shop", name)
+
+    def status(self, key: Key) -> Raw:
+        found: Raw = (self.api.peek(key) or {}).get("status", {})
+        return found
+
+    def said(self, key: Key, type_: str = "Ready") -> str | None:
+        """The reason of a condition, where it is about the present generation."""
+        found = self.api.peek(key) or {"metadata": {"generation": 0}}
+        said = [each for each in self.status(key).get("conditions", ()) if each["type"] == type_]
+        return said[0]["reason"] if said and said[0]["observedGeneration"] == found["metadata"]["generation"] else None
+
+    def is_ready(self, key: Key) -> bool:
+        conditions = {each["type"]: each["status"] for each in self.status(key).get("conditions", ())}
+        return self.said(key) is not None and conditions["Ready"] == "True"
+
+    # the operator
+
+    async def operate(self, writes: Sequence[int] = (), mishap: Mishap = Mishap.DEATH) -> None:
+        """Has operators at work. After so many writes something happens to the first one, to the second one, and so on;
+        nothing happens to the last one."""
+        self.mishap = mishap
+        for last_write in (*writes, None):
+            self.life, self._died = Life(last_write=last_write), asyncio.Event()
+            self.runtime = OperatorRuntime(
+                OperatorSettings(all_namespaces=True), _MortalApi(self), self._connect, self._client
+            )
+            beginning = asyncio.create_task(self.runtime.start())
+            try:
+                await self._died.wait()
+            finally:
+                self.life.is_over = True
+                beginning.cancel()
+                await self.runtime.stop()
+
+    async def _connect(self, _address: str) -> ZkSession:
+        return _MortalSession(self.cluster.zk.session(), self)
+
+    def _client(self, _addresses: Sequence[Address]) -> ControllerClient:
+        return _MortalClient(self)
+
+    async def write(self, name: str, act: Act[T], lose: Callable[[bool], Awaitable[T]]) -> T:
+        """A write of the present operator: one that is dead writes nothing, and one that dies learns nothing.
+
+        `lose` does it, or (False) does not, and fails as what loses its answer, or its request, does."""
+        life = self.life
+        if life.is_over:
+            await life.never()
+        life.writes += 1
+        self.writes.append(name)
+        if life.writes != life.last_write:
+            return await act()
+        self.mishaps += 1
+        if self.mishap is not Mishap.DEATH:
+            return await lose(self.mishap is Mishap.LOST_ANSWER)
+        await act()
+        life.is_over = True
+        self._died.set()
+        return await life.never()
+
+
+class _MortalApi:
+    """The API server, as an operator sees it to whom something happens."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._world.api, name)
+        if name not in _WRITING_CALLS:
+            return call
+
+        async def write(*arguments: Any) -> Any:
+            async def lose(is_done: bool) -> Any:
+                if is_done:
+                    await call(*arguments)
+                raise ApiUnavailable("the connection was lost")
+
+            about = arguments[0] if isinstance(arguments[0], str) else str(key_of(arguments[0]))
+            what = f"{name} {about} {json.dumps(arguments[1:])}"
+            return await self._world.write(what, lambda: call(*arguments), lose)
+
+        return write
+
+
+class _MortalSession(MortalSession):
+    """A session of which every transaction counts as a write of the operator."""
+
+    def __init__(self, session: SimulatedSession, world: World) -> None:
+        super().__init__(session, world.life)
+        self._simulated = session
+        self._world = world
+
+    async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
+        return [answer for ops in transactions for answer in await self._transact(ops)]
+
+    async def _transact(self, ops: Sequence[WriteOp]) -> list[tuple[str, ...] | ZkError]:
+        async def act() -> list[tuple[str, ...] | ZkError]:
+            return await self._simulated.transact_many([ops])
+
+        async def lose(is_done: bool) -> list[tuple[str, ...] | ZkError]:
+            zk = self._world.cluster.zk
+            (zk.lose_next_response if is_done else zk.fail_before_apply)(self._simulated)
+            return await act()
+
+        return await self._world.write(f"transact {ops[0].path}", act, lose)
+
+
+class _MortalClient:
+    """The way to the controller."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._client = SimulatedControllerClient(self._find_controller)
+
+    async def ask(self, request: RequestPayload, response_type: type[Any]) -> Any:
+        async def act() -> Any:
+            return await self._client.ask(request, response_type)
+
+        async def lose(is_done: bool) -> Any:
+            if not is_done:
+                raise ControllerUnreachable("nobody answers")
+            self._client.answers_to_lose += 1
+            return await act()
+
+        return await self._world.write(type(request).__name__, act, lose)
+
+    def _find_controller(self) -> Answer | None:
+        active = next((process for process in self._world.cluster.processes if process.is_active), None)
+        return active.answer if active else None
+
+
+@asynccontextmanager
+async def installation() -> AsyncIterator[World]:
+    """Six brokers, a controller in charge, followers that catch up, and the KafkaCluster `demo`; no operator yet."""
+    world = World()
+    for number in BROKERS:
+        world.cluster.support(number, f=(1, 3))
+    world.cluster.write(
+        Create(path="/cluster"), Create(path=paths.CLUSTER_ID, data=b'{"version":"1","id":"a-cluster"}')
+    )
+    world.cluster.start_brokers(*BROKERS)
+    await world.cluster.serve()
+    await world.apply(CLUSTER.kind, CLUSTER.name, {"zookeeper": {"connect": "zk:2181"}})
+    replicating = asyncio.create_task(_replicate(world.cluster))
+    try:
+        yield world
+    finally:
+        replicating.cancel()
+        await asyncio.gather(replicating, return_exceptions=True)
+        await world.cluster.close()
+
+
+async def _replicate(cluster: Cluster) -> None:
+    while True:
+        await cluster.replicate()
+        await asyncio.sleep(_REPLICATION_PAUSE_S)
