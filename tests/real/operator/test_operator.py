@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -78,6 +78,23 @@ def operator(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objec
 def topic() -> str:
     """A topic name of the test's own."""
     return f"topic-{next(_numbers)}"
+
+
+@contextmanager
+def _leaderless(kafka: KafkaCluster, znodes: ClusterZnodes, *topics: str) -> Iterator[None]:
+    """Has topics whose partition 0 was on brokers 1 and 2 and is left to 2, which is alive and not in sync."""
+    for name in topics:
+        znodes.create_topic(name, [[1, 2], [3]])
+        wait_until(lambda name=name: znodes.is_served(name, range(2)), "the topic is served")  # type: ignore[misc]  # a lambda with defaults
+    kafka.broker(2).stop()
+    try:
+        wait_until(lambda: all(znodes.isr(name, 0) == [1] for name in topics), "broker 2 has left", deadline_s=60)
+        kafka.broker(1).stop()
+        kafka.broker(2).start()
+        wait_until(lambda: all(znodes.leader(name, 0) == -1 for name in topics), "nobody leads", deadline_s=60)
+        yield
+    finally:
+        kafka.start()
 
 
 def topic_spec(**changes: Any) -> dict[str, Any]:
@@ -432,11 +449,12 @@ def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes
     def status() -> dict[str, Any]:
         return objects.status("preferredelection", topic)
 
-    objects.apply("PreferredElection", topic, {"topics": [topic], "schedule": "*/2 * * * *"})
+    soon = datetime.now(UTC) + timedelta(seconds=75)  # time enough to stop the operator before
+    objects.apply("PreferredElection", topic, {"topics": [topic], "schedule": f"{soon.minute} * * * *"})
     objects.wait_ready("preferredelection", topic, "True", "Scheduled")
     due_at = status()["nextRunTime"]
     operator.process.stop()
-    wait_until(lambda: datetime.now(UTC) > datetime.fromisoformat(due_at), "a run is missed", deadline_s=130)
+    wait_until(lambda: datetime.now(UTC) > datetime.fromisoformat(due_at), "a run is missed", deadline_s=90)
     assert "lastRunTime" not in status()
     operator.start()
     wait_until(lambda: znodes.leader(topic, 0) == 2, "the run was made up for", deadline_s=60)
@@ -450,24 +468,35 @@ def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes
 def test_an_unclean_election_gives_a_leader_to_what_has_none_and_says_what_may_be_lost(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str
 ) -> None:
-    znodes.create_topic(topic, [[1, 2], [3]])
-    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
-    kafka.broker(2).stop()
-    try:
-        wait_until(lambda: znodes.isr(topic, 0) == [1], "broker 2 has left the ISR", deadline_s=60)
-        kafka.broker(1).stop()
-        kafka.broker(2).start()
-        wait_until(lambda: znodes.leader(topic, 0) == -1, "nobody leads", deadline_s=60)
+    with _leaderless(kafka, znodes, topic):
         objects.apply("PreferredElection", topic, UNCLEAN | {"topics": [topic]})
         objects.wait_for("kpe", topic, "Complete")
-    finally:
-        kafka.start()
     rows = {row["partition"]: row for row in objects.status("preferredelection", topic)["partitions"]}
     assert rows[1]["result"] == "NotNeeded"
     assert (rows[0]["leaderBefore"], rows[0]["leaderAfter"], rows[0]["isrBefore"]) == (-1, 2, [1])
     assert rows[0]["message"] == "broker 2 was not in sync: records that only [1] had may be lost"
     assert znodes.leader(topic, 0) == 2
     assert objects.events(topic).count("UncleanLeaderElected") == 1
+
+
+@pytest.mark.parametrize("kafka", CONTROLLERS[1:], indirect=True)  # what dies is the operator, whoever controls
+@pytest.mark.matrix
+def test_an_operator_that_dies_after_any_write_of_an_unclean_election_has_it_held_once(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str
+) -> None:
+    deaths = {f"{topic}-after-{number}": number for number in (1, 2)}
+    with _leaderless(kafka, znodes, *deaths):
+        for name, number in deaths.items():
+            epoch = znodes.state(name, 0)["leader_epoch"]
+            operator.process.kill()
+            operator.start(die_after=number)
+            objects.apply("PreferredElection", name, UNCLEAN | {"topics": [name]})
+            operator.wait_until_dead()
+            operator.start()
+            objects.wait_for("kpe", name, "Complete")
+            row = objects.status("preferredelection", name)["partitions"][0]
+            assert (row["result"], row["leaderBefore"], row["isrBefore"]) == ("Elected", -1, [1])
+            assert (znodes.leader(name, 0), znodes.state(name, 0)["leader_epoch"]) == (2, epoch + 1)
 
 
 def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(

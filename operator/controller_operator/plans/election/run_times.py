@@ -47,14 +47,16 @@ class RunTimes:
         """When the next run is due; in the past where it was missed. Raises `InvalidSchedule`.
 
         `recorded` is what was said before, as long as the schedule still says so. A time that has passed since then is due
-        once, however many have. A clock that stands before the last run was set back: then one time is left out, so that
-        nothing runs twice in a row, and a clock that was far ahead does not stop the schedule until it is there again.
+        once, however many have, but none where none has since the last run. A clock that stands before the last
+        run was set back: then one time is left out, so that nothing runs twice in a row, and a clock that was far ahead
+        does not stop the schedule until it is there again.
         """
         known = recorded if recorded is not None and self.has(recorded) else None
-        if known is not None and known <= now:
+        is_set_back = last_run is not None and last_run > now
+        if known is not None and known <= now and (last_run is None or is_set_back or self.after(last_run) <= now):
             return known
         following = self.after(now)
-        if last_run is None or last_run <= now:
+        if not is_set_back:
             return following
         second = self.after(following)
         return second if known is None else min(known, second)

@@ -4,12 +4,16 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controller_operator.plans.election.run_times import InvalidSchedule, RunTimes, run_times
 
 BERLIN = "Europe/Berlin"
 HOURLY = RunTimes(schedule="0 * * * *")
 DAILY = RunTimes(schedule="0 3 * * *")
+STEPS_HOURS = [0, 0, 0, 0, -1, 1, -30, 30, -8760, 8760]
+MINUTES = st.integers(min_value=0, max_value=3_000)
 NOW = datetime(2026, 1, 15, 12, 30, tzinfo=UTC)
 
 
@@ -125,6 +129,34 @@ class TestTheNextRun:
         assert healed == datetime(2026, 1, 15, 14, tzinfo=UTC), "one time is left out: the last run may just have been"
         later = NOW + timedelta(minutes=45)
         assert HOURLY.next_run(healed, ran_at, later) == healed
+
+    def test_is_not_made_up_for_by_a_clock_that_jumps_to_and_fro(self) -> None:
+        ran_at = NOW + timedelta(days=365)
+        healed = HOURLY.next_run(HOURLY.after(ran_at), ran_at, NOW)
+        ahead_again = ran_at + timedelta(minutes=2)
+        assert HOURLY.next_run(healed, ran_at, ahead_again) > ahead_again
+
+    @given(
+        schedule=st.sampled_from(["0 * * * *", "*/7 * * * *", "30 2 * * *", "0 4,5 * * SUN", "15,45 2-3 * * *"]),
+        zone=st.sampled_from([None, BERLIN, "America/St_Johns", "Australia/Lord_Howe", "Asia/Kolkata"]),
+        looks=st.lists(st.tuples(MINUTES, st.sampled_from(STEPS_HOURS), st.booleans()), min_size=5, max_size=40),
+    )
+    def test_never_runs_twice_for_one_time_and_never_stops(
+        self, schedule: str, zone: str | None, looks: list[tuple[int, int, bool]]
+    ) -> None:
+        """Whatever the clock does, and however late somebody looks: two runs have a time of the schedule between them."""
+        times = run_times(schedule, zone)
+        now, recorded, last_run = NOW, None, None
+        for minutes, step_hours, begins_late in looks:
+            now += timedelta(minutes=minutes, hours=step_hours)
+            recorded = times.next_run(recorded, last_run, now)
+            if recorded > now or begins_late:
+                continue
+            assert last_run is None or last_run > now or times.after(last_run) <= now
+            last_run, recorded = now, times.after(now)
+        now += timedelta(hours=1)
+        recorded = times.next_run(recorded, last_run, now)
+        assert recorded <= times.after(times.after(now)), "from a clock that is right it runs again soon"
 
     def test_before_any_run_is_right_again_when_the_clock_is(self) -> None:
         recorded = HOURLY.after(NOW + timedelta(days=365))
