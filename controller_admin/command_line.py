@@ -7,6 +7,7 @@ import typer
 
 from controller_admin.commands import check, controller, history, operator
 from controller_admin.commands.drain import drain
+from controller_admin.commands.importing import import_topics
 from controller_admin.commands.ready import ready
 from controller_admin.commands.record import record
 
@@ -22,5 +23,6 @@ main.add_typer(operator.commands, name="operator")
 main.add_typer(check.commands, name="check")
 main.add_typer(history.commands, name="history")
 main.command("drain")(drain)
+main.command("import")(import_topics)
 main.command("ready")(ready)
 main.command("record")(record)

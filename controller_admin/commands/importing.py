@@ -1,0 +1,159 @@
+"""`kontroller import`: writes KafkaTopics for topics that have none."""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller_admin.commands.endings import EXIT_FAILED, failure, usage_error
+
+if TYPE_CHECKING:
+    from controller_admin.importing.documents import Imported, Target
+    from controller_admin.importing.live_topics import Choice
+    from controller_admin.importing.managed_topics import KnownCluster
+
+
+def import_topics(
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="The KafkaCluster that has the topics. With --from-strimzi by default that of Strimzi's label."
+        ),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", "-n", help="The namespace that the KafkaTopics are for; by default the current one."
+        ),
+    ] = None,
+    cluster_namespace: Annotated[
+        str | None, typer.Option(help="The namespace of the KafkaCluster, where it is another.")
+    ] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            help="ZooKeeper, HOST:PORT[,HOST:PORT...][/chroot], where the KafkaCluster's own does not lead from here."
+        ),
+    ] = None,
+    without_kubernetes: Annotated[
+        bool,
+        typer.Option(
+            "--without-kubernetes", help="Ask no API server: no topic counts as having a KafkaTopic. Needs --zookeeper."
+        ),
+    ] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Import Kafka's own topics, too.")] = False,
+    replica_assignment: Annotated[
+        bool,
+        typer.Option(
+            "--replica-assignment", help="Write the brokers of each partition instead of the replication factor."
+        ),
+    ] = False,
+    context: Annotated[
+        str | None, typer.Option(help="A context of the kubeconfig; by default the current one.")
+    ] = None,
+    from_strimzi: Annotated[
+        list[typer.FileText] | None,
+        typer.Option(
+            help="A file with KafkaTopics of Strimzi's, instead of a live cluster; - reads them from standard input."
+        ),
+    ] = None,
+) -> None:
+    """Writes the topics of a cluster that have no KafkaTopic yet as KafkaTopics, in YAML. To apply them changes no topic.
+
+    Nothing is written to ZooKeeper or Kubernetes. What no KafkaTopic can say is told on standard error, and is a comment in
+    the output. Exits with 0; with 1 when something failed or is such a comment; with 2 when the command is wrong."""
+    from controller_admin.importing.strimzi import NoYaml, StrimziTopics
+
+    out = _Output()
+    if from_strimzi:
+        if zookeeper or replica_assignment or without_kubernetes:
+            raise usage_error(ValueError("--from-strimzi asks no cluster: leave out what is about one"))
+        theirs = StrimziTopics(cluster, cluster_namespace, namespace)
+        try:
+            for source in from_strimzi:
+                for each in theirs.read(source, with_internal=internal):
+                    out.write(each)
+        except NoYaml as error:
+            raise failure(error) from error
+        raise typer.Exit(out.exit_code)
+    if cluster is None:
+        raise usage_error(ValueError("name the KafkaCluster: --cluster"))
+    if without_kubernetes and not zookeeper:
+        raise usage_error(ValueError("--without-kubernetes needs to know where the cluster is: give --zookeeper"))
+
+    from controller_admin.importing.documents import Target
+    from controller_admin.importing.live_topics import Choice, NoTopics
+    from controller_admin.importing.managed_topics import NoSuchCluster
+    from controller_core.zk.session import ZkError
+    from controller_operator.kubernetes.object_api import ApiError
+    from controller_operator.main import NoKubernetes
+
+    target = Target(cluster=cluster, cluster_namespace=cluster_namespace, namespace=namespace)
+    choice = Choice(with_internal=internal, pins_replicas=replica_assignment)
+
+    async def run() -> None:
+        known = None if without_kubernetes else await _known(target, context)
+        await _import_live(zookeeper, target, choice, known, out)
+
+    try:
+        asyncio.run(run())
+    except (NoKubernetes, NoSuchCluster, NoTopics, ApiError, ZkError) as error:
+        raise failure(error) from error
+    raise typer.Exit(out.exit_code)
+
+
+class _Output:
+    """Standard output with the documents, and standard error with what there is to say about them."""
+
+    exit_code = 0
+
+    def write(self, imported: "Imported") -> None:
+        from controller_admin.importing.documents import as_yaml, said
+
+        sys.stdout.write(as_yaml(imported))
+        for line in said(imported):
+            self.say(line)
+        if imported.document is None:
+            self.exit_code = EXIT_FAILED
+
+    def say(self, line: str) -> None:
+        typer.echo(f"kontroller import: {line}", err=True)
+
+
+async def _known(target: "Target", context: str | None) -> "KnownCluster":
+    from controller_admin.importing.managed_topics import known_cluster
+    from controller_operator.kubernetes.object_store import Key
+    from controller_operator.main import current_namespace, kubernetes_objects
+
+    async with kubernetes_objects(context) as objects:
+        namespace = target.namespace or current_namespace(context)
+        key = Key("KafkaCluster", target.cluster_namespace or namespace, target.cluster)
+        return await known_cluster(objects, key, namespace)
+
+
+async def _import_live(
+    zookeeper: str | None, target: "Target", choice: "Choice", known: "KnownCluster | None", out: _Output
+) -> None:
+    from dataclasses import replace
+
+    from controller_admin.importing.live_topics import LeftOut, import_topics
+    from controller_admin.importing.object_names import ObjectNames
+    from controller_operator.main import zookeeper_connector
+    from controller_operator.settings import OperatorSettings
+
+    address = zookeeper or (known.connect if known else "")
+    for note in known.notes if known else ():
+        out.say(note)
+    left_out = LeftOut()
+    async with AsyncExitStack() as stack:
+        session = await zookeeper_connector(OperatorSettings(all_namespaces=True))(address)
+        stack.push_async_callback(session.close)
+        chosen = replace(choice, managed=known.managed) if known else choice
+        names = ObjectNames(known.taken if known else ())
+        count = 0
+        async for each in import_topics(session, chosen, target, names, left_out):
+            out.write(each)
+            count += each.document is not None
+    out.say(f"{count} topics imported; left out: {left_out}")

@@ -1,0 +1,1 @@
+"""`kontroller import`: topics that are there already, as KafkaTopics that change nothing about them."""

@@ -1,0 +1,67 @@
+"""What Kubernetes knows of a cluster: where it is, which of its topics have a KafkaTopic, and which names are in use."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from controller_operator.kubernetes.object_api import ApiForbidden, ObjectApi, ObjectGone
+from controller_operator.kubernetes.object_store import Key, Raw, key_of
+
+
+class NoSuchCluster(Exception):
+    """There is no such KafkaCluster, or it does not say where it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCluster:
+    """A KafkaCluster, and what refers to it or to another KafkaCluster for the same Kafka cluster."""
+
+    connect: str
+    managed: frozenset[str]
+    """Names of topics that have a KafkaTopic."""
+    taken: frozenset[str]
+    """Names of the KafkaTopics in the namespace that topics are imported into."""
+    notes: tuple[str, ...] = ()
+
+
+async def known_cluster(api: ObjectApi, cluster: Key, namespace: str) -> KnownCluster:
+    """Asks for a KafkaCluster and for the KafkaTopics of all namespaces. Raises `NoSuchCluster` and `ApiError`.
+
+    Who may not see all namespaces is answered from that one alone, with a note."""
+    try:
+        found = await api.get(cluster)
+    except ObjectGone as error:
+        raise NoSuchCluster(f"there is no {cluster}") from error
+    notes: list[str] = []
+    clusters = await _seen(api, "KafkaCluster", cluster.namespace, notes)
+    topics = await _seen(api, "KafkaTopic", namespace, notes)
+    same = {key_of(each)[1:] for each in clusters if _is_same(each, found)} | {cluster[1:]}
+    return KnownCluster(
+        connect=found["spec"]["zookeeper"]["connect"],
+        managed=frozenset(_topic(each) for each in topics if _cluster_of(each) in same),
+        taken=frozenset(each["metadata"]["name"] for each in topics if each["metadata"]["namespace"] == namespace),
+        notes=tuple(notes),
+    )
+
+
+async def _seen(api: ObjectApi, kind: str, namespace: str, notes: list[str]) -> Iterable[Raw]:
+    try:
+        return (await api.list_all(kind, None)).items
+    except ApiForbidden:
+        notes.append(
+            f"only the {kind}s of namespace {namespace} may be seen: what those of others manage is imported too"
+        )
+        return (await api.list_all(kind, namespace)).items
+
+
+def _is_same(cluster: Raw, other: Raw) -> bool:
+    cluster_id = cluster.get("status", {}).get("clusterId")
+    return cluster_id is not None and cluster_id == other.get("status", {}).get("clusterId")
+
+
+def _topic(raw: Raw) -> str:
+    return str(raw["spec"].get("topicName") or raw["metadata"]["name"])
+
+
+def _cluster_of(raw: Raw) -> tuple[str, str]:
+    reference = raw["spec"]["clusterRef"]
+    return reference.get("namespace") or raw["metadata"]["namespace"], reference["name"]

@@ -1,0 +1,143 @@
+"""Topics of a cluster as KafkaTopics: equal to what is there, and what cannot be said is not lost."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from controller_admin.importing.documents import Imported, Target, as_yaml, said
+from controller_admin.importing.live_topics import Choice, LeftOut, NoTopics, import_topics
+from controller_admin.importing.object_names import ObjectNames
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create, ZkSession
+from controller_operator.plans.topic.differences import differences
+from controller_operator.resources import KafkaTopic
+from simulation.zookeeper import SimulatedZooKeeper
+from tests.unit.operator.clusters import healthy
+
+PARENTS = ("/admin", paths.DELETE_TOPICS, "/brokers", paths.TOPICS, "/config", paths.TOPIC_CONFIGS)
+TARGET = Target(cluster="demo", namespace="shop")
+
+
+async def cluster(topics: Mapping[str, Any], configs: Mapping[str, Any] | None = None) -> ZkSession:
+    """A ZooKeeper with these topics, each as its partitions' replicas or as raw bytes."""
+    session = SimulatedZooKeeper().session()
+    ops = [Create(path=path) for path in PARENTS]
+    for name, said_ in topics.items():
+        data = said_ if isinstance(said_, bytes) else codecs.encode_topic(healthy(*said_, name=name).assignment)
+        ops.append(Create(path=f"{paths.TOPICS}/{name}", data=data))
+    for name, config in (configs or {}).items():
+        ops.append(Create(path=f"{paths.TOPIC_CONFIGS}/{name}", data=codecs.encode_config(config)))
+    await session.transact(ops)
+    return session
+
+
+async def imported(
+    session: ZkSession,
+    *,
+    choice: Choice | None = None,
+    left_out: LeftOut | None = None,
+    names: ObjectNames | None = None,
+) -> list[Imported]:
+    choice, left_out = choice or Choice(), left_out or LeftOut()
+    return [each async for each in import_topics(session, choice, TARGET, names or ObjectNames(), left_out)]
+
+
+def applied(each: Imported) -> KafkaTopic:
+    """The object that comes of it, by way of its YAML."""
+    return KafkaTopic.model_validate(yaml.safe_load(as_yaml(each)))
+
+
+async def test_a_topic_is_written_with_what_it_has_and_nothing_else() -> None:
+    config = {"retention.ms": "604800000", "cleanup.policy": "compact"}
+    (found,) = await imported(await cluster({"orders": [[1, 2], [2, 3]]}, {"orders": config}))
+    assert as_yaml(found) == (
+        "---\napiVersion: kontroller.dev/v1alpha1\nkind: KafkaTopic\nmetadata:\n  name: orders\n  namespace: shop\n"
+        "spec:\n  clusterRef:\n    name: demo\n  partitions: 2\n  replicationFactor: 2\n  config:\n"
+        "    cleanup.policy: compact\n    retention.ms: '604800000'\n"
+    )
+    assert list(said(found)) == []
+
+
+@pytest.mark.parametrize("pins_replicas", [False, True])
+@pytest.mark.parametrize("name", ["orders", "Orders_2", "__x"])
+async def test_the_operator_finds_no_difference_between_the_object_and_the_topic(
+    name: str, pins_replicas: bool
+) -> None:
+    replicas: list[Sequence[int]] = [[3, 1], [1, 2], [2, 3]]
+    config = {"retention.ms": "1", "message.format": "ü: 'yes'\n", "off": "no"}
+    (found,) = await imported(
+        await cluster({name: replicas}, {name: config}), choice=Choice(pins_replicas=pins_replicas)
+    )
+    resource = applied(found)
+    assert resource.topic_name == name
+    assert differences(resource, healthy(*replicas, name=name, config=config)).all == ()
+    assert (resource.spec.replica_assignment is not None) == pins_replicas
+    assert resource.spec.config == config
+
+
+async def test_a_partition_that_moves_counts_as_being_where_it_goes_and_its_throttle_is_left_out() -> None:
+    moving = b'{"version":3,"partitions":{"0":[3,4,1,2]},"adding_replicas":{"0":[3,4]},"removing_replicas":{"0":[1,2]}}'
+    throttle = {"leader.replication.throttled.replicas": "0:1", "retention.ms": "1"}
+    (found,) = await imported(await cluster({"orders": moving}, {"orders": throttle}))
+    assert applied(found).spec.replication_factor == 2
+    assert applied(found).spec.config == {"retention.ms": "1"}
+    assert [line.split(": ")[1] for line in said(found)] == [
+        "1 partitions are being moved",
+        "leader.replication.throttled.replicas belongs to a move and is left out",
+    ]
+
+
+async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() -> None:
+    session = await cluster({name: [[1]] for name in ("a", "b", "c", "__consumer_offsets", "__transaction_state")})
+    await session.transact([Create(path=f"{paths.DELETE_TOPICS}/c")])
+    left_out = LeftOut()
+    found = await imported(session, choice=Choice(managed={"a"}), left_out=left_out)
+    assert [each.topic for each in found] == ["b"]
+    assert str(left_out) == "1 that have a KafkaTopic, 2 of Kafka's own, 1 being deleted"
+    asked_for = await imported(session, choice=Choice(with_internal=True))
+    assert [each.topic for each in asked_for] == ["__consumer_offsets", "__transaction_state", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"{", "/brokers/topics/orders"),
+        (b'{"version":1,"partitions":{"0":[1,2],"1":[1]}}', "1, 2 replicas"),
+        (b'{"version":1,"partitions":{"0":[1],"2":[1]}}', "without a gap"),
+        (b'{"version":1,"partitions":{}}', "no replicas"),
+        (orjson.dumps({"version": 1, "partitions": {"0": list(range(1, 22))}}), "replicationFactor"),
+    ],
+)
+async def test_what_no_kafka_topic_can_say_is_a_comment_and_disturbs_no_other(data: bytes, reason: str) -> None:
+    found = await imported(await cluster({"orders": data, "other": [[1]]}, {"orders": {"retention.ms": "77"}}))
+    assert [each.document is not None for each in found] == [False, True]
+    assert reason in next(iter(said(found[0])))
+    told = as_yaml(found[0])
+    assert all(line.startswith("#") for line in told.splitlines())
+    assert "77" in told
+    assert [each for each in yaml.safe_load_all(told + as_yaml(found[1])) if each] == [found[1].document]
+
+
+async def test_values_that_the_schema_does_not_take_are_told_by_their_field() -> None:
+    (found,) = await imported(await cluster({"orders": [[1]]}, {"orders": {"retention.ms": "x" * 40_000}}))
+    assert "spec.config.retention.ms" in next(iter(said(found)))
+
+
+async def test_an_object_of_the_namespace_keeps_its_name() -> None:
+    (found,) = await imported(await cluster({"orders": [[1]]}), names=ObjectNames({"orders"}))
+    assert applied(found).metadata.name.startswith("orders-")
+    assert applied(found).topic_name == "orders"
+
+
+async def test_more_topics_than_are_read_at_once_all_come_in_order() -> None:
+    names = [f"t-{number:04}" for number in range(1001)]
+    found = await imported(await cluster({name: [[1]] for name in names}))
+    assert [each.topic for each in found] == names
+
+
+async def test_an_address_without_a_cluster_is_an_error() -> None:
+    with pytest.raises(NoTopics, match="chroot"):
+        await imported(SimulatedZooKeeper().session())
