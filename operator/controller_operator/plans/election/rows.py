@@ -25,6 +25,10 @@ from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 Rows = list[PartitionElection]
 
 _RANKS: Final = {ElectionResult.FAILED: 0, None: 1, ElectionResult.PREFERRED_UNAVAILABLE: 2, ElectionResult.ELECTED: 3}
+_GIVEN_UP: Final = {
+    ElectionType.PREFERRED: (ElectionResult.FAILED, ElectionResult.PREFERRED_UNAVAILABLE),
+    ElectionType.UNCLEAN: (ElectionResult.FAILED, ElectionResult.NOT_NEEDED),
+}
 _NOT_THERE: Final = "the cluster has no such partition"
 _NEVER_LED: Final = "it never had a leader, so it has nothing to lose: it gets one when one of its replicas is alive"
 
@@ -65,6 +69,14 @@ def failed(row: PartitionElection, message: str) -> PartitionElection:
     return row.model_copy(
         update={"result": ElectionResult.FAILED, "leader_after": row.leader_before, "message": message[:1024]}
     )
+
+
+def gives_up(election: PreferredElection, rows: Rows) -> bool:
+    """Whether there are partitions that get no leader of this election, and the status does not say so yet."""
+    is_running = election.status.phase is ElectionPhase.RUNNING
+    recorded = {key(row) for row in election.status.partitions if row.result is not None} if is_running else set()
+    given_up = _GIVEN_UP[election.spec.election_type]
+    return any(row.result in given_up and key(row) not in recorded for row in rows)
 
 
 def is_unclean(row: PartitionElection) -> bool:

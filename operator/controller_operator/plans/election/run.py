@@ -15,7 +15,16 @@ from controller_core.model.wording import listed
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.election_requests import MAX_ASKED, ElectUnclean
-from controller_operator.plans.election.rows import Rows, counted, failed, is_unclean, key, present_rows, shown
+from controller_operator.plans.election.rows import (
+    Rows,
+    counted,
+    failed,
+    gives_up,
+    is_unclean,
+    key,
+    present_rows,
+    shown,
+)
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import (
@@ -66,6 +75,8 @@ def _begin(
     wait = _wait(election, view)
     if wait is not None:
         return _plan(election, ElectionPhase.PENDING, rows, wait, context)
+    if gives_up(election, rows) and not context.is_view_fresh:
+        return _look_anew(election, rows, len(pending), context)
     return _ask(election, rows, pending, context)
 
 
@@ -80,8 +91,7 @@ def _follow(
         verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
         return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, look_again_in_s=_RETRY_S)
     if not context.is_view_fresh:
-        verdict = Verdict.working(Reason.PROGRESSING, f"looking at {len(pending)} of {len(rows)} partitions")
-        return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, needs_fresh_view=True)
+        return _look_anew(election, rows, len(pending), context)
     why = _in_vain(election, context)
     rows = [failed(row, why[key(row)]) if row.result is None and key(row) in why else row for row in rows]
     unasked = [tp for tp in pending if tp not in why]
@@ -91,6 +101,12 @@ def _follow(
     if wait is not None:
         return _plan(election, ElectionPhase.RUNNING, rows, wait, context)
     return _ask(election, rows, unasked, context)
+
+
+def _look_anew(election: PreferredElection, rows: Rows, number: int, context: Context) -> Plan[PreferredElectionStatus]:
+    """What is given up is so for good, and a broker that has just come may be missing in a view that is a moment old."""
+    verdict = Verdict.working(Reason.PROGRESSING, f"looking at {number} of {len(rows)} partitions")
+    return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, needs_fresh_view=True)
 
 
 def _is_asked_for(election: PreferredElection, pending: list[TopicPartition], view: ClusterView) -> bool:
@@ -122,6 +138,8 @@ def _ask(
 
 
 def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[PreferredElectionStatus]:
+    if gives_up(election, rows) and not context.is_view_fresh:
+        return _look_anew(election, rows, len(rows), context)
     counts = counted(election, rows)
     lossy = [row for row in rows if is_unclean(row)]
     message = f"{counts.elected} elected, {counts.not_needed} not needed"

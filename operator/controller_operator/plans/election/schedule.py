@@ -95,7 +95,7 @@ def _begin(
     if run.status.phase is ElectionPhase.PENDING:
         ready = run.status.condition(ConditionType.READY)
         why = Verdict.working(ready.reason, ready.message) if ready else Verdict.first_sight()
-        return _idle(election, why, context, next_run_time=due_at)
+        return replace(_idle(election, why, context, next_run_time=due_at), needs_fresh_view=run.needs_fresh_view)
     return _follow(_with(election, **begun), run, times, context)
 
 

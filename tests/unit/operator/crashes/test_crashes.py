@@ -22,7 +22,9 @@ Scenario = Callable[[World], Awaitable[object]]
 End = dict[str, str]
 _QUIET_S = 30.0
 _MOST_ROUNDS = 10
-_MOMENTARY = ("lastTransitionTime", "startTime", "completionTime", "resourceVersion", "brokers")
+_MOMENTARY = ("lastTransitionTime", "startTime", "completionTime", "lastRunTime", "resourceVersion", "brokers")
+YEARLY = {"topics": ["orders"], "schedule": "0 0 1 1 *"}
+UNCLEAN = {"topics": ["orders"], "electionType": "Unclean", "acknowledgeDataLoss": True}
 
 
 async def a_topic_is_created_and_grows(world: World) -> None:
@@ -74,6 +76,30 @@ async def leaders_are_given_back(world: World) -> None:
     await world.until(lambda: are_led(world, 2))
     key = await world.apply("PreferredElection", "back", {"topics": ["orders"]})
     await world.until(lambda: world.status(key).get("phase") == "Completed")
+
+
+async def a_run_that_was_missed_is_made_up_for(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [1, 3])
+    await world.until(lambda: are_led(world, 1))
+    world.cluster.bounce_broker(1)
+    await world.until(lambda: are_led(world, 2))
+    missed = {"phase": "Scheduled", "nextRunTime": "2020-01-01T00:00:00Z"}
+    key = await world.apply("PreferredElection", "yearly", YEARLY, status=missed)
+    await world.until(lambda: world.status(key).get("lastRunResult") == "Completed")
+    assert are_led(world, 1)
+
+
+async def a_leader_is_elected_out_of_the_isr(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2])
+    await world.until(lambda: led(world, tp("orders", 0)) == (1, [1, 2]))
+    world.cluster.kill_broker(2)
+    await world.until(lambda: led(world, tp("orders", 0)) == (1, [1]))
+    world.cluster.kill_broker(1)
+    await world.until(lambda: led(world, tp("orders", 0)) == (-1, [1]))
+    world.cluster.start_broker(2)
+    key = await world.apply("PreferredElection", "unclean", UNCLEAN)
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    assert led(world, tp("orders", 0)) == (2, [2])
 
 
 def are_led(world: World, first_leader: int) -> bool:
@@ -170,6 +196,8 @@ SCENARIOS = (
     partitions_move,
     a_move_is_taken_back,
     leaders_are_given_back,
+    a_run_that_was_missed_is_made_up_for,
+    a_leader_is_elected_out_of_the_isr,
     a_feature_is_finalized_and_given_up,
 )
 

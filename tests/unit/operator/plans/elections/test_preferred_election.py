@@ -36,7 +36,7 @@ def results(plan: Plan[Any]) -> dict[int, str | None]:
 
 
 def test_only_partitions_that_it_can_help_are_asked_for() -> None:
-    plan = plan_election(election(OF_ORDERS), ALL_KINDS, LOOK)
+    plan = plan_election(election(OF_ORDERS), ALL_KINDS, FRESH)
     assert asked(plan) == [0]
     assert plan.status.phase is ElectionPhase.RUNNING
     assert results(plan) == {
@@ -45,6 +45,20 @@ def test_only_partitions_that_it_can_help_are_asked_for() -> None:
         2: ElectionResult.PREFERRED_UNAVAILABLE,
         3: ElectionResult.PREFERRED_UNAVAILABLE,
     }
+
+
+@pytest.mark.parametrize("partitions", [[DEAD], [WRONG, NOT_IN_SYNC]], ids=["at the end", "at the beginning"])
+def test_nothing_is_given_up_over_a_view_that_may_be_a_moment_old(partitions: list[Any]) -> None:
+    """Somebody starts a broker, and an election as soon as it is there."""
+    cluster = view(topic(*partitions))
+    assert plan_election(election(OF_ORDERS), cluster, LOOK).needs_fresh_view
+    assert not plan_election(election(OF_ORDERS), cluster, FRESH).needs_fresh_view
+
+
+def test_what_was_given_up_is_not_looked_at_again_and_again() -> None:
+    status = status_of(plan_election(election(OF_ORDERS), ALL_KINDS, FRESH))
+    after = view(topic((assigned([1, 2]), led(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
+    assert not plan_election(election(OF_ORDERS, status=status), after, LOOK).needs_fresh_view
 
 
 def test_it_ends_with_the_leaders_before_and_after() -> None:

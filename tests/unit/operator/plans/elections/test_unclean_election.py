@@ -27,6 +27,7 @@ from controller_operator.resources.election import ElectionPhase, ElectionResult
 from tests.unit.operator.clusters import NOW, ORDERS, assigned, election, healthy, led, ready, status_of, topic, view
 
 LOOK = Context(now=NOW)
+FRESH = replace(LOOK, is_view_fresh=True)
 LED = (assigned([1, 2]), led(2, [2]))
 LEADERLESS = (assigned([9, 2]), led(-1, [9]))
 LED_BY_ONE_THAT_IS_GONE = (assigned([9, 3]), led(9, [9]))
@@ -58,13 +59,18 @@ def answered(first: Plan[Any], refused: dict[int, str] | None = None, trouble: s
     return replace(LOOK, done=() if trouble else (step,), elections=(reply,))
 
 
-def look(cluster: ClusterView, first: Plan[Any] | None = None, context: Context = LOOK, **scope: Any) -> Plan[Any]:
-    return plan_election(unclean(status_of(first) if first else None, **scope), cluster, context)
+def look(
+    cluster: ClusterView, first: Plan[Any] | None = None, context: Context | None = None, **scope: Any
+) -> Plan[Any]:
+    """The first look, over a view of now, or one after it."""
+    status = status_of(first) if first else None
+    return plan_election(unclean(status, **scope), cluster, context or (LOOK if first else FRESH))
 
 
 class TestAsking:
     def test_is_for_partitions_without_a_live_leader_alone(self) -> None:
-        plan = look(view(topic(LED, LEADERLESS, LED_BY_ONE_THAT_IS_GONE, NOBODY_ALIVE, NEVER_LED)))
+        cluster = view(topic(LED, LEADERLESS, LED_BY_ONE_THAT_IS_GONE, NOBODY_ALIVE, NEVER_LED))
+        plan = look(cluster)
         assert asked(plan) == [1, 2]
         rows = {row.partition: row for row in plan.status.partitions}
         assert rows[PartitionId(0)].result is ElectionResult.NOT_NEEDED
@@ -85,7 +91,8 @@ class TestAsking:
         plan = look(view(topic(LEADERLESS), controller=None))
         assert (plan.steps, ready(plan).reason) == ((), Reason.NO_CONTROLLER)
 
-    def test_is_over_at_once_where_every_partition_has_a_leader(self) -> None:
+    def test_is_over_at_once_where_every_partition_has_a_leader_in_a_view_of_now(self) -> None:
+        assert look(view(healthy([1, 2])), context=LOOK).needs_fresh_view, "it may have died a moment ago"
         plan = look(view(healthy([1, 2])))
         assert (plan.status.phase, plan.steps) == (ElectionPhase.COMPLETED, ())
 
@@ -146,7 +153,7 @@ class TestARestart:
     def test_asks_again_for_what_still_has_no_leader(self) -> None:
         cluster = view(topic(LEADERLESS, LED))
         first = look(cluster)
-        assert asked(look(cluster, first, replace(LOOK, is_view_fresh=True))) == [0]
+        assert asked(look(cluster, first, FRESH)) == [0]
 
     def test_finds_what_was_elected(self) -> None:
         first = look(view(topic(LEADERLESS)))
@@ -158,7 +165,7 @@ class TestARestart:
         """Nobody has looked at what it would lose."""
         first = look(view(topic(LEADERLESS, *[LED] * 600)), topics=[ORDERS])
         worse = view(topic(LEADERLESS, *[LED] * 599, (assigned([9, 2]), led(-1, [9]))))
-        plan = look(worse, first, replace(LOOK, is_view_fresh=True))
+        plan = look(worse, first, FRESH)
         assert asked(plan) == [0]
         assert plan.status.counts.not_needed == 600
 
