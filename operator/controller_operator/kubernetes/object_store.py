@@ -325,11 +325,14 @@ def _discard(index: dict[_Name, set[Key]], name: _Name, key: Key) -> None:
         index.pop(name, None)
 
 
+_LEAST_OF_A_TOPIC: Final = {"partitions": 1, "replicationFactor": 1}
+
+
 def _claim_of(raw: Raw) -> KafkaTopic | None:
     spec = raw.get("spec")
     named = {name: spec[name] for name in ("clusterRef", "topicName") if name in spec} if isinstance(spec, dict) else {}
     try:
-        return KafkaTopic.model_validate({**raw, "spec": named, "status": {}})
+        return KafkaTopic.model_validate({**raw, "spec": {**_LEAST_OF_A_TOPIC, **named}, "status": {}})
     except ValidationError:
         return None
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
+from controller_core.model.topics.topic_names import why_illegal
 
 MAX_REPLICAS: Final = 20
 """Replicas of one partition. The rule that they are distinct is checked for every partition of a list."""
@@ -72,8 +73,17 @@ def _rfc3339(moment: datetime) -> str:
 Timestamp = Annotated[datetime, PlainSerializer(_rfc3339, when_used="json")]
 """A moment as Kubernetes writes it: UTC, whole seconds."""
 
+
+def _legal(name: TopicName) -> TopicName:
+    """The same as the rule of the schema, for an object that was stored before there was that rule."""
+    if (why := why_illegal(name)) is not None:
+        raise ValueError(why)
+    return name
+
+
 Topic = Annotated[
     TopicName,
+    AfterValidator(_legal),
     Field(
         min_length=1,
         max_length=MAX_TOPIC_NAME,

@@ -1,9 +1,9 @@
 """KafkaTopic: a topic's partitions, replicas and configuration, and what to do about changes made elsewhere."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from controller_operator.resources.common import (
     AGE,
@@ -98,23 +98,22 @@ ConfigValue = Annotated[
 empty list or object) is an `InvalidSpec`."""
 
 
+_EITHER = "give either replicationFactor or replicaAssignment"
+_PARTITIONS_SAID = "give partitions: only a replicaAssignment says their number by itself"
+_ONE_ENTRY_EACH = "replicaAssignment has one entry for each of the partitions"
+
+
 class KafkaTopicSpec(Spec):
     """The topic as it should be."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            Rule(
-                "has(self.replicationFactor) != has(self.replicaAssignment)",
-                "give either replicationFactor or replicaAssignment",
-            ),
-            Rule(
-                "has(self.partitions) || has(self.replicaAssignment)",
-                "give partitions: only a replicaAssignment says their number by itself",
-            ),
+            Rule("has(self.replicationFactor) != has(self.replicaAssignment)", _EITHER),
+            Rule("has(self.partitions) || has(self.replicaAssignment)", _PARTITIONS_SAID),
             Rule(
                 "!has(self.partitions) || !has(self.replicaAssignment)"
                 " || size(self.replicaAssignment) == self.partitions",
-                "replicaAssignment has one entry for each of the partitions",
+                _ONE_ENTRY_EACH,
             ),
             Rule(
                 f"{_PARTITIONS.format('self')} >= {_PARTITIONS.format('oldSelf')}",
@@ -154,6 +153,17 @@ class KafkaTopicSpec(Spec):
     drift_policy: DriftPolicy = DriftPolicy.ENFORCE
     """What is done when the topic was changed elsewhere. Enforce puts it back; Report says so in the status and leaves
     it; Ignore does neither."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        """The rules of the schema, for an object that was stored before there were those rules."""
+        if (self.replication_factor is None) == (self.replica_assignment is None):
+            raise ValueError(_EITHER)
+        if self.partitions is None and self.replica_assignment is None:
+            raise ValueError(_PARTITIONS_SAID)
+        if self.replica_assignment is not None and self.partitions not in (None, len(self.replica_assignment)):
+            raise ValueError(_ONE_ENTRY_EACH)
+        return self
 
     @property
     def partition_count(self) -> int:

@@ -20,7 +20,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 def topic(*, annotations: dict[str, str] | None = None, status: Any = None, **spec: Any) -> KafkaTopic:
     metadata = {"name": "orders", "namespace": "kafka", "generation": 3, "annotations": annotations or {}}
-    body = {"metadata": metadata, "spec": {"clusterRef": {"name": "demo"}, **spec}, "status": status or {}}
+    said = {"clusterRef": {"name": "demo"}, **(spec or {"partitions": 1, "replicationFactor": 1})}
+    body = {"metadata": metadata, "spec": said, "status": status or {}}
     return KafkaTopic.model_validate({"apiVersion": "kontroller.dev/v1alpha1", "kind": "KafkaTopic", **body})
 
 

@@ -6,8 +6,7 @@ then writes nothing at all.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.zk import paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
-from tests.unit.operator.crashes.world import Mishap, World, installation
+from tests.unit.operator.crashes.world import Mishap, World, at_work, installation
 
 Scenario = Callable[[World], Awaitable[object]]
 End = dict[str, str]
@@ -128,16 +127,6 @@ async def come_to_an_end(scenario: Scenario, *writes: int, mishap: Mishap = Mish
             await until_quiet(world)
         assert world.writes == written
         return end, written
-
-
-@asynccontextmanager
-async def at_work(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def until_quiet(world: World) -> None:

@@ -7,7 +7,7 @@ is started, which knows nothing but what it finds. Or it lives, and the request 
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from enum import Enum
@@ -233,3 +233,13 @@ async def _replicate(cluster: Cluster) -> None:
     while True:
         await cluster.replicate()
         await asyncio.sleep(_REPLICATION_PAUSE_S)
+
+
+@asynccontextmanager
+async def at_work(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
