@@ -41,7 +41,7 @@ class ClusterHandler:
         self._told: dict[str, Told] = {}
 
     def plan(self, resource: KafkaCluster, grant: Granted, context: Context) -> Plan[Status]:
-        if paused := _paused(resource):
+        if paused := _paused(resource, context):
             return paused
         plan = plan_cluster(resource, grant.view, context)
         if is_other_cluster(resource, grant.view):
@@ -59,7 +59,7 @@ class ElectionHandler:
     leftover = None
 
     def plan(self, resource: PreferredElection, grant: Granted, context: Context) -> Plan[Status]:
-        return _paused(resource) or plan_election(resource, grant.view, context)
+        return _paused(resource, context) or plan_election(resource, grant.view, context)
 
 
 class TopicHandler:
@@ -100,7 +100,7 @@ class ReassignmentHandler:
     leftover = "the move, if it runs, goes on"
 
     def plan(self, resource: PartitionReassignment, grant: Granted, context: Context) -> Plan[Status]:
-        paused = _paused(resource) if resource.metadata.deletion_timestamp is None else None
+        paused = _paused(resource, context) if resource.metadata.deletion_timestamp is None else None
         return paused or plan_reassignment(resource, grant.view, context)
 
 
@@ -115,7 +115,9 @@ def kind_handlers(store: ObjectStore, access: ClusterAccess) -> Mapping[str, Kin
     }
 
 
-def _paused(resource: KafkaCluster | PreferredElection | PartitionReassignment) -> Plan[Status] | None:
+def _paused(
+    resource: KafkaCluster | PreferredElection | PartitionReassignment, context: Context
+) -> Plan[Status] | None:
     if not resource.is_paused:
         return None
-    return Plan(status=status_saying(Verdict.paused(resource.status, resource.metadata), resource))
+    return Plan(status=status_saying(Verdict.paused(resource.status, resource.metadata), resource, context.now))

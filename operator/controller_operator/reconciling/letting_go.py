@@ -6,7 +6,7 @@ event says what is left behind. An operator that was away itself tries for a whi
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from controller_operator.kubernetes.object_store import AnyResource, StoredObject
@@ -14,6 +14,7 @@ from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_over
 from controller_operator.reconciling.access import Withheld
 from controller_operator.reconciling.kinds import KindHandler
 from controller_operator.reconciling.object_writer import ObjectWriter
+from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources.common import FINALIZER, ObjectMeta
 
 _TRIES_FIRST: Final = timedelta(seconds=60)
@@ -22,15 +23,18 @@ _TRIES_FIRST: Final = timedelta(seconds=60)
 class LettingGo:
     """Decides about finalizers that no plan releases, and releases them."""
 
-    def __init__(self, writer: ObjectWriter, handlers: Mapping[str, KindHandler], *, missing_cluster_grace_s: float):
+    def __init__(
+        self, writer: ObjectWriter, handlers: Mapping[str, KindHandler], now: Now, *, missing_cluster_grace_s: float
+    ) -> None:
         self._writer = writer
         self._handlers = handlers
         self._missing_cluster_grace = timedelta(seconds=missing_cluster_grace_s)
-        self._began = datetime.now(UTC)
+        self._now = now
+        self._began = now()
 
     def is_overdue(self, stored: StoredObject) -> bool:
         """Whether the object has waited for its deletion long enough, whatever is in the way."""
-        now = datetime.now(UTC)
+        now = self._now()
         return _is_held(stored) and now >= self._began + _TRIES_FIRST and is_overdue(_metadata(stored), now)
 
     def may_go(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> bool:
@@ -40,7 +44,7 @@ class LettingGo:
             return False
         if resource.is_paused or (grant.verdict is not None and grant.verdict.is_stalled):
             return True
-        if grant.is_missing and datetime.now(UTC) >= deleted_at + self._missing_cluster_grace:
+        if grant.is_missing and self._now() >= deleted_at + self._missing_cluster_grace:
             return True
         return grant.verdict is not None and self.is_overdue(stored)
 

@@ -6,7 +6,7 @@ it.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import orjson
@@ -17,6 +17,7 @@ from controller_operator.kubernetes.object_store import AnyResource, Key, Object
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.plans.outcome import FinalizerWish, Notice, Plan, Verdict, conditions
 from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources.common import FINALIZER, ObjectMeta, Status
 from controller_operator.resources.conditions import Reason
 
@@ -36,6 +37,7 @@ class ObjectWriter:
         recorder: EventRecorder,
         metrics: OperatorMetrics,
         tell: Callable[[Iterable[Key]], None],
+        now: Now,
     ) -> None:
         """`tell` has other objects looked at that one's change concerns."""
         self._store = store
@@ -43,6 +45,7 @@ class ObjectWriter:
         self._recorder = recorder
         self._metrics = metrics
         self._tell = tell
+        self._now = now
         self._next_progress_at: dict[str, float] = {}
 
     def postponed_s(self, stored: StoredObject, plan: Plan[Status]) -> float:
@@ -92,7 +95,7 @@ class ObjectWriter:
         before = {name: value for name, value in _status_of(stored).items() if name in _SAID_OF_ALL}
         metadata = ObjectMeta.model_validate(stored.raw["metadata"])
         verdict = Verdict.stalled(Reason.INVALID_SPEC, message)
-        said = conditions(verdict, _readable(before), metadata, datetime.now(UTC).replace(microsecond=0))
+        said = conditions(verdict, _readable(before), metadata, self._now().replace(microsecond=0))
         after = Status(observed_generation=metadata.generation, conditions=said).to_kubernetes()
         stored = await self._patch_status(stored, merge_patch(before, after))
         await self._recorder.post(stored.raw, Notice(reason="InvalidSpec", message=message, is_warning=True))
@@ -123,9 +126,9 @@ class ObjectWriter:
             self._tell([created.key, *created.owner_keys])
 
 
-def status_saying(verdict: Verdict, resource: AnyResource) -> Status:
+def status_saying(verdict: Verdict, resource: AnyResource, now: datetime) -> Status:
     """The status of an object of which nothing new is known but a verdict."""
-    said = conditions(verdict, resource.status, resource.metadata, datetime.now(UTC).replace(microsecond=0))
+    said = conditions(verdict, resource.status, resource.metadata, now.replace(microsecond=0))
     return resource.status.model_copy(update={"observed_generation": resource.metadata.generation, "conditions": said})
 
 

@@ -7,7 +7,6 @@ the object has changed in between, with growing pauses after errors.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -27,6 +26,7 @@ from controller_operator.reconciling.kinds import kind_handlers
 from controller_operator.reconciling.letting_go import LettingGo
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
+from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import PartitionReassignment, PreferredElection
 from controller_operator.resources.common import FINALIZER, Ending
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -59,15 +59,17 @@ class Reconciler:
         open_client: OpenClient,
         *,
         missing_cluster_grace_s: float,
+        now: Now = utc_now,
     ) -> None:
         """`tell` has other objects looked at that this one's change concerns; `open_client` makes a client of a cluster."""
+        self._now = now
         self._store = store
         self._api = api
         self._access = access
-        self._writer = ObjectWriter(store, api, recorder, metrics, tell)
+        self._writer = ObjectWriter(store, api, recorder, metrics, tell, now)
         self._steps = StepRunner(store, api, self._writer, recorder, metrics, open_client)
         self._handlers = kind_handlers(store, access)
-        self._letting_go = LettingGo(self._writer, self._handlers, missing_cluster_grace_s=missing_cluster_grace_s)
+        self._letting_go = LettingGo(self._writer, self._handlers, now, missing_cluster_grace_s=missing_cluster_grace_s)
 
     async def reconcile(self, key: Key) -> Result:
         """One look at an object. Raises `ApiError` and `ZkError` where something cannot be reached or is refused."""
@@ -134,7 +136,7 @@ class Reconciler:
             return Result(word="released")
         stored = await self._writer.write_status(stored, ended_status(resource.status, resource.metadata, ending))
         ttl_s = None if resource.is_paused else resource.spec.ttl_seconds_after_finished
-        left_s = seconds_left(resource.status.completion_time, ttl_s, datetime.now(UTC))
+        left_s = seconds_left(resource.status.completion_time, ttl_s, self._now())
         if left_s != 0:
             return Result(word="settled", look_again_in_s=left_s)
         await self._api.delete(stored.raw)
@@ -149,11 +151,11 @@ class Reconciler:
         if verdict is None and resource.status.condition(ConditionType.READY) is None:
             verdict = Verdict.first_sight()
         if verdict is not None:
-            await self._writer.write_status(stored, status_saying(verdict, resource))
+            await self._writer.write_status(stored, status_saying(verdict, resource, self._now()))
         return Result(word="withheld", look_again_in_s=grant.retry_s)
 
     async def _with_cluster(self, stored: StoredObject, grant: Granted) -> Result:
-        context = Context(now=datetime.now(UTC).replace(microsecond=0))
+        context = Context(now=self._now().replace(microsecond=0))
         handler = self._handlers[stored.key.kind]
         for _ in range(_ROUNDS):
             if stored.resource is None:
@@ -187,7 +189,7 @@ class Reconciler:
 
     async def _stalled(self, stored: StoredObject, verdict: Verdict) -> Result:
         if stored.resource is not None:
-            await self._writer.write_status(stored, status_saying(verdict, stored.resource))
+            await self._writer.write_status(stored, status_saying(verdict, stored.resource, self._now()))
         return Result(word="refused")
 
 

@@ -36,6 +36,7 @@ from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling.access import ClusterAccess, topics_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.reconciler import Reconciler, Result
+from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
 from controller_operator.resources import FeatureSet, KafkaCluster, PartitionReassignment
 from controller_operator.resources.reassignment import ReassignmentPhase
@@ -51,7 +52,12 @@ class OperatorRuntime:
     """One operator. `start` it, and `stop` it."""
 
     def __init__(
-        self, settings: OperatorSettings, api: ObjectApi, connect: Connect, open_client: OpenClient = RequestClient
+        self,
+        settings: OperatorSettings,
+        api: ObjectApi,
+        connect: Connect,
+        open_client: OpenClient = RequestClient,
+        now: Now = utc_now,
     ) -> None:
         self._settings = settings
         self._api = api
@@ -76,6 +82,7 @@ class OperatorRuntime:
             self._queue.add,
             open_client,
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
+            now=now,
         )
         self._last_views: dict[str, ClusterView] = {}
         self._standings: dict[Key, tuple[str, int, str | None] | None] = {}

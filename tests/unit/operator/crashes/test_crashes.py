@@ -45,7 +45,7 @@ async def a_topic_is_deleted_with_its_object(world: World) -> None:
     spec = {"partitions": 2, "replicationFactor": 2, "deletionPolicy": "Delete"}
     key = await world.apply("KafkaTopic", "orders", spec)
     await world.until(lambda: world.is_ready(key))
-    await world.api.remove(key)
+    await world.delete(key)
     await world.until(lambda: world.api.peek(key) is None)
     await world.until(lambda: not world.cluster.exists(paths.topic("orders")))  # type: ignore[arg-type]
 
@@ -63,7 +63,7 @@ async def a_move_is_taken_back(world: World) -> None:
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
     key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
     await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
-    await world.api.remove(key)
+    await world.delete(key)
     world.cluster.broker(5).resume()
     await world.until(lambda: world.api.peek(key) is None)
 
@@ -111,7 +111,7 @@ async def a_feature_is_finalized_and_given_up(world: World) -> None:
     features = {"features": [{"name": "f", "maxVersionLevel": 2}], "deletionPolicy": "Delete"}
     key = await world.apply("FeatureSet", "features", features)
     await world.until(lambda: world.is_ready(key))
-    await world.api.remove(key)
+    await world.delete(key)
     await world.until(lambda: world.api.peek(key) is None)
 
 

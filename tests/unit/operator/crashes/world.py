@@ -17,7 +17,7 @@ from kio.static.protocol import RequestPayload
 
 from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
 from controller_core.zk import paths
-from controller_core.zk.session import Create, WriteOp, ZkError, ZkSession
+from controller_core.zk.session import ConnectionLost, Create, WriteOp, ZkError, ZkSession
 from controller_operator.kubernetes.object_api import ApiUnavailable
 from controller_operator.kubernetes.object_store import Key, Raw, key_of
 from controller_operator.reconciling.runtime import OperatorRuntime
@@ -53,7 +53,8 @@ class World:
 
     def __init__(self) -> None:
         self.api = SimulatedApiServer()
-        self.api.deletion_timestamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.is_zookeeper_away = False
+        self._sessions: list[SimulatedSession] = []
         self.cluster = Cluster()
         self.cluster.clock = LoopClock()
         self.cluster.zk.tree.now_ms = self.cluster.clock.now_ms
@@ -92,6 +93,21 @@ class World:
         conditions = {each["type"]: each["status"] for each in self.status(key).get("conditions", ())}
         return self.said(key) is not None and conditions["Ready"] == "True"
 
+    async def delete(self, key: Key) -> None:
+        """What `kubectl delete` does: the object goes now, or when its finalizer does."""
+        self.api.deletion_timestamp = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        await self.api.remove(key)
+
+    def now(self) -> datetime:
+        """The time of day: the loop's own."""
+        return datetime.fromtimestamp(self.cluster.clock.now_ms() / 1000, UTC)
+
+    def take_zookeeper_away(self) -> None:
+        """From the operator, that is: brokers and controller may be away as well."""
+        self.is_zookeeper_away = True
+        for session in self._sessions:
+            self.cluster.zk.disconnect(session)
+
     # the operator
 
     async def operate(self, writes: Sequence[int] = (), mishap: Mishap = Mishap.DEATH) -> None:
@@ -101,7 +117,7 @@ class World:
         for last_write in (*writes, None):
             self.life, self._died = Life(last_write=last_write), asyncio.Event()
             self.runtime = OperatorRuntime(
-                OperatorSettings(all_namespaces=True), _MortalApi(self), self._connect, self._client
+                OperatorSettings(all_namespaces=True), _MortalApi(self), self._connect, self._client, self.now
             )
             beginning = asyncio.create_task(self.runtime.start())
             try:
@@ -112,7 +128,10 @@ class World:
                 await self.runtime.stop()
 
     async def _connect(self, _address: str) -> ZkSession:
-        return _MortalSession(self.cluster.zk.session(), self)
+        if self.is_zookeeper_away:
+            raise ConnectionLost("nobody answers")
+        self._sessions.append(self.cluster.zk.session())
+        return _MortalSession(self._sessions[-1], self)
 
     def _client(self, _addresses: Sequence[Address]) -> ControllerClient:
         return _MortalClient(self)

@@ -55,7 +55,7 @@ def test_whatever_a_field_says_the_status_is_true_and_the_object_can_be_deleted(
                 key = Key(kind, "shop", f"walked-{number}")
                 await _see(world, key, spec, what)
                 if not _is_gone(world, key):
-                    await world.api.remove(key)
+                    await world.delete(key)
                 await world.until(partial(_is_gone, world, key))
 
     run_fast(walk())
