@@ -99,6 +99,15 @@ class KubernetesObjects:
             )
         )
 
+    async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw:
+        """Sets annotations, and takes away those without a value."""
+        body = {"metadata": {"annotations": annotations}}
+        return await _answered(
+            self._objects.patch_namespaced_custom_object(
+                *_place(key), key.name, body, _content_type=_MERGE, _request_timeout=_ANSWER_S
+            )
+        )
+
     async def create(self, raw: Raw) -> Raw:
         return await _answered(
             self._objects.create_namespaced_custom_object(*_place(key_of(raw)), raw, _request_timeout=_ANSWER_S)

@@ -1,0 +1,69 @@
+"""What the plugin does to objects: pause, resume, and the end of a move before its time."""
+
+from typing import Protocol
+
+from controller_admin.plugin.objects import Named, Seen
+from controller_operator.kubernetes.object_api import ObjectGone
+from controller_operator.kubernetes.object_store import Key, Raw
+from controller_operator.resources.common import PAUSE_ANNOTATION
+
+_OVER = frozenset({"Completed", "Failed", "Cancelled"})
+
+
+class NotDone(Exception):
+    """What was asked for cannot be done to that object; the message says why, and what can."""
+
+
+class ChangedApi(Protocol):
+    """The seam: what is asked of the API server."""
+
+    async def get(self, key: Key) -> Raw: ...
+
+    async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw: ...
+
+    async def delete(self, raw: Raw) -> None: ...
+
+
+async def read(api: ChangedApi, named: Named, namespace: str) -> Seen:
+    """The object. Raises `NotDone` where there is none, and `ApiError`."""
+    key = Key(named.kind, namespace, named.name)
+    try:
+        return Seen(await api.get(key))
+    except ObjectGone as error:
+        raise NotDone(f"there is no {key}") from error
+
+
+async def pause(api: ChangedApi, named: Named, namespace: str) -> str:
+    """Stops all work on an object; says what that means."""
+    seen = await read(api, named, namespace)
+    if seen.is_paused:
+        return f"{seen.short} is paused already"
+    await api.annotate(seen.key, {PAUSE_ANNOTATION: "true"})
+    goes_on = " What the controller was asked for goes on." if seen.status.get("phase") == "Running" else ""
+    return f"{seen.short} is paused.{goes_on}"
+
+
+async def resume(api: ChangedApi, named: Named, namespace: str) -> str:
+    """Lets the work on an object go on."""
+    seen = await read(api, named, namespace)
+    if not seen.is_paused:
+        return f"{seen.short} is not paused"
+    await api.annotate(seen.key, {PAUSE_ANNOTATION: None})
+    return f"{seen.short} goes on"
+
+
+async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
+    """Ends a move or an election before its time, by deleting it. Raises `NotDone`."""
+    seen = await read(api, named, namespace)
+    if seen.key.kind not in ("PartitionReassignment", "PreferredElection"):
+        raise NotDone(f"{seen.short} is nothing that ends: pause it, or change its spec")
+    phase = seen.status.get("phase")
+    if phase in _OVER:
+        return f"{seen.short} is over: {phase}"
+    if seen.is_paused and phase == "Running":
+        raise NotDone(f"{seen.short} is paused, so its move would go on: resume it first")
+    if seen.key.kind == "PreferredElection" and phase == "Running":
+        raise NotDone(f"{seen.short} was asked for already: elections are not taken back")
+    await api.delete(seen.raw)
+    back = "what still moves goes back to its original replicas" if phase == "Running" else "nothing had begun"
+    return f"{seen.short} is cancelled: {back}"

@@ -1,0 +1,202 @@
+"""The `kubectl-kontroller` command, which kubectl calls for `kubectl kontroller`.
+
+Nothing is imported before it is known to be needed. A wrong command ends with 1: 2 means something else here."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from controller_admin.plugin.objects import Seen
+    from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+
+commands = typer.Typer(
+    name="kubectl kontroller",
+    help="Kafka clusters, topics, moves and elections of kontroller.dev, on one screen.\n\n"
+    "Exits with 0: healthy, nothing to do, or done; 1: an error; 2: unhealthy or changes, with --fail-on-changes; "
+    "3: something waits for a person.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+_WrongCommand: type[Exception] = typer.BadParameter.__bases__[0]
+"""The UsageError of the click that typer uses, which may be its own copy."""
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="The namespace; by default the context's own.")
+]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="All namespaces.")]
+Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig; by default the current one.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")]
+FailOnChanges = Annotated[
+    bool, typer.Option("--fail-on-changes", help="Exit with 2 where all is not at rest and well.")
+]
+Object = Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, such as kt/orders or kpr/drain-4.")]
+Objects = Annotated[list[str], typer.Argument(metavar="KIND/NAME...", help="Objects, such as kt/orders.")]
+
+
+@commands.command("status")
+def status(
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    context: Context = None,
+    output: OutputOption = Output.TABLE,
+    fail_on_changes: FailOnChanges = False,
+) -> None:
+    """Shows each cluster's health, what moves, what was changed elsewhere, and what waits for a person and why."""
+    from controller_admin.plugin.status import lines, overview
+    from controller_operator.resources import KINDS
+
+    kinds = [kind.definition.kind for kind in KINDS]
+    view = overview(_all(kinds, namespace, all_namespaces, context))
+    _show(view.to_json(), lines(view), output)
+    raise typer.Exit(view.exit_code(fails_on_changes=fail_on_changes))
+
+
+@commands.command("top")
+def top(
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    context: Context = None,
+    limit: Annotated[int, typer.Option("--limit", "-l", help="How many are shown.", min=1)] = 20,
+    output: OutputOption = Output.TABLE,
+    fail_on_changes: FailOnChanges = False,
+) -> None:
+    """Shows the partitions that need attention most: without a leader, with missing replicas, moving.
+
+    Of KafkaTopics and PartitionReassignments alone, as their statuses have it."""
+    from controller_admin.plugin.exit_codes import exit_code
+    from controller_admin.plugin.top import ailing, lines
+
+    found = ailing(_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context))
+    _show([each.to_json() for each in found[:limit]], lines(found, limit), output)
+    raise typer.Exit(exit_code(waits=False, changes=bool(found), fails_on_changes=fail_on_changes))
+
+
+@commands.command("plan")
+def plan(
+    name: Object,
+    namespace: Namespace = None,
+    context: Context = None,
+    output: OutputOption = Output.TABLE,
+    fail_on_changes: FailOnChanges = False,
+) -> None:
+    """Shows what the operator would do about an object next.
+
+    To see what a change would do, pause the object, apply the change, and ask."""
+    from controller_admin.plugin.changes import read
+    from controller_admin.plugin.objects import Named
+    from controller_admin.plugin.plan import lines, next_steps
+
+    async def ask(api: "KubernetesObjects", where: str) -> "Seen":
+        return await read(api, Named.parsed(name), where)
+
+    found = next_steps(_done(ask, namespace, context))
+    _show(found.to_json(), lines(found), output)
+    raise typer.Exit(found.exit_code(fails_on_changes=fail_on_changes))
+
+
+@commands.command("pause")
+def pause(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
+    """Stops all work on objects, until they are resumed."""
+    from controller_admin.plugin import changes
+
+    _change(changes.pause, names, namespace, context)
+
+
+@commands.command("resume")
+def resume(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
+    """Lets the work on objects go on."""
+    from controller_admin.plugin import changes
+
+    _change(changes.resume, names, namespace, context)
+
+
+@commands.command("cancel")
+def cancel(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
+    """Ends moves and elections before their time, by deleting the objects: what still moves goes back."""
+    from controller_admin.plugin import changes
+
+    _change(changes.cancel, names, namespace, context)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command, with the plugin's own exit codes."""
+    from controller_admin.plugin.exit_codes import ExitCode
+
+    try:
+        code = commands(args=arguments, prog_name="kubectl kontroller", standalone_mode=False)
+    except _WrongCommand as error:
+        error.show()  # type: ignore[attr-defined]  # it is a UsageError
+        code = ExitCode.ERROR
+    except typer.Abort:
+        code = ExitCode.ERROR
+    sys.exit(int(code or 0))
+
+
+def _change(
+    change: Callable[..., Awaitable[str]], names: list[str], namespace: str | None, context: str | None
+) -> None:
+    """Does it to each object in turn, and says what became of it; nothing where one of the names is no name."""
+    from controller_admin.plugin.objects import Named
+
+    async def work(api: "KubernetesObjects", where: str) -> None:
+        for named in [Named.parsed(name) for name in names]:
+            typer.echo(await change(api, named, where))
+
+    _done(work, namespace, context)
+
+
+def _all(kinds: Sequence[str], namespace: str | None, everywhere: bool, context: str | None) -> "list[Seen]":
+    from controller_admin.plugin.objects import all_seen
+
+    async def ask(api: "KubernetesObjects", where: str) -> "list[Seen]":
+        return [each for kind in kinds for each in await all_seen(api, kind, None if everywhere else where)]
+
+    found: list[Seen] = _done(ask, namespace, context)
+    return found
+
+
+def _done(
+    work: Callable[["KubernetesObjects", str], Awaitable[Any]], namespace: str | None, context: str | None
+) -> Any:
+    """Does the work in the namespace that is meant; an error ends the command in one line."""
+    from controller_admin.plugin.changes import NotDone
+    from controller_admin.plugin.exit_codes import ExitCode
+    from controller_admin.plugin.objects import NoDefinitions, NoSuchKind
+    from controller_operator.kubernetes.object_api import ApiError
+    from controller_operator.main import NoKubernetes, current_namespace, kubernetes_objects
+
+    async def run() -> Any:
+        async with kubernetes_objects(context) as api:
+            return await work(api, namespace or current_namespace(context))
+
+    try:
+        return asyncio.run(run())
+    except (NoKubernetes, NoDefinitions, NoSuchKind, NotDone, ApiError) as error:
+        typer.echo(f"kubectl kontroller: {error}", err=True)
+        raise typer.Exit(ExitCode.ERROR) from error
+
+
+def _show(answer: object, lines: Sequence[str], output: Output) -> None:
+    typer.echo(json.dumps(answer, indent=2) if output is Output.JSON else "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

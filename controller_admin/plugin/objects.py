@@ -1,0 +1,97 @@
+"""Objects as the plugin shows them: what their JSON says, whichever version of the operator wrote it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from controller_operator.kubernetes.object_api import ObjectApi, ObjectGone
+from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
+from controller_operator.resources.common import PAUSE_ANNOTATION
+from controller_operator.resources.conditions import ConditionType
+
+_WORDS: Final = {
+    word.lower(): kind
+    for kind, described in KIND_CLASSES.items()
+    for word in (kind, described.definition.plural, described.definition.short_name)
+}
+"""A kind by each word that kubectl takes for it."""
+
+
+class NoSuchKind(Exception):
+    """What was named is no object of ours; the message says how to name one."""
+
+
+class NoDefinitions(Exception):
+    """The API server does not know our kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An object as the API server has it."""
+
+    raw: Raw
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.raw)
+
+    @property
+    def short(self) -> str:
+        """KIND/NAME, as it is typed."""
+        return f"{KIND_CLASSES[self.key.kind].definition.short_name}/{self.key.name}"
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return self.raw.get("status") or {}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self.status.get("counts") or {}
+
+    @property
+    def is_paused(self) -> bool:
+        return (self.raw["metadata"].get("annotations") or {}).get(PAUSE_ANNOTATION) == "true"
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the status is about the present spec."""
+        return bool(self.status.get("observedGeneration") == self.raw["metadata"].get("generation"))
+
+    def condition(self, type_: ConditionType) -> Mapping[str, Any]:
+        """The condition of a type; empty where the status has none."""
+        return next((each for each in self.status.get("conditions", ()) if each.get("type") == type_), {})
+
+    def holds(self, type_: ConditionType) -> bool:
+        return bool(self.condition(type_).get("status") == "True")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """An object as somebody has typed it."""
+
+    kind: str
+    name: str
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """From KIND/NAME, where the kind may be short (`kt/orders`) or plural. Raises `NoSuchKind`."""
+        word, separator, name = text.partition("/")
+        kind = _WORDS.get(word.removesuffix(".kontroller.dev").lower())
+        if not separator or not name or kind is None:
+            raise NoSuchKind(
+                f"{text} names no object: write KIND/NAME, with one of {', '.join(_short_names())} as KIND"
+            )
+        return cls(kind=kind, name=name)
+
+
+async def all_seen(api: ObjectApi, kind: str, namespace: str | None) -> list[Seen]:
+    """All objects of a kind, by namespace and name. Raises `ApiError` and `NoDefinitions`."""
+    try:
+        items = (await api.list_all(kind, namespace)).items
+    except ObjectGone as error:
+        raise NoDefinitions(f"the API server does not know {kind}s: install the chart's definitions") from error
+    return sorted(map(Seen, items), key=lambda each: each.key)
+
+
+def _short_names() -> list[str]:
+    return [kind.definition.short_name for kind in KIND_CLASSES.values()]

@@ -1,0 +1,104 @@
+"""What the operator would do about an object next, as its status says it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from controller_admin.plugin.exit_codes import ExitCode, exit_code
+from controller_admin.plugin.objects import Seen
+from controller_admin.plugin.screen import table
+from controller_operator.resources.conditions import ConditionType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """One step: what would be done to what, and the values before and after."""
+
+    action: str
+    key: str
+    live: str | None = None
+    desired: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextSteps:
+    """The steps, and what the object says about itself. `total` counts those that the status has no room for, too."""
+
+    object: str
+    is_current: bool
+    is_paused: bool
+    reason: str | None
+    message: str | None
+    total: int
+    steps: tuple[PlannedStep, ...]
+    waits: bool
+
+    def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
+        return exit_code(waits=self.waits, changes=self.total > 0, fails_on_changes=fails_on_changes)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def next_steps(each: Seen) -> NextSteps:
+    """The plan in the status of a KafkaTopic; of a FeatureSet what its features say; of another kind what it waits for."""
+    plan, ready = each.status.get("plan") or {}, each.condition(ConditionType.READY)
+    steps = tuple(_step(change) for change in plan.get("changes") or ()) or _features(each) or _moves(each)
+    return NextSteps(
+        object=each.short,
+        is_current=each.is_current,
+        is_paused=each.is_paused,
+        reason=ready.get("reason"),
+        message=ready.get("message"),
+        total=max(plan.get("total", 0), len(steps)),
+        steps=steps,
+        waits=each.holds(ConditionType.STALLED),
+    )
+
+
+def lines(found: NextSteps) -> list[str]:
+    """The screen."""
+    rows = [(step.action, step.key, step.live, step.desired) for step in found.steps]
+    more = [f"... and {found.total - len(rows)} more"] if found.total > len(rows) else []
+    about = f"{found.object}: {found.message or 'no operator has seen it yet'}"
+    notes = [] if found.is_current else ["The status is about an older generation: ask again in a moment."]
+    if found.is_paused and found.total:
+        notes.append(f"It is paused: `kubectl kontroller resume {found.object}` has it done.")
+    shown = table(("ACTION", "WHAT", "NOW", "THEN"), rows) or ["Nothing would be changed."]
+    return [about, *notes, *shown, *more]
+
+
+def _step(change: dict[str, Any]) -> PlannedStep:
+    return PlannedStep(
+        action=str(change.get("action", "")),
+        key=str(change.get("key", "")),
+        live=change.get("live"),
+        desired=change.get("desired"),
+    )
+
+
+def _features(each: Seen) -> tuple[PlannedStep, ...]:
+    if each.key.kind != "FeatureSet":
+        return ()
+    return tuple(
+        PlannedStep(action="Finalize", key=feature["name"], live=_text(feature.get("finalizedLevel")),
+                    desired=_text(feature.get("maxVersionLevel")))
+        for feature in each.status.get("features") or ()
+        if feature.get("finalizedLevel") != feature.get("maxVersionLevel")
+    )  # fmt: skip
+
+
+def _moves(each: Seen) -> tuple[PlannedStep, ...]:
+    if each.key.kind != "PartitionReassignment":
+        return ()
+    return tuple(
+        PlannedStep(action="Move", key=f"{row['topic']}-{row['partition']}", live=_text(row.get("replicas")),
+                    desired=_text(row.get("targetReplicas")))
+        for row in each.status.get("partitions") or ()
+        if row.get("step") not in ("Done", "Failed", "Cancelled")
+    )  # fmt: skip
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return None if value is None else str(value)

@@ -1,0 +1,30 @@
+"""Text as kubectl prints it: a heading, and columns that are as wide as what is in them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_MOST: Final = 160
+"""Characters of one cell: a message may be long."""
+
+
+def printable(value: object) -> str:
+    """A value in one cell: nothing that a terminal would take for a command, and `-` for nothing."""
+    text = "" if value is None else " ".join("".join(c if c.isprintable() else " " for c in str(value)).split())
+    return (text if len(text) <= _MOST else f"{text[: _MOST - 3]}...") or "-"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """The lines of a table; none where it has no rows."""
+    cells = [[printable(value) for value in row] for row in rows]
+    if not cells:
+        return []
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    return ["   ".join(map(str.ljust, row, widths)).rstrip() for row in (heads, *cells)]
+
+
+def section(title: str, lines: Sequence[str], *, total: int | None = None, shown: int | None = None) -> list[str]:
+    """A table below a title, with a line about what is not shown; nothing where there are no lines."""
+    if not lines:
+        return []
+    more = [f"... and {total - shown} more"] if total is not None and shown is not None and total > shown else []
+    return ["", f"{title}:", *lines, *more]

@@ -1,0 +1,208 @@
+"""One screen of how it is: the clusters, what moves, what differs, and what waits for a person."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from controller_admin.plugin.exit_codes import ExitCode, exit_code
+from controller_admin.plugin.objects import Seen
+from controller_admin.plugin.screen import section, table
+from controller_operator.resources.conditions import ConditionType
+
+_SHOWN: Final = 20
+"""Rows of one table."""
+_OVER: Final = frozenset({"Completed", "Failed", "Cancelled", "Scheduled"})
+_APPROVAL: Final = "AwaitingApproval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterHealth:
+    """A KafkaCluster, and how many of its partitions need attention."""
+
+    namespace: str
+    name: str
+    controller: int | None
+    controller_kind: str | None
+    brokers: int | None
+    topics: int | None
+    partitions: int | None
+    offline: int | None
+    under_replicated: int | None
+    under_min_isr: int | None
+    reassigning: int | None
+    ready: str
+    reason: str | None
+    message: str | None
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.ready == "True" and not (self.offline or self.under_replicated or self.under_min_isr)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A PartitionReassignment or PreferredElection that has not ended."""
+
+    namespace: str
+    name: str
+    phase: str | None
+    done: int
+    total: int
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """An object with something to say, and why."""
+
+    namespace: str
+    name: str
+    reason: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All of it."""
+
+    clusters: tuple[ClusterHealth, ...]
+    moves: tuple[Move, ...]
+    drifted: tuple[Said, ...]
+    waiting_for_person: tuple[Said, ...]
+    paused: tuple[Said, ...]
+    objects: int
+    not_ready: int
+
+    @property
+    def is_quiet(self) -> bool:
+        healthy = all(cluster.is_healthy for cluster in self.clusters)
+        return healthy and not (self.moves or self.drifted or self.paused or self.not_ready)
+
+    def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
+        waits = bool(self.waiting_for_person)
+        return exit_code(waits=waits, changes=not self.is_quiet, fails_on_changes=fails_on_changes)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def overview(objects: Iterable[Seen]) -> Overview:
+    """What all objects together say."""
+    seen = list(objects)
+    return Overview(
+        clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
+        moves=tuple(_move(each) for each in seen if _is_under_way(each)),
+        drifted=tuple(_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
+        waiting_for_person=tuple(_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
+        paused=tuple(_said(each, ConditionType.PAUSED) for each in seen if each.is_paused),
+        objects=len(seen),
+        not_ready=sum(not _is_well(each) for each in seen),
+    )
+
+
+def lines(view: Overview) -> list[str]:
+    """The screen."""
+    shown = _clusters(view.clusters) or ["No KafkaCluster."]
+    shown += _moves(view.moves)
+    shown += _told("Changed elsewhere", view.drifted)
+    shown += _told("Waits for a person", view.waiting_for_person)
+    shown += _told("Paused", view.paused)
+    ready = view.objects - view.not_ready
+    return [*shown, "", f"{ready} of {view.objects} objects are ready{'' if view.is_quiet else '; see above'}."]
+
+
+def _clusters(clusters: Sequence[ClusterHealth]) -> list[str]:
+    heads = ("NAMESPACE", "CLUSTER", "CONTROLLER", "BROKERS", "TOPICS", "PARTITIONS", "OFFLINE", "UNDER-REPLICATED",
+             "UNDER-MIN-ISR", "MOVING", "READY", "WHY")  # fmt: skip
+    rows = [
+        (c.namespace, c.name, _controller(c), c.brokers, c.topics, c.partitions, c.offline, c.under_replicated,
+         c.under_min_isr, c.reassigning, c.ready, c.message)
+        for c in clusters
+    ]  # fmt: skip
+    return table(heads, rows)
+
+
+def _controller(cluster: ClusterHealth) -> str | None:
+    return None if cluster.controller is None else f"{cluster.controller} ({cluster.controller_kind})"
+
+
+def _moves(moves: Sequence[Move]) -> list[str]:
+    rows = [(m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _percent(m), m.message) for m in moves[:_SHOWN]]
+    heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "WHY")
+    return section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
+
+
+def _told(title: str, found: Sequence[Said]) -> list[str]:
+    rows = [(each.namespace, each.name, each.reason, each.message) for each in found[:_SHOWN]]
+    return section(title, table(("NAMESPACE", "OBJECT", "REASON", "WHY"), rows), total=len(found), shown=_SHOWN)
+
+
+def _percent(move: Move) -> str | None:
+    return f"{100 * move.done // move.total}%" if move.total else None
+
+
+def _cluster(each: Seen) -> ClusterHealth:
+    controller, counts, ready = each.status.get("controller") or {}, each.counts, each.condition(ConditionType.READY)
+    return ClusterHealth(
+        namespace=each.key.namespace,
+        name=each.key.name,
+        controller=controller.get("id"),
+        controller_kind=controller.get("kind"),
+        brokers=counts.get("brokers"),
+        topics=counts.get("topics"),
+        partitions=counts.get("partitions"),
+        offline=counts.get("offline"),
+        under_replicated=counts.get("underReplicated"),
+        under_min_isr=counts.get("underMinIsr"),
+        reassigning=counts.get("reassigning"),
+        ready=ready.get("status", "Unknown"),
+        reason=ready.get("reason"),
+        message=None if ready.get("status") == "True" else ready.get("message", "no operator has seen it yet"),
+    )
+
+
+def _is_under_way(each: Seen) -> bool:
+    if each.key.kind not in ("PartitionReassignment", "PreferredElection"):
+        return False
+    is_at_rest = each.key.kind == "PreferredElection" and each.status.get("phase") == "Suspended"
+    return not is_at_rest and each.status.get("phase") not in _OVER
+
+
+def _move(each: Seen) -> Move:
+    counts = each.counts
+    is_move = each.key.kind == "PartitionReassignment"
+    done = counts.get("done", 0) if is_move else counts.get("elected", 0) + counts.get("notNeeded", 0)
+    return Move(
+        namespace=each.key.namespace,
+        name=each.short,
+        phase=each.status.get("phase"),
+        done=done,
+        total=counts.get("total", 0),
+        message=each.condition(ConditionType.READY).get("message"),
+    )
+
+
+def _drift(each: Seen) -> Said:
+    differences = each.status.get("drift") or ()
+    keys = ", ".join(f"{d.get('key')} is {d.get('live')}, not {d.get('desired')}" for d in differences[:5])
+    more = f" and {len(differences) - 5} more" if len(differences) > 5 else ""
+    condition = each.condition(ConditionType.DRIFTED)
+    said = keys + more or condition.get("message")
+    return Said(namespace=each.key.namespace, name=each.short, reason=condition.get("reason"), message=said)
+
+
+def _needs_person(each: Seen) -> bool:
+    is_over = each.status.get("phase") in _OVER  # a person may look, but nothing waits
+    return (each.holds(ConditionType.STALLED) and not is_over) or each.status.get("phase") == _APPROVAL
+
+
+def _is_well(each: Seen) -> bool:
+    """Ready, or over: what has ended stays as it ended."""
+    return each.holds(ConditionType.READY) or each.status.get("phase") in _OVER
+
+
+def _said(each: Seen, type_: ConditionType) -> Said:
+    condition = each.condition(type_) or each.condition(ConditionType.READY)
+    return Said(
+        namespace=each.key.namespace, name=each.short, reason=condition.get("reason"), message=condition.get("message")
+    )

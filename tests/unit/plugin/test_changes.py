@@ -1,0 +1,99 @@
+"""Pause, resume and cancel: what they do to which object, and what they refuse."""
+
+from typing import Any
+
+import pytest
+
+from controller_admin.plugin.changes import NotDone, cancel, pause, resume
+from controller_admin.plugin.objects import Named, NoSuchKind, Seen
+from controller_operator.kubernetes.object_api import ObjectGone
+from controller_operator.kubernetes.object_store import Key, Raw
+from tests.unit.plugin.seen import seen
+
+PAUSED: dict[str, Any] = {"annotations": {"kontroller.dev/pause": "true"}}
+
+
+class OneObject:
+    """An API server with one object."""
+
+    def __init__(self, held: Seen) -> None:
+        self.held = held
+        self.done: list[Any] = []
+
+    async def get(self, key: Key) -> Raw:
+        if key != self.held.key:
+            raise ObjectGone("no")
+        return self.held.raw
+
+    async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw:
+        self.done.append((key.name, annotations))
+        return self.held.raw
+
+    async def delete(self, raw: Raw) -> None:
+        self.done.append(("deleted", raw["metadata"]["uid"]))
+
+
+TOPIC = Named(kind="KafkaTopic", name="orders")
+MOVE = Named(kind="PartitionReassignment", name="orders")
+ELECTION = Named(kind="PreferredElection", name="orders")
+
+
+@pytest.mark.parametrize(
+    "text", ["kt/orders", "kafkatopic/orders", "KafkaTopics/orders", "kafkatopics.kontroller.dev/orders"]
+)
+def test_an_object_is_named_as_for_kubectl(text: str) -> None:
+    assert Named.parsed(text) == TOPIC
+
+
+@pytest.mark.parametrize("text", ["orders", "kt/", "/orders", "pod/orders", "", "kt"])
+def test_what_names_no_object_is_refused(text: str) -> None:
+    with pytest.raises(NoSuchKind, match="KIND/NAME"):
+        Named.parsed(text)
+
+
+async def test_a_pause_is_an_annotation_and_its_end_takes_it_away() -> None:
+    api = OneObject(seen("KafkaTopic"))
+    assert await pause(api, TOPIC, "shop") == "kt/orders is paused."
+    assert await resume(api, TOPIC, "shop") == "kt/orders is not paused"
+    paused = OneObject(seen("KafkaTopic", **PAUSED))
+    assert await resume(paused, TOPIC, "shop") == "kt/orders goes on"
+    assert await pause(paused, TOPIC, "shop") == "kt/orders is paused already"
+    assert [api.done, paused.done] == [
+        [("orders", {"kontroller.dev/pause": "true"})],
+        [("orders", {"kontroller.dev/pause": None})],
+    ]
+
+
+async def test_a_pause_says_that_a_running_move_goes_on() -> None:
+    assert "goes on" in await pause(OneObject(seen("PartitionReassignment", phase="Running")), MOVE, "shop")
+
+
+@pytest.mark.parametrize(
+    ("phase", "told"), [("Running", "goes back"), ("Pending", "nothing had begun"), (None, "nothing")]
+)
+async def test_a_move_is_cancelled_by_its_deletion(phase: str | None, told: str) -> None:
+    api = OneObject(seen("PartitionReassignment", phase=phase))
+    assert told in await cancel(api, MOVE, "shop")
+    assert api.done == [("deleted", "uid-1")]
+
+
+async def test_what_is_over_is_not_deleted() -> None:
+    api = OneObject(seen("PartitionReassignment", phase="Completed"))
+    assert await cancel(api, MOVE, "shop") == "kpr/orders is over: Completed"
+    assert api.done == []
+
+
+@pytest.mark.parametrize(
+    ("held", "named", "told"),
+    [
+        (seen("KafkaTopic"), TOPIC, "nothing that ends"),
+        (seen("PartitionReassignment", phase="Running", **PAUSED), MOVE, "resume it first"),
+        (seen("PreferredElection", phase="Running"), ELECTION, "not taken back"),
+        (seen("KafkaTopic"), MOVE, "there is no PartitionReassignment shop/orders"),
+    ],
+)
+async def test_what_would_not_do_what_it_says_is_refused(held: Seen, named: Named, told: str) -> None:
+    api = OneObject(held)
+    with pytest.raises(NotDone, match=told):
+        await cancel(api, named, "shop")
+    assert api.done == []

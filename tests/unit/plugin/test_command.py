@@ -1,0 +1,47 @@
+"""`kubectl kontroller` as it is called: what is wrong about a command ends with 1, as 2 means something else."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from controller_admin.plugin.command_line import commands, main
+
+ROOT = Path(__file__).resolve().parents[3]
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
+NAMED = sorted(set(re.findall(r"`kubectl kontroller (\w+)[^`]*`", OPERATIONS)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["status", "--surprise"], ["plan"], ["surprise"], [], ["top", "--limit", "0"], ["status", "-o", "xml"]],
+)
+def test_a_wrong_command_ends_with_1(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 1
+
+
+def test_a_name_that_is_none_is_refused_before_anything_is_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["pause", "kt/orders"])
+    assert (ended.value.code, "KUBECONFIG" in capsys.readouterr().err) == (1, True)
+
+
+def test_each_command_explains_itself() -> None:
+    group: Any = get_command(commands)
+    for name in group.commands:
+        shown = CliRunner().invoke(commands, [name, "--help"])
+        assert (shown.exit_code, "-n" in shown.output) == (0, True)
+
+
+def test_the_operations_name_every_command_and_no_other() -> None:
+    group: Any = get_command(commands)
+    assert {*NAMED, "resume"} == set(group.commands)

@@ -1,0 +1,123 @@
+"""The screen of `kubectl kontroller status`, and how it ends."""
+
+import json
+from typing import Any
+
+import pytest
+
+from controller_admin.plugin.exit_codes import ExitCode
+from controller_admin.plugin.objects import Seen
+from controller_admin.plugin.screen import printable, table
+from controller_admin.plugin.status import lines, overview
+from tests.unit.plugin.seen import READY, STALLED, seen
+
+COUNTS = {
+    "brokers": 3,
+    "topics": 2,
+    "partitions": 9,
+    "offline": 0,
+    "underReplicated": 0,
+    "underMinIsr": 0,
+    "reassigning": 0,
+}
+
+
+def cluster(**counts: int) -> Seen:
+    controller = {"id": 1000, "epoch": 3, "kind": "Kontroller"}
+    return seen("KafkaCluster", "demo", conditions=READY, controller=controller, counts={**COUNTS, **counts})
+
+
+def move(phase: str | None, **about: Any) -> Seen:
+    return seen("PartitionReassignment", "drain-4", phase=phase, counts={"total": 8, "done": 2}, **about)
+
+
+def code(*objects: Seen, fails: bool = True) -> ExitCode:
+    return overview(objects).exit_code(fails_on_changes=fails)
+
+
+def screen(*objects: Seen) -> str:
+    return "\n".join(lines(overview(objects)))
+
+
+def test_a_cluster_that_is_well_is_one_line_and_the_end_is_good() -> None:
+    objects = (cluster(), seen("KafkaTopic", conditions=READY))
+    assert screen(*objects) == (
+        "NAMESPACE   CLUSTER   CONTROLLER          BROKERS   TOPICS   PARTITIONS   OFFLINE   UNDER-REPLICATED   "
+        "UNDER-MIN-ISR   MOVING   READY   WHY\n"
+        "shop        demo      1000 (Kontroller)   3         2        9            0         0                  "
+        "0               0        True    -\n"
+        "\n2 of 2 objects are ready."
+    )
+    assert code(*objects) is ExitCode.GOOD
+
+
+@pytest.mark.parametrize("count", ["offline", "underReplicated", "underMinIsr"])
+def test_partitions_that_ail_fail_only_who_asks_for_it(count: str) -> None:
+    assert code(cluster(**{count: 1})) is ExitCode.CHANGES
+    assert code(cluster(**{count: 1}), fails=False) is ExitCode.GOOD
+
+
+def test_a_move_shows_how_far_it_is_and_why_it_waits() -> None:
+    waits = {"Ready": ("False", "UnknownBroker", "broker 9 is not registered")}
+    shown = screen(cluster(), move("Running", conditions=waits))
+    assert "shop        kpr/drain-4   Running   2/8    25%       broker 9 is not registered" in shown
+    assert code(cluster(), move("Running")) is ExitCode.CHANGES
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Cancelled"])
+def test_what_is_over_is_no_work_and_nobody_waits_for_it(phase: str) -> None:
+    assert code(cluster(), move(phase, conditions=STALLED)) is ExitCode.GOOD
+
+
+@pytest.mark.parametrize("phase", ["Scheduled", "Suspended"])
+def test_an_election_that_rests_between_its_runs_is_no_work(phase: str) -> None:
+    assert code(cluster(), seen("PreferredElection", phase=phase, conditions=READY)) is ExitCode.GOOD
+
+
+def test_drift_is_told_by_key_and_value() -> None:
+    drift = [{"key": "config.retention.ms", "desired": "1", "live": "2"}, {"key": "config.a", "desired": "1"}]
+    drifted = {**READY, "Drifted": ("True", "Drifted", "changed")}
+    topic = seen("KafkaTopic", conditions=drifted, drift=drift)
+    assert "config.retention.ms is 2, not 1, config.a is None, not 1" in screen(topic)
+    assert code(cluster(), topic) is ExitCode.CHANGES
+
+
+def test_what_waits_for_a_person_goes_before_all_else_and_says_why() -> None:
+    topic = seen("KafkaTopic", conditions=STALLED)
+    assert "Waits for a person:" in screen(topic)
+    assert "kt/orders   NotAdopted   make the spec equal" in screen(topic)
+    assert code(cluster(offline=1), topic, fails=False) is ExitCode.WAITS
+    assert code(cluster(), move("AwaitingApproval")) is ExitCode.WAITS
+
+
+def test_paused_objects_are_listed() -> None:
+    topic = seen("KafkaTopic", conditions=READY, annotations={"kontroller.dev/pause": "true"})
+    assert "Paused:" in screen(topic)
+    assert code(cluster(), topic) is ExitCode.CHANGES
+
+
+def test_objects_that_no_operator_has_seen_are_not_ready() -> None:
+    new = Seen({**seen("KafkaCluster", "new").raw, "status": {"observedGeneration": -1}})
+    assert "no operator has seen it yet" in screen(new)
+    assert "0 of 1 objects are ready; see above." in screen(new)
+    assert screen() == "No KafkaCluster.\n\n0 of 0 objects are ready."
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    shown = screen(*(seen("KafkaTopic", f"t-{number}", conditions=STALLED) for number in range(25)))
+    assert shown.count("kt/t-") == 20
+    assert "... and 5 more" in shown
+
+
+def test_the_same_is_there_as_json_in_whole() -> None:
+    topics = (seen("KafkaTopic", f"t-{number}", conditions=STALLED) for number in range(25))
+    answer = json.loads(json.dumps(overview([cluster(), *topics]).to_json()))
+    assert answer["clusters"][0]["controller"] == 1000
+    assert len(answer["waiting_for_person"]) == 25
+
+
+def test_nothing_in_a_status_reaches_the_terminal_as_a_command() -> None:
+    assert printable("\x1b[2Ja\nb\tc") == "[2Ja b c"
+    assert (printable(None), printable(""), printable(0)) == ("-", "-", "0")
+    assert len(printable("x" * 1000)) == 160
+    assert table(("A",), []) == []

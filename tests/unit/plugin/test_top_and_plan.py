@@ -1,0 +1,105 @@
+"""The screens of `top` and `plan`."""
+
+from typing import Any
+
+import pytest
+
+from controller_admin.plugin import plan, top
+from controller_admin.plugin.exit_codes import ExitCode
+from tests.unit.plugin.seen import READY, STALLED, partition, seen
+
+AILING = [
+    partition(0, [1, 2, 3], [1, 2, 3], 1),
+    partition(1, [1, 2, 3], [1, 2], 1),
+    partition(2, [1, 2, 3], [3], 3),
+    partition(3, [1, 2, 3], [], -1),
+    partition(4, [1, 2, 3], [1, 2, 3], 2),
+]
+
+
+def test_the_worst_partitions_come_first_and_those_that_are_well_are_left_out() -> None:
+    found = top.ailing([seen("KafkaTopic", partitions=AILING), seen("KafkaCluster", partitions=None)])
+    assert [(each.partition, each.trouble) for each in found] == [
+        (3, "offline"),
+        (2, "under-replicated"),
+        (1, "under-replicated"),
+        (4, "not the preferred leader"),
+    ]
+    assert top.lines(found, 2)[1:] == [
+        "shop        orders   3           offline            -1       1,2,3      -     -",
+        "shop        orders   2           under-replicated   3        1,2,3      3     -",
+        "... and 2 more",
+    ]
+    assert found[0].to_json()["replicas"] == (1, 2, 3)
+
+
+def test_what_moves_is_told_once_with_its_step_and_reason() -> None:
+    moving = [
+        partition(1, [4, 1, 2], [1, 2], 1, step="CatchingUp", message="broker 4 copies"),
+        partition(2, [1], [1], 1, step="Done"),
+        partition(5, [1, 2], [1, 2], 1, step="Waiting"),
+    ]
+    objects = [seen("PartitionReassignment", "m", partitions=moving), seen("KafkaTopic", partitions=AILING[:2])]
+    assert [(each.partition, each.trouble, each.message) for each in top.ailing(objects)] == [
+        (1, "CatchingUp", "broker 4 copies")
+    ]
+
+
+def test_where_all_is_well_it_says_so() -> None:
+    assert top.lines(top.ailing([seen("KafkaTopic", partitions=AILING[:1])]), 5) == [
+        "No partition of a KafkaTopic needs attention."
+    ]
+
+
+PLAN = {"total": 3, "changes": [{"action": "SetConfig", "key": "config.a", "live": "1", "desired": "2"}]}
+
+
+def test_the_plan_of_a_topic_has_its_steps_and_what_to_do_while_it_is_paused() -> None:
+    paused: dict[str, Any] = {"annotations": {"kontroller.dev/pause": "true"}}
+    found = plan.next_steps(seen("KafkaTopic", conditions=READY, plan=PLAN, **paused))
+    assert plan.lines(found) == [
+        "kt/orders: all is well",
+        "It is paused: `kubectl kontroller resume kt/orders` has it done.",
+        "ACTION      WHAT       NOW   THEN",
+        "SetConfig   config.a   1     2",
+        "... and 2 more",
+    ]
+    assert found.exit_code(fails_on_changes=True) is ExitCode.CHANGES
+    assert found.exit_code(fails_on_changes=False) is ExitCode.GOOD
+
+
+def test_an_object_with_nothing_to_do_says_so() -> None:
+    found = plan.next_steps(seen("KafkaTopic", conditions=READY))
+    assert plan.lines(found) == ["kt/orders: all is well", "Nothing would be changed."]
+    assert found.exit_code(fails_on_changes=True) is ExitCode.GOOD
+
+
+def test_a_status_about_an_older_generation_is_told() -> None:
+    found = plan.next_steps(seen("KafkaTopic", conditions=READY, observedGeneration=0))
+    assert "older generation" in plan.lines(found)[1]
+
+
+FEATURES = [
+    {"name": "f", "maxVersionLevel": 2, "finalizedLevel": 1},
+    {"name": "g", "maxVersionLevel": 1, "finalizedLevel": 1},
+]
+MOVES = [
+    partition(0, [1], [1], 1, step="Waiting", targetReplicas=[2, 3]),
+    partition(1, [1], [1], 1, step="Done"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "step"),
+    [
+        ("FeatureSet", {"features": FEATURES}, ("Finalize", "f", "1", "2")),
+        ("PartitionReassignment", {"partitions": MOVES}, ("Move", "orders-0", "1", "2,3")),
+    ],
+)
+def test_other_kinds_say_it_in_their_own_lists(kind: str, status: dict[str, Any], step: tuple[str, ...]) -> None:
+    (found,) = plan.next_steps(seen(kind, conditions=READY, **status)).steps
+    assert (found.action, found.key, found.live, found.desired) == step
+
+
+def test_what_is_stalled_waits_for_a_person() -> None:
+    assert plan.next_steps(seen("KafkaTopic", conditions=STALLED)).exit_code(fails_on_changes=False) is ExitCode.WAITS
