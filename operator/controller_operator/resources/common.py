@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName
 from controller_operator.resources.conditions import Condition, Conditions, ConditionType
-from controller_operator.resources.schema import Model, Observed, ObservedReplicas, Rule, rules
+from controller_operator.resources.schema import Model, Observed, ObservedReplicas, Rule, Timestamp, rules
 
 GROUP: Final = "kontroller.dev"
 VERSION: Final = "v1alpha1"
@@ -178,6 +178,16 @@ OwnCluster = Annotated[
         )
     ),
 ]
+
+
+class DriftCorrections(Observed):
+    """How often what was changed elsewhere was put right, as long as it does not rest."""
+
+    count: int
+    """Times in a row, without ten minutes of rest between them."""
+
+    last_time: Timestamp
+    """The last time."""
 
 
 class PartitionStatus(Observed):

@@ -88,7 +88,7 @@ class Reason(StrEnum):
     DRIFTED = "Drifted", "The topic was changed elsewhere, and spec.driftPolicy does not put it right."
     DRIFT_CONTESTED = (
         "DriftContested",
-        "The topic is changed elsewhere each time that it is put right, so that is done with growing pauses; retried.",
+        "It is changed elsewhere each time that it is put right, so that is done with growing pauses; retried.",
     )
     IN_SYNC = "InSync", "The topic is as the spec says."
     INVALID_SPEC = "InvalidSpec", "The spec has a field or a value that this version of the operator does not know."

@@ -14,6 +14,7 @@ from controller_operator.resources.common import (
     Column,
     Definition,
     DeletionPolicy,
+    DriftCorrections,
     OwnCluster,
     Resource,
     Spec,
@@ -110,6 +111,9 @@ class FeatureSetStatus(Status):
         tuple[FeatureStatus, ...], Field(max_length=MAX_FEATURES, json_schema_extra=keyed_by("name"))
     ] = ()
     """Each feature of the spec."""
+
+    corrections: DriftCorrections | None = None
+    """How often the features were put right after somebody else had changed them."""
 
 
 class FeatureSet(Resource[FeatureSetSpec, FeatureSetStatus]):

@@ -14,6 +14,7 @@ from controller_operator.resources.common import (
     Column,
     Definition,
     DeletionPolicy,
+    DriftCorrections,
     OwnCluster,
     PartitionCounts,
     PartitionStatus,
@@ -31,7 +32,6 @@ from controller_operator.resources.schema import (
     Observed,
     Replicas,
     Rule,
-    Timestamp,
     Topic,
     rules,
 )
@@ -218,16 +218,6 @@ class Plan(Observed):
 
     changes: Annotated[tuple[PlannedChange, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """The steps; the first 500."""
-
-
-class DriftCorrections(Observed):
-    """How often the topic was put right, as long as it does not rest."""
-
-    count: int
-    """Times in a row, without ten minutes of rest between them."""
-
-    last_time: Timestamp
-    """The last time."""
 
 
 class KafkaTopicStatus(Status):

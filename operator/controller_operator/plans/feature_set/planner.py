@@ -25,6 +25,8 @@ from controller_operator.plans.outcome import (
     conditions,
     wanted_finalizer,
 )
+from controller_operator.plans.pace import counted, due
+from controller_operator.resources.common import DriftCorrections
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 from controller_operator.resources.feature_set import FeatureSet, FeatureSetStatus
 
@@ -103,9 +105,14 @@ def _change(
     asked = {update.feature for reply in context.replies for update in reply.step.updates}
     updates = [row.update for row in rows if row.update]
     unasked = tuple(update for update in updates if update.feature not in asked)
+    reported = _reported_before(resource)
+    corrections = resource.status.corrections
+    is_correction = _has_drifted(resource) and bool(unasked) and not context.replies and reported is None
     pause = _pause(updates, view, context) or (None if updates else _obstructed(rows))
+    if pause is None and is_correction:
+        pause = _contested(corrections, rows, context)
     if pause is None and unasked:
-        reported = _reported_before(resource)
+        corrections = counted(corrections, context.now) if is_correction else corrections
         rows = [_with_former_message(resource, row) for row in rows] if reported else rows
         verdict = reported or Verdict.working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
         steps: tuple[UpdateFeatures, ...] = (UpdateFeatures(updates=unasked),)
@@ -114,8 +121,26 @@ def _change(
         verdict, look_again_in_s = pause or (_ANSWERED, _ANSWER_SHOWS_S)
         steps = ()
     verdict, notices = _drift(resource, rows, verdict, view)
+    if verdict.reason is Reason.DRIFT_CONTESTED:
+        notices = (Notice(reason="DriftContested", message=verdict.message, is_warning=True),)
     plan = _plan(resource, view, rows, verdict, context, notices)
-    return replace(plan, steps=steps, look_again_in_s=look_again_in_s)
+    status = plan.status.model_copy(update={"corrections": corrections})
+    return replace(plan, status=status, steps=steps, look_again_in_s=look_again_in_s)
+
+
+def _contested(
+    before: DriftCorrections | None, rows: Sequence[FeatureRow], context: Context
+) -> tuple[Verdict, float | None] | None:
+    """Why features that somebody else changes again and again are left as they are for a while."""
+    at = due(before, context.now)
+    if before is None or at is None:
+        return None
+    changed = listed(_drifted(row) for row in rows if not row.is_in_order)
+    message = (
+        f"put right {before.count} times in a row and changed elsewhere again: {changed}; it is put right again at "
+        f"{at:%H:%M:%S} UTC. Find out who writes it (another operator, a script): ZooKeeper does not say"
+    )
+    return Verdict.working(Reason.DRIFT_CONTESTED, message), (at - context.now).total_seconds()
 
 
 def _pause(
@@ -170,13 +195,19 @@ def _drift(
 ) -> tuple[Verdict, tuple[Notice, ...]]:
     """Marks the verdict where the features have been as this generation of the spec says."""
     before = resource.status.condition(ConditionType.DRIFTED)
-    if before is None or before.observed_generation != resource.metadata.generation:
+    if before is None or not _has_drifted(resource):
         return verdict, ()
     message = f"changed elsewhere: {listed(_drifted(row) for row in rows if not row.is_in_order)}"
     said = _kept(before) or (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     epoch = view.features.epoch if view.features else None
     notices = (Notice(reason="FeaturesDrifted", message=message, is_warning=True, occurrence=str(epoch)),)
     return replace(verdict, others=(said,)), notices if before.status is ConditionStatus.FALSE else ()
+
+
+def _has_drifted(resource: FeatureSet) -> bool:
+    """Whether the features have been as this generation of the spec says, so that what differs was changed elsewhere."""
+    before = resource.status.condition(ConditionType.DRIFTED)
+    return before is not None and before.observed_generation == resource.metadata.generation
 
 
 def _kept(drifted: Condition) -> tuple[ConditionType, ConditionStatus, Reason, str] | None:
@@ -213,6 +244,7 @@ def _plan(
             finalized=_levels(rows) or None,
             epoch=view.features.epoch if view.features else None,
             features=tuple(row.status() for row in rows),
+            corrections=resource.status.corrections,
         ),
         finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
         notices=notices,

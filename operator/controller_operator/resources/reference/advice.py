@@ -66,7 +66,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins.",
     Reason.NOT_ADOPTED: "Make the spec equal to the topic, or set `adoptionPolicy: Always`.",
     Reason.DRIFTED: "Change the spec to what is right, or change the topic back, or set `driftPolicy: Enforce`.",
-    Reason.DRIFT_CONTESTED: "Find who changes the topic back, and stop one of the two, or set `driftPolicy: Report`.",
+    Reason.DRIFT_CONTESTED: "Find who changes it back, and stop one of the two. A topic: or set `driftPolicy: Report`.",
     Reason.IN_SYNC: _NOTHING,
     Reason.INVALID_SPEC: "Correct the field that the message names, or run the version of the operator that knows it.",
     Reason.INVALID_CONFIG: "Correct the key or the value that the message names.",

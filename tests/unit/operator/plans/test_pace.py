@@ -1,15 +1,19 @@
-"""A topic that is changed again and again is put right ever more rarely, and the object says with whom it is at odds."""
+"""What is changed again and again is put right ever more rarely, and the object says with whom it is at odds."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import BrokerId
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.topic.pace import AT_ONCE, CALM, LONGEST_PAUSE
+from controller_operator.plans.pace import AT_ONCE, CALM, LONGEST_PAUSE
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources.conditions import ConditionType, Reason
-from tests.unit.operator.clusters import NOW, healthy, kafka_topic, ready, status_of, view
+from tests.unit.operator.clusters import NOW, broker, feature_set, healthy, kafka_topic, ready, status_of, view
 
 WANTED = {"config": {"retention.ms": "1"}}
 
@@ -132,3 +136,68 @@ def test_a_topic_that_somebody_deletes_again_and_again_is_made_ever_more_rarely(
     assert AT_ONCE < made < 9
     assert ready(plan).reason is Reason.DRIFT_CONTESTED
     assert "was deleted" in ready(plan).message
+
+
+@dataclass
+class ContestedFeatures:
+    """A feature that another hand takes back as soon as it is finalized; the controller answers at once."""
+
+    now: datetime = NOW
+    status: dict[str, Any] = field(default_factory=dict)
+    asked_at_s: list[float] = field(default_factory=list)
+
+    def look(self, level: int, *replies: FeatureReply, generation: int = 1, wanted: int = 2) -> Plan[Any]:
+        resource = feature_set({"f": wanted}, status=self.status, generation=generation)
+        features = FinalizedFeatures(features={"f": level}, epoch=1)
+        seen = replace(view(features=features), brokers={BrokerId(1): broker(1, f=(1, 5))})
+        context = Context(now=self.now, replies=replies, is_view_fresh=True)
+        plan = plan_feature_set(resource, seen, Claims(), context)
+        self.status = status_of(plan)
+        return plan
+
+    def fight(self, duration: timedelta, **reply: Any) -> Plan[Any]:
+        """Looks every second for so long; returns the last plan."""
+        end = self.now + duration
+        while self.now < end:
+            plan = self.look(1)
+            for step in plan.steps:
+                assert isinstance(step, UpdateFeatures)
+                self.asked_at_s.append((self.now - NOW).total_seconds())
+                self.look(1 if reply else 2, FeatureReply(step=step, **reply))
+            self.now += timedelta(seconds=1)
+        return plan
+
+
+def settled_features() -> ContestedFeatures:
+    contested = ContestedFeatures()
+    contested.look(2)
+    return contested
+
+
+def test_features_that_are_taken_back_again_and_again_are_finalized_ever_more_rarely() -> None:
+    contested = settled_features()
+    plan = contested.fight(timedelta(hours=1))
+    pauses = [after - before for before, after in zip(contested.asked_at_s, contested.asked_at_s[1:], strict=False)]
+    assert pauses[: AT_ONCE - 1] == [1.0] * (AT_ONCE - 1)
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE.total_seconds()
+    assert ready(plan).reason is Reason.DRIFT_CONTESTED
+    assert "f is finalized at 1 instead of 2" in ready(plan).message
+    assert [notice.reason for notice in plan.notices] == ["DriftContested"]
+    before = contested.status
+    contested.now += timedelta(seconds=1)
+    contested.look(1)
+    assert contested.status == before, "while it waits nothing is written"
+
+
+def test_a_controller_that_does_not_answer_is_asked_on_and_on_and_that_is_no_fight() -> None:
+    contested = settled_features()
+    contested.fight(timedelta(minutes=2), trouble="nobody answers")
+    assert contested.status["corrections"]["count"] == 1
+    assert len(contested.asked_at_s) > 10
+
+
+def test_other_levels_in_the_spec_wait_for_nobody() -> None:
+    contested = settled_features()
+    assert not contested.fight(timedelta(seconds=30)).steps
+    assert contested.look(1, generation=2, wanted=3).steps
