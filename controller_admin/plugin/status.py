@@ -11,7 +11,10 @@ from controller_operator.resources.conditions import ConditionType
 
 _SHOWN: Final = 20
 """Rows of one table."""
-_OVER: Final = frozenset({"Completed", "Failed", "Cancelled", "Scheduled"})
+_OVER: Final = frozenset({"Completed", "Failed", "Cancelled"})
+_AS_ASKED: Final = frozenset({"Completed", "Cancelled"})
+_BETWEEN_RUNS: Final = frozenset({"Scheduled", "Suspended"})
+"""Phases of an election with a schedule."""
 _APPROVAL: Final = "AwaitingApproval"
 
 
@@ -164,8 +167,8 @@ def _cluster(each: Seen) -> ClusterHealth:
 def _is_under_way(each: Seen) -> bool:
     if each.key.kind not in ("PartitionReassignment", "PreferredElection"):
         return False
-    is_at_rest = each.key.kind == "PreferredElection" and each.status.get("phase") == "Suspended"
-    return not is_at_rest and each.status.get("phase") not in _OVER
+    at_rest = _OVER | _BETWEEN_RUNS if each.key.kind == "PreferredElection" else _OVER
+    return each.status.get("phase") not in at_rest
 
 
 def _move(each: Seen) -> Move:
@@ -192,13 +195,12 @@ def _drift(each: Seen) -> Said:
 
 
 def _needs_person(each: Seen) -> bool:
-    is_over = each.status.get("phase") in _OVER  # a person may look, but nothing waits
-    return (each.holds(ConditionType.STALLED) and not is_over) or each.status.get("phase") == _APPROVAL
+    return each.holds(ConditionType.STALLED) or each.status.get("phase") == _APPROVAL
 
 
 def _is_well(each: Seen) -> bool:
-    """Ready, or over: what has ended stays as it ended."""
-    return each.holds(ConditionType.READY) or each.status.get("phase") in _OVER
+    """Ready, or over as somebody wanted it."""
+    return each.holds(ConditionType.READY) or each.status.get("phase") in _AS_ASKED
 
 
 def _said(each: Seen, type_: ConditionType) -> Said:

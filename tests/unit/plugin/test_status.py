@@ -64,9 +64,23 @@ def test_a_move_shows_how_far_it_is_and_why_it_waits() -> None:
     assert code(cluster(), move("Running")) is ExitCode.CHANGES
 
 
-@pytest.mark.parametrize("phase", ["Completed", "Failed", "Cancelled"])
-def test_what_is_over_is_no_work_and_nobody_waits_for_it(phase: str) -> None:
-    assert code(cluster(), move(phase, conditions=STALLED)) is ExitCode.GOOD
+@pytest.mark.parametrize("phase", ["Completed", "Cancelled"])
+def test_what_is_over_is_no_work(phase: str) -> None:
+    over = {"Ready": (str(phase == "Completed"), phase, "over")}
+    assert code(cluster(), move(phase, conditions=over)) is ExitCode.GOOD
+
+
+def test_what_failed_is_no_work_and_waits_for_a_person() -> None:
+    failed = move("Failed", conditions=STALLED)
+    assert "Under way" not in screen(failed)
+    assert "kpr/drain-4   NotAdopted" in screen(failed)
+    assert code(cluster(), failed) is ExitCode.WAITS
+
+
+def test_a_schedule_that_is_none_waits_for_a_person_and_a_run_that_failed_is_told() -> None:
+    assert code(cluster(), seen("PreferredElection", phase="Scheduled", conditions=STALLED)) is ExitCode.WAITS
+    failed = {"Ready": ("False", "PartitionsFailed", "the last run failed")}
+    assert code(cluster(), seen("PreferredElection", phase="Scheduled", conditions=failed)) is ExitCode.CHANGES
 
 
 @pytest.mark.parametrize("phase", ["Scheduled", "Suspended"])
