@@ -1,6 +1,7 @@
 """`kontroller import`: writes KafkaTopics for topics that have none."""
 
 import asyncio
+import logging
 import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated
@@ -64,6 +65,7 @@ def import_topics(
 
     Nothing is written to ZooKeeper or Kubernetes. What no KafkaTopic can say is told on standard error, and is a comment in
     the output. Exits with 0; with 1 when something failed or is such a comment; with 2 when the command is wrong."""
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # what it has to say is in the error
     from controller_admin.importing.strimzi import NoYaml, StrimziTopics
 
     out = _Output()

@@ -46,7 +46,7 @@ _CLUSTER_AWAY: Final = "See [ZooKeeper is down](operations.md#zookeeper-is-down)
 REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.RECONCILED: _NOTHING,
     Reason.PROGRESSING: "Wait. The message says what goes on.",
-    Reason.PAUSED: "Take the annotation away when the work may go on.",
+    Reason.PAUSED: "`kubectl kontroller resume KIND/NAME`, or take the annotation away, when the work may go on.",
     Reason.COMPLETED: _NOTHING,
     Reason.SCHEDULED: _NOTHING,
     Reason.SUSPENDED: "Take `spec.suspend` out when the work may go on.",
@@ -64,7 +64,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.CLUSTER_CHANGED: "Correct `zookeeper.connect`, or, for the other cluster, create the object anew.",
     Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
     Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins.",
-    Reason.NOT_ADOPTED: "Make the spec equal to the topic, or set `adoptionPolicy: Always`.",
+    Reason.NOT_ADOPTED: "Make the spec equal to the topic (`kontroller import`), or set `adoptionPolicy: Always`.",
     Reason.DRIFTED: "Change the spec to what is right, or change the topic back, or set `driftPolicy: Enforce`.",
     Reason.DRIFT_CONTESTED: "Find who changes it back, and stop one of the two. A topic: or set `driftPolicy: Report`.",
     Reason.IN_SYNC: _NOTHING,
