@@ -7,7 +7,7 @@ of them is ours now. It is conditional on everything that it was decided from. S
 from which anybody may go on, and two who do it at once agree.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -59,6 +59,8 @@ async def set_throttle(
 ) -> None:
     """Limits what the moves take, from now on or with another limit than before; to be called before they are asked for.
 
+    None is left for moves of which all topics are gone: nothing would end it.
+
     An owner stands for one reassignment: the controller ends its throttle when moves of it have begun and all have ended.
     Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and what `ZkSession` raises,
     `TooLarge` among it."""
@@ -71,9 +73,14 @@ async def set_throttle(
     def limited(node: ZkNode | None) -> list[WriteOp]:
         is_begun = node is not None and codecs.decode_throttle(path, node.data).is_begun
         throttle = Throttle(bytes_per_second=bytes_per_second, moves=moves, is_begun=is_begun)
-        return [put(path, node, codecs.encode_throttle(throttle))]
+        data = codecs.encode_throttle(throttle)
+        return [] if node is not None and node.data == data else [put(path, node, data)]
 
     await compare_and_set(reading(zk, path), limited, write)
+    # From here on the deletion of a topic ends it; of one that was gone before there will be no such event.
+    if not await topics_of(zk, moves):
+        await remove_throttle(zk, owner, write=write)
+        return
     # The controller marks what begins from now on; what it began before is seen here.
     await mark_begun(zk, await _running(zk, moves), write=write)
     await settle(zk, write=write)
@@ -141,6 +148,13 @@ def _begun(path: str, node: ZkNode | None) -> list[WriteOp]:
     if node is None:
         return []
     return [put(path, node, codecs.encode_throttle(replace(codecs.decode_throttle(path, node.data), is_begun=True)))]
+
+
+async def topics_of(zk: ZkSession, moves: Iterable[TopicPartition]) -> set[TopicName]:
+    """The topics of the moves that are there."""
+    topics = list(dict.fromkeys(move.topic for move in moves))
+    nodes = await zk.read_many([paths.topic(topic) for topic in topics])
+    return {topic for topic, node in zip(topics, nodes, strict=True) if node is not None}
 
 
 async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set[TopicPartition]:

@@ -77,7 +77,7 @@ class ReassignmentsCompletable:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsEnded:
-    """Reassignments were completed or cancelled, or their topics vanished."""
+    """Reassignments were completed or cancelled, or their topics are gone; also those that were only about to begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,8 @@ async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
     for topic in done:
         partitions = term.state.remove_topic(topic)
         log.info("topic deleted", topic=topic, partitions=len(partitions))
+    if done:
+        term.enqueue(ReassignmentsEnded())  # those that were about to be asked for, and are throttled already
 
 
 async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[TopicName]:

@@ -2,7 +2,7 @@
 
 Whoever asked for a reassignment may be gone when it is done, cancelled, or its topic deleted. The controller sees all of
 these, so it marks when moves of a throttle begin, and removes the throttle when none of them is under way any more; a new
-controller looks at all of them. One that was set for moves not yet asked for is left alone.
+controller looks at all of them. One that was set for moves not yet asked for is left alone while there is a topic of them.
 """
 
 from collections.abc import Collection, Set
@@ -41,7 +41,7 @@ async def sweep(term: Term) -> None:
     """Removes the throttles whose moves have all come to an end, and completes what somebody began to set or remove."""
     wanted = await throttle_writes.throttles(term.zk, term.state.unusable.report_unwatched)
     under_way = {*term.state.reassignments, *await _requested(term)} if wanted else set()
-    over = [owner for owner, throttle in wanted.items() if throttle.is_begun and _have_ended(term, throttle, under_way)]
+    over = [owner for owner, throttle in wanted.items() if await _is_over(term, throttle, under_way)]
     try:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
@@ -57,6 +57,14 @@ async def sweep(term: Term) -> None:
         term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
     except (Contended, TooLarge) as error:
         log.error(NOT_REMOVED, error=str(error))
+
+
+async def _is_over(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
+    """Whether its moves have begun and ended, or can never begin, as their topics are gone."""
+    if throttle.is_begun:
+        return _have_ended(term, throttle, under_way)
+    # Asked of ZooKeeper: a topic that was created a moment ago may not be known here yet.
+    return not await throttle_writes.topics_of(term.zk, throttle.moves)
 
 
 def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:

@@ -120,6 +120,20 @@ async def test_a_topic_that_is_gone_gets_no_configuration(served: Cluster) -> No
     assert not served.exists(f"{paths.TOPIC_CONFIGS}/gone")
 
 
+async def test_none_is_left_where_all_topics_are_gone_already(served: Cluster) -> None:
+    await set_throttle(served.zk.session(), OWNER, {tp("gone"): MOVES[ORDERS]}, 1000)
+    assert configs(served) == THEIRS
+    assert not served.zk.tree.children(paths.THROTTLES)
+
+
+async def test_one_whose_topic_is_deleted_before_its_moves_begin_is_ended(served: Cluster) -> None:
+    await set_throttle(served.zk.session(), OWNER, MOVES, 1000)
+    served.request_deletion("orders")
+    await served.replicate()
+    assert not served.exists(paths.topic(ORDERS.topic))
+    assert_removed(served)
+
+
 async def test_an_unreadable_configuration_holds_up_nothing_else(served: Cluster) -> None:
     served.put(f"{paths.TOPIC_CONFIGS}/orders", b"{scribble")
     zk = served.zk.session()
