@@ -14,6 +14,7 @@ from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply
 from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean
 from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.kafka.throttle_steps import ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import (
     FINALIZER,
@@ -48,7 +49,7 @@ class ForgetMove:
     name: str
 
 
-Step = Action | UpdateFeatures | CancelReassignment | ElectUnclean | StartMove | ForgetMove
+Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | StartMove | ForgetMove
 """What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
 
 

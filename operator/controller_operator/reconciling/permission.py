@@ -23,6 +23,7 @@ from controller_operator.kafka.actions import (
 from controller_operator.kafka.cancel_requests import CancelReassignment
 from controller_operator.kafka.election_requests import ElectUnclean
 from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
 from controller_operator.plans.outcome import ForgetMove, StartMove, Step, Verdict
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
@@ -103,7 +104,9 @@ def reach_of_step(step: Step) -> Reach:
             return {each.topic for each in step.partitions}
         case StartMove():
             return {each.topic for each, _ in step.partitions}
-        case ForgetMove():
+        case SetThrottle():
+            return {each.topic for each in step.moves}
+        case ForgetMove() | RemoveThrottle():
             return ()
         case UpdateFeatures():
             return WholeCluster("features are the whole cluster's")

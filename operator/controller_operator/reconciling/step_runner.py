@@ -18,6 +18,7 @@ from controller_operator.kafka.feature_requests import (
     bootstrap_addresses,
     update_features,
 )
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep, carry_out_throttle
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -30,7 +31,7 @@ from controller_operator.resources.common import API_VERSION
 
 Request = UpdateFeatures | CancelReassignment | ElectUnclean
 Reply = FeatureReply | CancelReply | ElectionReply
-ZooKeeperOrObjectStep = Action | StartMove | ForgetMove
+ZooKeeperOrObjectStep = Action | ThrottleStep | StartMove | ForgetMove
 _MOVE_TTL_S: Final = 24 * 3600
 """A topic's moves stay for people to look at for so long; one that failed is then tried again."""
 _log = structlog.get_logger(__name__)
@@ -94,6 +95,8 @@ class StepRunner:
                 return await self._start_move(stored, step)
             case ForgetMove():
                 await self._forget_move(Key(PartitionReassignment.definition.kind, stored.key.namespace, step.name))
+            case SetThrottle() | RemoveThrottle():
+                return await carry_out_throttle(step, grant.observer.session)
             case _:
                 return await execute(step, grant.observer.session)
         return Outcome.DONE
@@ -129,7 +132,7 @@ def _not_asked(step: Request, why: str) -> Reply:
 
 def touched(steps: Sequence[Step]) -> list[str]:
     """The watched znodes in which the effect of the steps shows."""
-    other = StartMove | ForgetMove | Request
+    other = StartMove | ForgetMove | ThrottleStep | Request
     found = [path for step in steps if not isinstance(step, other) for path in touched_paths(step)]
     elected = [tp for step in steps if isinstance(step, ElectUnclean) for tp in step.partitions]
     found += [paths.partition_state(partition) for partition in elected]

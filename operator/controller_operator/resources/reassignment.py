@@ -1,7 +1,7 @@
 """PartitionReassignment: moves partitions to the replicas that it names, once."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from pydantic import ConfigDict, Field
 
@@ -51,6 +51,18 @@ class PartitionTarget(Model):
     """The brokers of the partition's replicas when it is done, the preferred leader first."""
 
 
+MIN_THROTTLE: Final = 1024
+MAX_THROTTLE: Final = 10**12
+
+
+class ReassignmentThrottle(Model):
+    """What the moves may take of the brokers."""
+
+    bytes_per_second: int = Field(ge=MIN_THROTTLE, le=MAX_THROTTLE)
+    """Bytes a second that each broker may send, and may receive, for the moves. Must be above what producers write to the
+    partitions, or the new replicas never catch up. Can change while it runs."""
+
+
 class PartitionReassignmentSpec(Spec):
     """Which partitions move where."""
 
@@ -71,6 +83,10 @@ class PartitionReassignmentSpec(Spec):
         Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
     ]
     """The partitions to move, each named once. Cannot change: create a new object for another move."""
+
+    throttle: ReassignmentThrottle | None = None
+    """A limit to what the moves take, set before they begin and removed with their end; none when left out. It can be
+    added, changed and taken out while it runs. Limits that others have set are left as they are, and hold beside it."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Seconds after its end at which the object is deleted; it is kept when left out."""
@@ -141,6 +157,16 @@ class ReassignmentCounts(Observed):
     """Partitions that went back to their original replicas, or never left them."""
 
 
+class ThrottleStatus(Observed):
+    """The limit that this object has in the configurations of brokers and topics, or is about to have."""
+
+    bytes_per_second: int
+    """Bytes a second that each broker may send, and may receive, for the moves."""
+
+    is_set: bool = False
+    """Whether all of it is in the configurations."""
+
+
 class PartitionReassignmentStatus(Status):
     """How far the move is."""
 
@@ -152,6 +178,9 @@ class PartitionReassignmentStatus(Status):
 
     completion_time: Timestamp | None = None
     """When the last partition was done, failed or cancelled."""
+
+    throttle: ThrottleStatus | None = None
+    """The limit that is set for the moves; absent where there is none, or none any more."""
 
     counts: ReassignmentCounts | None = None
     """How many partitions are how far."""
@@ -172,6 +201,12 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
             PHASE,
             Column(name="Done", json_path=".status.counts.done", type="integer", description="Partitions moved."),
             Column(name="Total", json_path=".status.counts.total", type="integer", description="Partitions to move."),
+            Column(
+                name="Throttle",
+                json_path=".status.throttle.bytesPerSecond",
+                type="integer",
+                description="Bytes a second that each broker may send, and may receive, for the moves.",
+            ),
             READY,
             REASON,
             MESSAGE,

@@ -362,6 +362,52 @@ def test_deleting_a_running_reassignment_takes_it_back(
     assert "ReassignmentCancelled" in objects.events(topic)
 
 
+def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_have_set(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, kafka: KafkaCluster, topic: str
+) -> None:
+    theirs = "leader.replication.throttled.rate=987654321"
+    told = ("--bootstrap-server", kafka.bootstrap_servers, "--alter", "--entity-type", "brokers", "--entity-name", "2")
+    run_tool(CONFIGS, *told, "--add-config", theirs)
+    znodes.create_topic(topic, [[1]])
+    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    _fill(kafka, topic)
+    partitions = [{"topic": topic, "partition": 0, "replicas": [2]}]
+    objects.apply(
+        "PartitionReassignment", topic, {"partitions": partitions, "throttle": {"bytesPerSecond": RECORD_BYTES}}
+    )
+    wait_until(lambda: znodes.assigned(topic, 0) == [2, 1], "the move runs", deadline_s=60)
+    assert _throttles(znodes, topic) == {
+        "brokers/1": {"leader.replication.throttled.rate": "100000", "follower.replication.throttled.rate": "100000"},
+        "brokers/2": {
+            "leader.replication.throttled.rate": "987654321",
+            "follower.replication.throttled.rate": "100000",
+        },
+        f"topics/{topic}": {
+            "leader.replication.throttled.replicas": "0:1",
+            "follower.replication.throttled.replicas": "0:2",
+        },
+    }
+    raised = {"partitions": partitions, "throttle": {"bytesPerSecond": 10**9}}
+    objects.apply("PartitionReassignment", topic, raised)
+    status = objects.wait_ready("partitionreassignment", topic)["status"]
+    assert (status["phase"], status.get("throttle")) == ("Completed", None)
+    assert znodes.assigned(topic, 0) == [2]
+    assert _throttles(znodes, topic) == {"brokers/2": {"leader.replication.throttled.rate": "987654321"}}
+    assert not znodes.client.get_children("/kontroller/throttles")
+    run_tool(CONFIGS, *told, "--delete-config", "leader.replication.throttled.rate")
+
+
+def _throttles(znodes: ClusterZnodes, topic: str) -> dict[str, dict[str, str]]:
+    """What configurations say of throttles."""
+    entities = (f"topics/{topic}", *(f"brokers/{broker}" for broker in (1, 2, 3)))
+    configs = {entity: (znodes.read(f"/config/{entity}") or {"config": {}})["config"] for entity in entities}
+    found = {
+        entity: {name: value for name, value in config.items() if "replication.throttled" in name}
+        for entity, config in configs.items()
+    }
+    return {entity: config for entity, config in found.items() if config}
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("die_after", [1, 2, 3])
 def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_back(

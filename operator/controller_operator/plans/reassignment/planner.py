@@ -35,6 +35,7 @@ from controller_operator.plans.reassignment.rows import (
     rows_before,
     shown,
 )
+from controller_operator.plans.reassignment.throttle import throttled
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import (
@@ -51,9 +52,15 @@ def plan_reassignment(
     move: PartitionReassignment, view: ClusterView, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
     """One more look at a move that has not ended: what to ask for, and how far each partition is."""
+    targets = _targets(move)
+    return throttled(move, _plan_move(move, targets, view, context), targets, view, context)
+
+
+def _plan_move(
+    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context
+) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
-    targets = _targets(move)
     if move.status.phase is not ReassignmentPhase.RUNNING:
         return _begin(move, targets, view, context)
     return _follow(move, targets, view, context)

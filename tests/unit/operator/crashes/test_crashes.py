@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from controller_core.model.ids import TopicName, TopicPartition
-from controller_core.zk import paths
+from controller_core.zk import codecs, paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.world import Mishap, World, at_work, installation
@@ -66,6 +66,47 @@ async def a_move_is_taken_back(world: World) -> None:
     await world.delete(key)
     world.cluster.broker(5).resume()
     await world.until(lambda: world.api.peek(key) is None)
+
+
+async def partitions_move_with_a_limit(world: World) -> None:
+    """Somebody else's limit stands on one of the brokers, and one of the topic's own settings beside it."""
+    world.cluster.create_topic("orders", [1, 2], [2, 3], config={"retention.ms": "7"})
+    theirs = codecs.encode_config({"leader.replication.throttled.rate": "77"})
+    world.cluster.put(f"{paths.BROKER_CONFIGS}/1", theirs)
+    world.cluster.broker(5).hang()
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    spec = {"partitions": targets, "throttle": {"bytesPerSecond": 5000}}
+    key = await world.apply("PartitionReassignment", "move", spec)
+    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
+    await world.apply("PartitionReassignment", "move", {**spec, "throttle": {"bytesPerSecond": 6000}})
+    await world.until(lambda: world.status(key).get("throttle") == {"bytesPerSecond": 6000, "isSet": True})
+    assert rates_of(world, 4) == ["6000", "6000"]
+    world.cluster.broker(5).resume()
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    assert rates_of(world, 1) == ["77"]
+    assert rates_of(world, 4) == []
+    assert not world.cluster.zk.tree.children(paths.THROTTLES)
+
+
+async def a_move_with_a_limit_is_taken_back(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2])
+    world.cluster.broker(5).hang()
+    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
+    limit = {"bytesPerSecond": 5000}
+    key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
+    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    assert rates_of(world, 1) == ["5000", "5000"], "it began without its limit"
+    await world.delete(key)
+    world.cluster.broker(5).resume()
+    await world.until(lambda: world.api.peek(key) is None)
+    assert rates_of(world, 1) == []
+    assert not world.cluster.zk.tree.children(paths.THROTTLES)
+
+
+def rates_of(world: World, broker: int) -> list[str]:
+    """The limits that are configured for a broker."""
+    found = world.cluster.data(f"{paths.BROKER_CONFIGS}/{broker}")
+    return [*codecs.decode_config(found, "").values()] if found else []
 
 
 async def leaders_are_given_back(world: World) -> None:
@@ -150,6 +191,14 @@ def end_of(world: World) -> End:
         },
         "leaders": {str(at): str(led(world, at)) for name in topics for at in partitions(world, name)},
         "configs": {name: str(cluster.data(paths.topic_config(name))) for name in topics},
+        "limits": {
+            "wanted": [*(tree.children(paths.THROTTLES) or ())],
+            "set": str(cluster.data(paths.THROTTLES)),
+            "brokers": {
+                name: str(cluster.data(f"{paths.BROKER_CONFIGS}/{name}"))
+                for name in tree.children(paths.BROKER_CONFIGS) or ()
+            },
+        },
         "requests": [*(tree.children("/admin") or ()), *(tree.children(paths.DELETE_TOPICS) or ())],
         "features": str(cluster.data(paths.FEATURE)),
     }
@@ -184,6 +233,8 @@ SCENARIOS = (
     a_topic_is_deleted_with_its_object,
     partitions_move,
     a_move_is_taken_back,
+    partitions_move_with_a_limit,
+    a_move_with_a_limit_is_taken_back,
     leaders_are_given_back,
     a_run_that_was_missed_is_made_up_for,
     a_leader_is_elected_out_of_the_isr,

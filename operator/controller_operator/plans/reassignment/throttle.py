@@ -1,0 +1,134 @@
+"""What a plan of a move has to do for its throttle: no move begins before it is set, and no object ends before it is gone.
+
+It goes around the plan of the move. A limit is recorded in the status before it is set, and stands there until it is
+removed: so an operator that finds the record finishes what another one began, and an object that never had a limit is
+never asked for one. Kontroller ends a limit with the moves, in case no operator is there; the operator does so each time,
+as Kafka's own controller knows nothing of limits, and a move that never began is nobody else's to end.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.throttles import Move
+from controller_operator.kafka.actions import SubmitReassignment
+from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
+from controller_operator.plans.outcome import Context, FinalizerWish, Plan
+from controller_operator.resources.reassignment import (
+    PartitionReassignment,
+    PartitionReassignmentStatus,
+    ThrottleStatus,
+)
+
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
+MovePlan = Plan[PartitionReassignmentStatus]
+
+
+def throttled(
+    move: PartitionReassignment, plan: MovePlan, targets: Targets, view: ClusterView, context: Context
+) -> MovePlan:
+    """The plan of a move, with what comes first because of its throttle."""
+    if plan.needs_fresh_view and not context.is_view_fresh:
+        return plan
+    known = _known(move, context)
+    if _is_over(plan):
+        return _ended(move, plan, known, targets, view)
+    if move.metadata.deletion_timestamp is not None:
+        return _recording(plan, known)
+    wanted = move.spec.throttle.bytes_per_second if move.spec.throttle is not None else None
+    if wanted is None:
+        return _recording(plan, known) if known is None else _and_then(plan, known, RemoveThrottle(owner=owner(move)))
+    return _limited(move, plan, targets, view, context, known, wanted)
+
+
+def owner(move: PartitionReassignment) -> str:
+    """Under which name the throttle of an object stands in ZooKeeper: another object of the same name has another."""
+    return f"{move.metadata.namespace}/{move.metadata.name}/{move.metadata.uid}"
+
+
+def _known(move: PartitionReassignment, context: Context) -> ThrottleStatus | None:
+    """What the status says, and what was done since it was written."""
+    known = move.status.throttle
+    for step in context.done:
+        if isinstance(step, SetThrottle):
+            known = ThrottleStatus(bytes_per_second=step.bytes_per_second, is_set=True)
+        elif isinstance(step, RemoveThrottle):
+            known = None
+    return known
+
+
+def _is_over(plan: MovePlan) -> bool:
+    phase = plan.status.phase
+    return plan.finalizer is FinalizerWish.RELEASE or (phase is not None and phase.is_final)
+
+
+def _ended(
+    move: PartitionReassignment, plan: MovePlan, known: ThrottleStatus | None, targets: Targets, view: ClusterView
+) -> MovePlan:
+    """The removal first; the object's end is planned, and told, once that is done.
+
+    A move that goes on without its object keeps its limit where the controller will end it."""
+    if known is None:
+        return _recording(plan, None)
+    is_left = plan.finalizer is FinalizerWish.RELEASE and any(_is_moving(tp, targets, view) for tp in targets)
+    if is_left and view.controller is not None and view.controller.kind is ControllerKind.KONTROLLER:
+        return _recording(plan, known)
+    status = move.status.model_copy(update={"throttle": known})
+    return Plan(status=status, steps=(RemoveThrottle(owner=owner(move)),))
+
+
+def _limited(
+    move: PartitionReassignment,
+    plan: MovePlan,
+    targets: Targets,
+    view: ClusterView,
+    context: Context,
+    known: ThrottleStatus | None,
+    wanted: int,
+) -> MovePlan:
+    """A request is held back until the limit was set in this same look: an older one may have ended with other moves."""
+    asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
+    present = ThrottleStatus(bytes_per_second=wanted, is_set=True)
+    is_due = known != present or (asked and not any(isinstance(step, SetThrottle) for step in context.done))
+    moves = _moves(targets, asked, view) if is_due else {}
+    if not moves:
+        return _recording(plan, known)
+    step = SetThrottle(owner=owner(move), moves=moves, bytes_per_second=wanted)
+    others = tuple(each for each in plan.steps if not isinstance(each, SubmitReassignment))
+    return _and_then(replace(plan, steps=others), _being_set(known, wanted), step)
+
+
+def _being_set(known: ThrottleStatus | None, wanted: int) -> ThrottleStatus:
+    """What stands in the status while a limit is being set."""
+    is_set = known is not None and known.is_set and known.bytes_per_second == wanted
+    return ThrottleStatus(bytes_per_second=wanted, is_set=is_set)
+
+
+def _moves(targets: Targets, asked: set[TopicPartition], view: ClusterView) -> dict[TopicPartition, Move]:
+    """Those that are about to be asked for, and those of the object's that run."""
+    moves = {}
+    for tp, target in targets.items():
+        assignment = view.assignment_of(tp)
+        if assignment is None or tp.topic in view.deleting:
+            continue
+        if tp in asked or _is_moving(tp, targets, view):
+            moves[tp] = Move(origin=assignment.origin, target=target)
+    return moves
+
+
+def _is_moving(tp: TopicPartition, targets: Targets, view: ClusterView) -> bool:
+    """Whether the partition is on its way to where the object wants it, or is about to be."""
+    assignment = view.assignment_of(tp)
+    is_requested = view.reassignment is not None and view.reassignment.partitions.get(tp) == targets[tp]
+    is_begun = assignment is not None and assignment.is_being_reassigned and assignment.target == targets[tp]
+    return is_requested or is_begun
+
+
+def _recording(plan: MovePlan, known: ThrottleStatus | None) -> MovePlan:
+    return replace(plan, status=plan.status.model_copy(update={"throttle": known}))
+
+
+def _and_then(plan: MovePlan, known: ThrottleStatus, step: SetThrottle | RemoveThrottle) -> MovePlan:
+    """The plan with one more step, of which the record is written now."""
+    return replace(_recording(plan, known), steps=(*plan.steps, step), is_progress=False)

@@ -1,0 +1,150 @@
+"""A limit is set before the moves begin, changed while they run, and gone before the object ends."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
+from controller_core.model.throttles import Move
+from controller_core.zk.codecs import ReassignmentPlan
+from controller_operator.kafka.actions import SubmitReassignment
+from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
+from controller_operator.plans.outcome import Context, FinalizerWish, Plan
+from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
+from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
+from tests.unit.operator.clusters import NOW, ORDERS, assigned, healthy, led, raw, status_of, topic, view
+
+LOOK = Context(now=NOW)
+FRESH = replace(LOOK, is_view_fresh=True)
+BEFORE = view(healthy([1, 2]))
+MOVING = view(topic((assigned([3, 4, 1, 2], [3, 4], [1, 2]), led(1, [1, 2]))))
+THERE = view(healthy([3, 4]))
+ZERO = TopicPartition(ORDERS, PartitionId(0))
+DELETED: dict[str, Any] = {"deletionTimestamp": NOW.isoformat(), "finalizers": [FINALIZER]}
+
+
+def limited(rate: int | None, status: dict[str, Any] | None = None, **metadata: Any) -> PartitionReassignment:
+    """A move of one partition to 3 and 4."""
+    spec: dict[str, Any] = {"partitions": [{"topic": ORDERS, "partition": 0, "replicas": [3, 4]}]}
+    if rate is not None:
+        spec["throttle"] = {"bytesPerSecond": rate}
+    return PartitionReassignment.model_validate(raw("PartitionReassignment", spec, status=status or {}, **metadata))
+
+
+def kinds(plan: Plan[Any]) -> list[type]:
+    return [type(step) for step in plan.steps]
+
+
+def after(plan: Plan[Any], context: Context = FRESH) -> Context:
+    return replace(context, done=(*context.done, *plan.steps))
+
+
+def running(rate: int = 5000, cluster: ClusterView = MOVING) -> dict[str, Any]:
+    """The status of a move that was asked for with this limit."""
+    began = plan_reassignment(limited(rate), BEFORE, LOOK)
+    asked = plan_reassignment(limited(rate, status_of(began)), BEFORE, after(began))
+    seen = plan_reassignment(limited(rate, status_of(asked)), cluster, after(asked, after(began)))
+    return status_of(seen)
+
+
+class TestBeforeTheMoves:
+    def test_the_limit_is_set_first_and_on_record_before_that(self) -> None:
+        plan = plan_reassignment(limited(5000), BEFORE, LOOK)
+        move = Move(origin=(BrokerId(1), BrokerId(2)), target=(BrokerId(3), BrokerId(4)))
+        (step,) = plan.steps
+        assert isinstance(step, SetThrottle)
+        assert (step.bytes_per_second, dict(step.moves)) == (5000, {ZERO: move})
+        assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": False}
+        assert plan.finalizer is FinalizerWish.HOLD
+
+    def test_the_moves_are_asked_for_once_it_is_set(self) -> None:
+        began = plan_reassignment(limited(5000), BEFORE, LOOK)
+        plan = plan_reassignment(limited(5000, status_of(began)), BEFORE, after(began))
+        assert kinds(plan) == [SubmitReassignment]
+        assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": True}
+
+    def test_another_look_sets_it_again_before_it_asks(self) -> None:
+        began = plan_reassignment(limited(5000), BEFORE, LOOK)
+        asked = plan_reassignment(limited(5000, status_of(began)), BEFORE, after(began))
+        assert kinds(plan_reassignment(limited(5000, status_of(asked)), BEFORE, FRESH)) == [SetThrottle]
+
+    def test_a_move_that_waits_has_no_limit_yet(self) -> None:
+        other = ReassignmentPlan(partitions={TopicPartition(ORDERS, PartitionId(9)): (BrokerId(1),)})
+        plan = plan_reassignment(limited(5000), view(healthy([1, 2]), reassignment=other), LOOK)
+        assert plan.steps == ()
+        assert "throttle" not in status_of(plan)
+
+    def test_a_move_without_a_limit_is_asked_for_at_once(self) -> None:
+        assert kinds(plan_reassignment(limited(None), BEFORE, LOOK)) == [SubmitReassignment]
+
+
+class TestWhileTheyRun:
+    def test_what_is_set_is_left_alone(self) -> None:
+        assert plan_reassignment(limited(5000, running()), MOVING, LOOK).steps == ()
+
+    @pytest.mark.parametrize("rate", [4000, 6000])
+    def test_another_limit_is_set(self, rate: int) -> None:
+        plan = plan_reassignment(limited(rate, running()), MOVING, LOOK)
+        assert [step.bytes_per_second for step in plan.steps if isinstance(step, SetThrottle)] == [rate]
+        assert status_of(plan)["throttle"] == {"bytesPerSecond": rate, "isSet": False}
+        done = plan_reassignment(limited(rate, status_of(plan)), MOVING, after(plan))
+        assert (done.steps, status_of(done)["throttle"]) == ((), {"bytesPerSecond": rate, "isSet": True})
+
+    def test_one_can_be_added(self) -> None:
+        status = {name: value for name, value in running().items() if name != "throttle"}
+        assert kinds(plan_reassignment(limited(5000, status), MOVING, LOOK)) == [SetThrottle]
+
+    def test_one_that_is_taken_out_of_the_spec_is_removed_also_where_it_was_only_begun(self) -> None:
+        status = {**running(), "throttle": {"bytesPerSecond": 5000, "isSet": False}}
+        plan = plan_reassignment(limited(None, status), MOVING, LOOK)
+        assert kinds(plan) == [RemoveThrottle]
+        assert "throttle" not in status_of(plan_reassignment(limited(None, status_of(plan)), MOVING, after(plan)))
+
+
+class TestAtTheEnd:
+    ENDS: ClassVar[Sequence[Any]] = [
+        pytest.param(THERE, {}, ReassignmentPhase.COMPLETED, id="success"),
+        pytest.param(view(healthy([1, 2])), {}, ReassignmentPhase.FAILED, id="cancelled by another tool"),
+        pytest.param(view(), {}, ReassignmentPhase.FAILED, id="topic deleted"),
+        pytest.param(view(healthy([1, 2])), DELETED, ReassignmentPhase.CANCELLED, id="object deleted"),
+    ]
+
+    @pytest.mark.parametrize(("cluster", "metadata", "phase"), ENDS)
+    def test_the_object_ends_when_the_limit_is_gone(
+        self, cluster: ClusterView, metadata: dict[str, Any], phase: ReassignmentPhase
+    ) -> None:
+        status = running()
+        plan = plan_reassignment(limited(5000, status, **metadata), cluster, FRESH)
+        assert kinds(plan) == [RemoveThrottle]
+        assert plan.status.phase is ReassignmentPhase.RUNNING
+        assert plan.notices == ()
+        end = plan_reassignment(limited(5000, status_of(plan), **metadata), cluster, after(plan))
+        assert (end.steps, end.status.phase) == ((), phase)
+        assert "throttle" not in status_of(end)
+
+    def test_nothing_is_removed_where_no_limit_ever_was(self) -> None:
+        status = {name: value for name, value in running().items() if name != "throttle"}
+        plan = plan_reassignment(limited(None, status), THERE, FRESH)
+        assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
+
+    @pytest.mark.parametrize(
+        ("kind", "cluster", "is_removed"),
+        [
+            (ControllerKind.KONTROLLER, MOVING, False),
+            (ControllerKind.KONTROLLER, BEFORE, True),
+            (ControllerKind.KAFKA, MOVING, True),
+        ],
+    )
+    def test_a_move_that_goes_on_without_its_object_keeps_the_limit_where_the_controller_will_end_it(
+        self, kind: ControllerKind, cluster: ClusterView, is_removed: bool
+    ) -> None:
+        assert cluster.controller is not None
+        seen = replace(cluster, controller=replace(cluster.controller, kind=kind))
+        paused = limited(5000, running(), **DELETED, annotations={PAUSE_ANNOTATION: "true"})
+        plan = plan_reassignment(paused, seen, FRESH)
+        assert kinds(plan) == ([RemoveThrottle] if is_removed else [])
+        assert plan.finalizer is (FinalizerWish.KEEP_AS_IS if is_removed else FinalizerWish.RELEASE)
