@@ -65,5 +65,6 @@ async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
     if seen.key.kind == "PreferredElection" and phase == "Running":
         raise NotDone(f"{seen.short} was asked for already: elections are not taken back")
     await api.delete(seen.raw)
-    back = "what still moves goes back to its original replicas" if phase == "Running" else "nothing had begun"
+    has_begun = phase == "Running" or (phase == "Suspended" and "startTime" in seen.status)
+    back = "what still moves goes back to its original replicas" if has_begun else "nothing had begun"
     return f"{seen.short} is cancelled: {back}"

@@ -39,7 +39,6 @@ from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
 from controller_operator.resources import FeatureSet, KafkaCluster, PartitionReassignment
-from controller_operator.resources.reassignment import ReassignmentPhase
 from controller_operator.settings import OperatorSettings
 
 _FIRST_PAUSE_S: Final = 0.5
@@ -162,7 +161,7 @@ class OperatorRuntime:
         self._queue.add_unhurried(self._dependents_of(gone))
         self._standings.pop(gone.key, None)
         move = gone.resource
-        if isinstance(move, PartitionReassignment) and move.status.phase is ReassignmentPhase.RUNNING:
+        if isinstance(move, PartitionReassignment) and move.status.is_under_way:
             message = "deleted while it ran: the partitions go on to their targets"
             await self._recorder.post(
                 gone.raw, Notice(reason="ReassignmentContinues", message=message, is_warning=True)

@@ -88,6 +88,13 @@ class PartitionReassignmentSpec(Spec):
     """A limit to what the moves take, set before they begin and removed with their end; none when left out. It can be
     added, changed and taken out while it runs. Limits that others have set are left as they are, and hold beside it."""
 
+    suspend: bool | None = None
+    """While true no further partition begins to move; those that have begun go on to their end. May change."""
+
+    max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
+    """How many partitions move at a time: the next ones begin when these are done. All at once when left out. May change
+    while the move runs, for the partitions that have not begun."""
+
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Seconds after its end at which the object is deleted; it is kept when left out."""
 
@@ -97,13 +104,14 @@ class ReassignmentPhase(StrEnum):
 
     PENDING = "Pending"
     RUNNING = "Running"
+    SUSPENDED = "Suspended"
     COMPLETED = "Completed"
     FAILED = "Failed"
     CANCELLED = "Cancelled"
 
     @property
     def is_final(self) -> bool:
-        return self not in (ReassignmentPhase.PENDING, ReassignmentPhase.RUNNING)
+        return self in (ReassignmentPhase.COMPLETED, ReassignmentPhase.FAILED, ReassignmentPhase.CANCELLED)
 
 
 class ReassignmentStep(StrEnum):
@@ -171,7 +179,7 @@ class PartitionReassignmentStatus(Status):
     """How far the move is."""
 
     phase: ReassignmentPhase | None = None
-    """Pending, Running, Completed, Failed or Cancelled."""
+    """Pending, Running, Suspended (nothing more begins; what moves goes on), Completed, Failed or Cancelled."""
 
     start_time: Timestamp | None = None
     """When the first partition began to move."""
@@ -187,6 +195,12 @@ class PartitionReassignmentStatus(Status):
 
     partitions: Annotated[tuple[MovingPartition, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition; at most 500, failed and unfinished ones first."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether partitions may be moving because of it: a move that was suspended may have begun."""
+        has_begun = self.start_time is not None
+        return self.phase is ReassignmentPhase.RUNNING or (self.phase is ReassignmentPhase.SUSPENDED and has_begun)
 
 
 class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassignmentStatus]):

@@ -126,10 +126,13 @@ def kafka_topic(spec: Mapping[str, Any] | None = None, **about: Any) -> KafkaTop
     )
 
 
-def reassignment(targets: Mapping[int, Sequence[int]], **about: Any) -> PartitionReassignment:
+def reassignment(
+    targets: Mapping[int, Sequence[int]], spec: Mapping[str, Any] | None = None, **about: Any
+) -> PartitionReassignment:
     """A move of partitions of `orders`."""
     partitions = [{"topic": ORDERS, "partition": number, "replicas": list(to)} for number, to in targets.items()]
-    return PartitionReassignment.model_validate(raw("PartitionReassignment", {"partitions": partitions}, **about))
+    whole = {"partitions": partitions, **(spec or {})}
+    return PartitionReassignment.model_validate(raw("PartitionReassignment", whole, **about))
 
 
 def election(spec: Mapping[str, Any], **about: Any) -> PreferredElection:

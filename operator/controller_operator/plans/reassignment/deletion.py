@@ -75,7 +75,7 @@ def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterVie
     tp = key(row)
     assignment = view.assignment_of(tp)
     is_over = row.step in ENDED or tp.topic in view.deleting
-    if assignment is None or is_over or move.status.phase is not ReassignmentPhase.RUNNING:
+    if assignment is None or is_over or not move.status.is_under_way:
         return False
     if assignment.is_being_reassigned:
         is_same_origin = tp not in rows_before(move) or set(assignment.origin) == set(row.original_replicas)

@@ -1,11 +1,10 @@
 """PartitionReassignment: asks for the move once, and shows every partition's way through seed 000's table.
 
-`phase: Running` is written before the request is: it is the intent. As long as a partition is `Waiting` it is not known
-that the request was written, and it is written (again) unless the cluster shows that it was; once every partition was
-seen under way it never is again. So a restart at any moment loses nothing and repeats nothing.
+`phase: Running` is written before the first request is: it is the intent. As long as a partition is `Waiting` it is not
+known that its request was written, and it is written (again) when it is its turn, unless the cluster shows that it was; a
+partition that was seen under way is never asked for again. So a restart at any moment loses nothing and repeats nothing.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from controller_core.model.ids import BrokerId, TopicPartition
@@ -36,16 +35,21 @@ from controller_operator.plans.reassignment.rows import (
     shown,
 )
 from controller_operator.plans.reassignment.throttle import throttled
+from controller_operator.plans.reassignment.turns import (
+    Targets,
+    asked_for,
+    is_moving_elsewhere,
+    is_own_request,
+    next_in_turn,
+)
 from controller_operator.resources.common import FINALIZER
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
     ReassignmentPhase,
     ReassignmentStep,
 )
-
-Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 
 def plan_reassignment(
@@ -61,7 +65,7 @@ def _plan_move(
 ) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
-    if move.status.phase is not ReassignmentPhase.RUNNING:
+    if not move.status.is_under_way:
         return _begin(move, targets, view, context)
     return _follow(move, targets, view, context)
 
@@ -72,17 +76,19 @@ def _begin(
     """Nothing was asked for yet: is it possible, is there anything to do, is the way free?"""
     rows = first_rows(move, view)
     refusal = _refusal(targets, view)
-    if refusal is not None:
-        return _plan(move, ReassignmentPhase.PENDING, rows, refusal, context)
-    wanted = _not_there_yet(targets, view)
-    if not wanted:
+    wanted = {} if refusal else _not_there_yet(targets, view)
+    if not wanted and not refusal:
         rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
         return _finish(move, rows, context)
-    obstacle = _too_large(wanted, view, context) or _wait(wanted, view)
+    if move.spec.suspend:
+        return _plan(move, ReassignmentPhase.SUSPENDED, rows, _suspended(rows), context)
+    batch = next_in_turn(move, wanted, [], view)
+    obstacle = refusal or _too_large(batch, view, context) or _wait(batch, view)
     if obstacle is not None:
         return _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
-    verdict = Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(wanted)} partitions")
-    return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, (SubmitReassignment(partitions=wanted),))
+    return _plan(
+        move, ReassignmentPhase.RUNNING, rows, _asking(batch), context, (SubmitReassignment(partitions=batch),)
+    )
 
 
 def _follow(
@@ -92,24 +98,48 @@ def _follow(
     rows = present_rows(move, view)
     ended = {key(row) for row in rows if row.step in ENDED}
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
-    if unseen and not _was_asked_for(move, context):
-        return _ask_again(move, rows, unseen, view, context)
-    rows = [lost(row) if key(row) in unseen else row for row in rows]
+    asked = asked_for(move, unseen, context)
+    rows = [lost(row) if key(row) in asked else row for row in rows]
     needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
+    waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
+    batch = {} if move.spec.suspend else next_in_turn(move, waiting, rows, view)
+    if batch and not needs_fresh_view and not is_own_request(targets, view):
+        return _ask_again(move, rows, batch, view, context)
     if all(row.step in ENDED for row in rows):
         return _finish(move, rows, context, needs_fresh_view=needs_fresh_view)
-    moving = sum(row.step not in ENDED for row in rows)
-    verdict = Verdict.working(Reason.PROGRESSING, f"{moving} of {len(rows)} partitions are on their way")
-    plan = _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, needs_fresh_view=needs_fresh_view)
-    # That every partition was seen under way is an intent's end, and must be on record before anything else happens.
-    return replace(plan, is_progress=_was_asked_for(move, context))
+    phase = ReassignmentPhase.SUSPENDED if move.spec.suspend else ReassignmentPhase.RUNNING
+    verdict = _suspended(rows) if move.spec.suspend else _on_their_way(rows)
+    plan = _plan(move, phase, rows, verdict, context, needs_fresh_view=needs_fresh_view)
+    # That a partition was seen under way is an intent's end, and must be on record before anything else happens.
+    return replace(plan, is_progress=phase is move.status.phase and _is_known(move, plan.status, context))
 
 
-def _was_asked_for(move: PartitionReassignment, context: Context) -> bool:
-    """Whether the request is known to have been written: just now, or because every partition was seen under way."""
+def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, context: Context) -> bool:
+    """Whether the status on record names all partitions that were asked for, or they were asked for just now."""
     if any(isinstance(step, SubmitReassignment) for step in context.done):
         return True
-    return move.status.counts is not None and move.status.counts.waiting == 0
+    before, now = move.status.counts, status.counts
+    return before is not None and now is not None and before.waiting == now.waiting
+
+
+def _asking(batch: Targets) -> Verdict:
+    return Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(batch)} partitions")
+
+
+def _on_their_way(rows: Rows) -> Verdict:
+    counts = counted(rows)
+    later = f", {counts.waiting} wait for their turn" if counts.waiting else ""
+    return Verdict.working(Reason.PROGRESSING, f"{counts.moving} of {len(rows)} partitions are on their way{later}")
+
+
+def _suspended(rows: Rows) -> Verdict:
+    counts = counted(rows)
+    message = (
+        f"as spec.suspend is true, {counts.waiting} partitions do not begin to move;"
+        f" {counts.moving} that have begun go on to their end"
+    )
+    paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
+    return Verdict(ready=ConditionStatus.FALSE, reason=Reason.SUSPENDED, message=message, others=(paused,))
 
 
 def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
@@ -128,7 +158,7 @@ def _ask_again(
     verdict = _refusal(unseen, view) or _too_large(unseen, view, context) or _wait(unseen, view)
     if verdict is not None:
         return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context)
-    verdict = Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(unseen)} partitions")
+    verdict = _asking(unseen)
     steps = (SubmitReassignment(partitions=unseen),) if context.is_view_fresh else ()
     return _plan(
         move, ReassignmentPhase.RUNNING, rows, verdict, context, steps, needs_fresh_view=not context.is_view_fresh
@@ -164,7 +194,7 @@ def _plan(
     notices: tuple[Notice, ...] = (),
     needs_fresh_view: bool = False,
 ) -> Plan[PartitionReassignmentStatus]:
-    has_begun = phase is not ReassignmentPhase.PENDING
+    has_begun = phase not in (ReassignmentPhase.PENDING, ReassignmentPhase.SUSPENDED)
     return Plan(
         status=PartitionReassignmentStatus(
             observed_generation=move.metadata.generation,
@@ -240,12 +270,7 @@ def _wait(wanted: Targets, view: ClusterView) -> Verdict | None:
             Reason.WAITING_FOR_OTHER_REASSIGNMENT,
             f"a reassignment of {len(view.reassignment.partitions)} partitions runs; this one begins when it has ended",
         )
-    moving = [tp for tp, replicas in wanted.items() if _is_moving_elsewhere(tp, replicas, view)]
+    moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
     if moving:
         return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, f"{listed(moving)} moves elsewhere at present")
     return None
-
-
-def _is_moving_elsewhere(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
-    assignment = view.assignment_of(tp)
-    return assignment is not None and assignment.is_being_reassigned and assignment.target != replicas

@@ -57,6 +57,16 @@ async def partitions_move(world: World) -> None:
     await world.until(lambda: world.status(key).get("phase") == "Completed")
 
 
+async def partitions_move_one_after_the_other(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    spec = {"partitions": targets, "maxConcurrentPartitions": 1}
+    key = await world.apply("PartitionReassignment", "move", {**spec, "suspend": True})
+    await world.until(lambda: world.status(key).get("phase") == "Suspended")
+    await world.apply("PartitionReassignment", "move", spec)
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+
+
 async def a_move_is_taken_back(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     world.cluster.broker(5).hang()
@@ -232,6 +242,7 @@ SCENARIOS = (
     a_topic_gets_other_replicas,
     a_topic_is_deleted_with_its_object,
     partitions_move,
+    partitions_move_one_after_the_other,
     a_move_is_taken_back,
     partitions_move_with_a_limit,
     a_move_with_a_limit_is_taken_back,

@@ -24,7 +24,7 @@ from tests.unit.operator.fields.walk import walked
 _CLUSTER_REF = {"name": "demo"}
 _LEAST_STEPS = 10
 _PATIENCE_S = 60
-_WHY_NOT_READY = {"Stalled", "Reconciling", "Complete", "Failed"}
+_WHY_NOT_READY = {"Stalled", "Reconciling", "Complete", "Failed", "Paused"}
 _BASES: Mapping[str, dict[str, Any]] = {
     "KafkaCluster": {
         "zookeeper": {"connect": "zk:2181"},
