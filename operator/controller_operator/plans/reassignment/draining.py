@@ -1,0 +1,138 @@
+"""Which moves empty brokers: as few as possible, over racks as well as possible, and then as even as possible.
+
+Every replica on a drained broker goes to one other broker, and no other replica moves: fewer are not possible. Which
+brokers take them is decided in two passes. The first one goes through the partitions and takes the emptiest brokers
+that spoil no rack. The second one mends what that order could not see: along a chain of brokers, each handing one of
+the replicas that it was given to the next, from a fuller broker to one with at least two replicas fewer. A shortest
+chain never spoils racks, and where there is none left, no other choice is more even: the choices of a partition are
+the bases of a matroid.
+
+The same cluster gives the same plan, so that one who begins again after a crash comes to what was shown.
+"""
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.topics.placement import NotEnoughBrokers, Racks, effective_racks
+
+Assignments = Mapping[TopicPartition, Sequence[BrokerId]]
+"""The replicas of every partition of the cluster, preferred leader first; of one that moves, its target."""
+
+_Handover = tuple[BrokerId, TopicPartition]
+"""The broker that hands over a new replica, and the partition that it is of."""
+
+
+def drain(
+    assignments: Assignments, drained: Collection[BrokerId], brokers: Racks
+) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """The new replicas of the partitions that have one on a drained broker; `brokers` are all live ones with their racks.
+
+    A new replica takes the place of the one that it replaces, so a drained preferred leader has a successor. Raises
+    `NotEnoughBrokers` where a partition has more replicas than there are brokers that stay.
+    """
+    staying = {broker: rack for broker, rack in brokers.items() if broker not in drained}
+    leaving = {tp: assignments[tp] for tp in sorted(assignments) if not set(drained).isdisjoint(assignments[tp])}
+    choices = _Choices(staying, assignments)
+    for tp, replicas in leaving.items():
+        choices.take(tp, [replica for replica in replicas if replica not in drained], len(replicas))
+    while choices.level():
+        pass
+    leaders = Counter(replicas[0] for replicas in assignments.values() if replicas)
+    return {tp: _in_place(replicas, drained, choices.chosen[tp], leaders) for tp, replicas in leaving.items()}
+
+
+class _Choices:
+    """The brokers that each partition's new replicas go to, and how many replicas every broker has then."""
+
+    def __init__(self, staying: Racks, assignments: Assignments) -> None:
+        self.chosen: dict[TopicPartition, set[BrokerId]] = {}
+        self._racks = effective_racks(staying)
+        held = Counter(replica for replicas in assignments.values() for replica in replicas)
+        self._load = {broker: held[broker] for broker in sorted(staying)}
+        self._kept: dict[TopicPartition, frozenset[BrokerId]] = {}
+        self._rack_count: dict[TopicPartition, int] = {}
+
+    def take(self, tp: TopicPartition, kept: Iterable[BrokerId], replication_factor: int) -> None:
+        """The emptiest brokers, those of racks that the partition is not in first."""
+        self._kept[tp], chosen = frozenset(kept), set[BrokerId]()
+        while len(chosen) + len(self._kept[tp]) < replication_factor:
+            taken = self._racks_of(self._kept[tp] | chosen)
+            free = [broker for broker in self._load if broker not in self._kept[tp] | chosen]
+            if not free:
+                raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(self._load))
+            chosen.add(min(free, key=lambda broker: (self._racks[broker] in taken, self._load[broker], broker)))
+        self.chosen[tp] = chosen
+        self._rack_count[tp] = len(self._racks_of(self._kept[tp] | chosen))
+        for broker in chosen:
+            self._load[broker] += 1
+
+    def level(self) -> bool:
+        """One replica from a fuller broker to an emptier one, over others where it must; whether there was a way."""
+        takers = self._takers()
+        for giver in sorted(self._load, key=lambda broker: (-self._load[broker], broker)):
+            way = self._way_down(giver, takers)
+            if way:
+                for source, tp, target in way:
+                    self.chosen[tp].remove(source)
+                    self.chosen[tp].add(target)
+                self._load[giver] -= 1
+                self._load[way[-1][2]] += 1
+                return True
+        return False
+
+    def _takers(self) -> dict[BrokerId, dict[BrokerId, TopicPartition]]:
+        """For each broker those that could take a new replica from it, with the partition that it would be of."""
+        found: dict[BrokerId, dict[BrokerId, TopicPartition]] = {broker: {} for broker in self._load}
+        for tp, chosen in self.chosen.items():
+            for source in sorted(chosen):
+                rest = (self._kept[tp] | chosen) - {source}
+                racks = self._racks_of(rest)
+                for target in self._load.keys() - rest - found[source].keys() - {source}:
+                    if len(racks | {self._racks[target]}) == self._rack_count[tp]:
+                        found[source][target] = tp
+        return found
+
+    def _way_down(
+        self, giver: BrokerId, takers: Mapping[BrokerId, Mapping[BrokerId, TopicPartition]]
+    ) -> list[tuple[BrokerId, TopicPartition, BrokerId]]:
+        """A shortest chain from a broker to one with at least two replicas fewer; empty where there is none."""
+        came_from: dict[BrokerId, _Handover | None] = {giver: None}
+        waiting = deque([giver])
+        while waiting:
+            here = waiting.popleft()
+            if self._load[here] <= self._load[giver] - 2:
+                return _chain(here, came_from)
+            for target, tp in sorted(takers[here].items()):
+                if target not in came_from:
+                    came_from[target] = (here, tp)
+                    waiting.append(target)
+        return []
+
+    def _racks_of(self, replicas: Iterable[BrokerId]) -> set[str]:
+        return {self._racks[replica] for replica in replicas if replica in self._racks}
+
+
+def _chain(
+    end: BrokerId, came_from: Mapping[BrokerId, _Handover | None]
+) -> list[tuple[BrokerId, TopicPartition, BrokerId]]:
+    chain = []
+    while (handover := came_from[end]) is not None:
+        source, tp = handover
+        chain.append((source, tp, end))
+        end = source
+    return chain[::-1]
+
+
+def _in_place(
+    replicas: Sequence[BrokerId],
+    drained: Collection[BrokerId],
+    chosen: Collection[BrokerId],
+    leaders: Counter[BrokerId],
+) -> tuple[BrokerId, ...]:
+    """The chosen brokers in the places that become free; who is the preferred leader of fewest comes first."""
+    successors = iter(sorted(chosen, key=lambda broker: (leaders[broker], broker)))
+    placed = tuple(next(successors) if replica in drained else replica for replica in replicas)
+    leaders[replicas[0]] -= 1
+    leaders[placed[0]] += 1
+    return placed
