@@ -82,7 +82,9 @@ def reach_of(resource: AnyResource) -> Reach:
         case KafkaTopic():
             return (resource.topic_name,)
         case PartitionReassignment():
-            return {each.topic for each in resource.spec.partitions}
+            if resource.spec.partitions is not None:
+                return {each.topic for each in resource.spec.partitions}
+            return WholeCluster("name the partitions to move instead of drainBrokers")
         case PreferredElection():
             if resource.spec.partitions is not None:
                 return {each.topic for each in resource.spec.partitions}

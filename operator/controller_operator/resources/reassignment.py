@@ -1,9 +1,9 @@
 """PartitionReassignment: moves partitions to the replicas that it names, once."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from controller_operator.resources.common import (
     AGE,
@@ -25,6 +25,7 @@ from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
     MAX_PARTITIONS,
     MAX_STATUS_ENTRIES,
+    Broker,
     Model,
     Observed,
     ObservedReplicas,
@@ -51,6 +52,8 @@ class PartitionTarget(Model):
     """The brokers of the partition's replicas when it is done, the preferred leader first."""
 
 
+MAX_DRAINED: Final = 100
+_EITHER: Final = "give either partitions or drainBrokers"
 MIN_THROTTLE: Final = 1024
 MAX_THROTTLE: Final = 10**12
 
@@ -68,21 +71,45 @@ class PartitionReassignmentSpec(Spec):
 
     model_config = ConfigDict(
         json_schema_extra=rules(
+            Rule("has(self.partitions) != has(self.drainBrokers)", _EITHER),
             Rule(
-                "self.partitions == oldSelf.partitions",
-                "the partitions of a reassignment cannot change: create a new PartitionReassignment",
-            )
+                "has(self.partitions) == has(oldSelf.partitions) && (has(self.partitions)"
+                " ? self.partitions == oldSelf.partitions : self.drainBrokers == oldSelf.drainBrokers)",
+                "what a reassignment moves cannot change: create a new PartitionReassignment",
+            ),
         )
     )
 
     cluster_ref: OwnCluster
     """The cluster that has the partitions. Cannot change."""
 
-    partitions: Annotated[
-        tuple[PartitionTarget, ...],
-        Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
-    ]
-    """The partitions to move, each named once. Cannot change: create a new object for another move."""
+    partitions: (
+        Annotated[
+            tuple[PartitionTarget, ...],
+            Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
+        ]
+        | None
+    ) = None
+    """The partitions to move, each named once. Either this or drainBrokers. Cannot change: create a new object for another
+    move."""
+
+    drain_brokers: (
+        Annotated[
+            tuple[Broker, ...],
+            Field(min_length=1, max_length=MAX_DRAINED, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """The brokers to empty, with the fewest moves: each replica on them goes to another broker, over racks as before and
+    so that the others get evenly many. The moves are in status.plan; with suspend they are only shown. Either this or
+    partitions. Cannot change."""
+
+    @model_validator(mode="after")
+    def _says_what_moves(self) -> Self:
+        """The rule of the schema, for an object that was stored before there was that rule."""
+        if (self.partitions is None) == (self.drain_brokers is None):
+            raise ValueError(_EITHER)
+        return self
 
     throttle: ReassignmentThrottle | None = None
     """A limit to what the moves take, set before they begin and removed with their end; none when left out. It can be
@@ -193,6 +220,15 @@ class PartitionReassignmentStatus(Status):
     counts: ReassignmentCounts | None = None
     """How many partitions are how far."""
 
+    plan: (
+        Annotated[
+            tuple[PartitionTarget, ...],
+            Field(max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
+        ]
+        | None
+    ) = None
+    """What drainBrokers moves where; it stays as it is from the moment that the first move begins."""
+
     partitions: Annotated[tuple[MovingPartition, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition; at most 500, failed and unfinished ones first."""
 
@@ -230,6 +266,11 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
 
     kind: str = "PartitionReassignment"
     status: PartitionReassignmentStatus = Field(default_factory=PartitionReassignmentStatus)
+
+    @property
+    def targets(self) -> tuple[PartitionTarget, ...]:
+        """The partitions that move, as the spec says or as was planned for it."""
+        return (self.status.plan or ()) if self.spec.partitions is None else self.spec.partitions
 
     @property
     def ending(self) -> Ending | None:

@@ -31,7 +31,9 @@ VALID: dict[str, dict[str, Any]] = {
 }
 ASSIGNED = {"clusterRef": CLUSTER_REF, "replicaAssignment": [[1, 2], [2, 1]]}
 TOPIC_NAME_MESSAGE = "a topic name has only the characters"
-EXAMPLES = sorted(path for folder in (".", "recovery") for path in (PROJECT / "examples" / folder).glob("*.yaml"))
+EXAMPLES = sorted(
+    path for folder in (".", "recovery", "maintenance") for path in (PROJECT / "examples" / folder).glob("*.yaml")
+)
 SCHEDULED = {"schedule": "30 3 * * SUN"}
 UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 SCOPE_MESSAGE = "give exactly one of partitions, topics and allPartitions: true"
@@ -103,6 +105,8 @@ def refusal(api: KubernetesCluster, *arguments: str, stdin: str) -> str:
         ("KafkaTopic", {"topicName": "Orders_v2.all-of-them"}),
         ("PartitionReassignment", {"partitions": [move(partition=0), move(partition=1), move("audit")]}),
         ("PartitionReassignment", {"ttlSecondsAfterFinished": 0}),
+        ("PartitionReassignment", {"partitions": None, "drainBrokers": [1, 2], "suspend": True}),
+        ("PartitionReassignment", {"throttle": {"bytesPerSecond": 1024}, "maxConcurrentPartitions": 500}),
         ("PreferredElection", {"topics": None, "allPartitions": True}),
         ("PreferredElection", {"allPartitions": False}),
         ("PreferredElection", {"topics": None, "partitions": [{"topic": "orders", "partition": 0}]}),
@@ -174,7 +178,12 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("KafkaTopic", {"adoptionPolicy": "Maybe"}, 'supported values: "IfEqual", "Always", "Never"'),
         ("KafkaTopic", {"driftPolicy": "Maybe"}, 'supported values: "Enforce", "Report", "Ignore"'),
         ("PartitionReassignment", {"partitions": []}, "should have at least 1 items"),
-        ("PartitionReassignment", {"partitions": None}, "spec.partitions: Required value"),
+        ("PartitionReassignment", {"throttle": {"bytesPerSecond": 1023}}, "should be greater than or equal to 1024"),
+        ("PartitionReassignment", {"maxConcurrentPartitions": 501}, "should be less than or equal to 500"),
+        ("PartitionReassignment", {"partitions": None}, "give either partitions or drainBrokers"),
+        ("PartitionReassignment", {"drainBrokers": [1]}, "give either partitions or drainBrokers"),
+        ("PartitionReassignment", {"partitions": None, "drainBrokers": []}, "should have at least 1 items"),
+        ("PartitionReassignment", {"partitions": None, "drainBrokers": [1, 1]}, "Duplicate value"),
         ("PartitionReassignment", {"partitions": [move(), move(replicas=(3,))]}, "Duplicate value"),
         ("PartitionReassignment", {"partitions": [move(replicas=(1, 2, 1))]}, "name each broker once"),
         ("PartitionReassignment", {"partitions": [move(replicas=())]}, "should have at least 1 items"),
@@ -225,8 +234,8 @@ def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
     [
         ("KafkaCluster", "security"),
         ("KafkaTopic", "retention"),
-        ("PartitionReassignment", "throttle"),
-        ("PartitionReassignment", "drainBrokers"),
+        ("PartitionReassignment", "approval"),
+        ("PartitionReassignment", "schedule"),
         ("PreferredElection", "quorum"),
         ("FeatureSet", "minVersionLevel"),
     ],
@@ -253,6 +262,13 @@ def test_a_field_that_nothing_implements_is_refused(api: KubernetesCluster, kind
             "the number of partitions cannot decrease",
         ),
         ("PartitionReassignment", {}, {"partitions": [move("audit")]}, "create a new PartitionReassignment"),
+        ("PartitionReassignment", {}, {"partitions": None, "drainBrokers": [1]}, "create a new PartitionReassignment"),
+        (
+            "PartitionReassignment",
+            {"partitions": None, "drainBrokers": [1]},
+            {"partitions": None, "drainBrokers": [1, 2]},
+            "create a new PartitionReassignment",
+        ),
         ("PartitionReassignment", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
         ("PreferredElection", {}, {"topics": ["audit"]}, "create a new PreferredElection"),
         ("PreferredElection", {}, {"topics": None, "allPartitions": True}, "create a new PreferredElection"),

@@ -207,6 +207,6 @@ def test_the_example_of_a_reassignment_moves_the_example_of_a_topic() -> None:
         if each["metadata"]["name"] == "orders"
     )
     move = PartitionReassignment.model_validate(yaml.safe_load((EXAMPLES / "reassignment.yaml").read_text()))
-    assert [target.partition for target in move.spec.partitions] == [0, 1, 2]
+    assert [target.partition for target in move.targets] == [0, 1, 2]
     assert {broker for replicas in orders["spec"]["replicaAssignment"] for broker in replicas} == {1, 2, 3}
-    assert {broker for target in move.spec.partitions for broker in target.replicas} == {4, 5, 6}
+    assert {broker for target in move.targets for broker in target.replicas} == {4, 5, 6}

@@ -22,6 +22,7 @@ from controller_operator.plans.outcome import (
     conditions,
 )
 from controller_operator.plans.reassignment.deletion import plan_deletion
+from controller_operator.plans.reassignment.drain_plan import planned_drain
 from controller_operator.plans.reassignment.rows import (
     ENDED,
     Rows,
@@ -56,6 +57,11 @@ def plan_reassignment(
     move: PartitionReassignment, view: ClusterView, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
     """One more look at a move that has not ended: what to ask for, and how far each partition is."""
+    if move.spec.drain_brokers is not None and not move.status.is_under_way:
+        planned = planned_drain(move, view)
+        if isinstance(planned, Verdict):
+            return _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), planned, context)
+        move = planned
     targets = _targets(move)
     return throttled(move, _plan_move(move, targets, view, context), targets, view, context)
 
@@ -203,6 +209,7 @@ def _plan(
             start_time=move.status.start_time or (context.now if has_begun else None),
             completion_time=context.now if phase.is_final else None,
             counts=counted(rows),
+            plan=move.status.plan,
             partitions=shown(rows),
         ),
         steps=steps,
@@ -220,7 +227,7 @@ def _finalizer(move: PartitionReassignment, phase: ReassignmentPhase) -> Finaliz
 
 
 def _targets(move: PartitionReassignment) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    return {TopicPartition(each.topic, each.partition): each.replicas for each in move.spec.partitions}
+    return {TopicPartition(each.topic, each.partition): each.replicas for each in move.targets}
 
 
 def _not_there_yet(targets: Targets, view: ClusterView) -> dict[TopicPartition, tuple[BrokerId, ...]]:

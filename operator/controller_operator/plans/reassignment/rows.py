@@ -34,13 +34,13 @@ Rows = list[MovingPartition]
 
 def first_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
     """Every partition as it is while nothing has been asked for: nothing has ended, and a gone topic may yet come."""
-    return [_row(target, view, None) for target in move.spec.partitions]
+    return [_row(target, view, None) for target in move.targets]
 
 
 def present_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
     """Every partition of a move that was asked for, as it is now."""
     before = rows_before(move)
-    return [_row(target, view, before.get(key(target))) for target in move.spec.partitions]
+    return [_row(target, view, before.get(key(target))) for target in move.targets]
 
 
 def rows_before(move: PartitionReassignment) -> Mapping[TopicPartition, MovingPartition]:

@@ -67,6 +67,13 @@ async def partitions_move_one_after_the_other(world: World) -> None:
     await world.until(lambda: world.status(key).get("phase") == "Completed")
 
 
+async def a_broker_is_emptied(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3], [3, 4])
+    key = await world.apply("PartitionReassignment", "empty", {"drainBrokers": [2], "maxConcurrentPartitions": 1})
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
+
+
 async def a_move_is_taken_back(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     world.cluster.broker(5).hang()
@@ -242,6 +249,7 @@ SCENARIOS = (
     a_topic_gets_other_replicas,
     a_topic_is_deleted_with_its_object,
     partitions_move,
+    a_broker_is_emptied,
     partitions_move_one_after_the_other,
     a_move_is_taken_back,
     partitions_move_with_a_limit,

@@ -75,7 +75,7 @@ def is_possible(cluster: Cluster) -> bool:
     return bool(every_choice(cluster))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(clusters())
 def test_a_drain_is_as_good_as_the_best_of_all_choices(cluster: Cluster) -> None:
     live, assigned, drained = cluster
@@ -91,7 +91,7 @@ def test_a_drain_is_as_good_as_the_best_of_all_choices(cluster: Cluster) -> None
     assert unevenness(cluster, plan) == evenest
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(clusters().filter(is_possible))
 def test_only_replicas_on_drained_brokers_move_and_they_go_to_live_brokers_that_stay(cluster: Cluster) -> None:
     live, assigned, drained = cluster

@@ -1,0 +1,52 @@
+"""A broker is emptied on real servers, by the plan that was shown before."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+from tests.real.operator.operated import operated_namespace, running_operator
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
+    """Four brokers under our controller."""
+    with ExitStack() as stack:
+        cluster = KafkaCluster(servers_folder, zookeeper, brokers=4, chroot="/emptied")
+        with zookeeper.client() as client:
+            client.ensure_path("/emptied")
+        stack.enter_context(ControllerProcess(servers_folder, cluster.zookeeper_connect, name="emptied-controller"))
+        yield stack.enter_context(cluster)
+
+
+def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
+    kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
+) -> None:
+    with connected_client(kafka.zookeeper_connect) as client, operated_namespace(
+        kubernetes_api, kafka.zookeeper_connect
+    ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
+        znodes = ClusterZnodes(client)
+        znodes.create_topic("emptied", [[1, 2], [2, 3], [3, 1], [4, 1]])
+        wait_until(lambda: znodes.is_served("emptied", range(4)), "the topic is served")
+        spec = {"drainBrokers": [1], "maxConcurrentPartitions": 2, "suspend": True}
+        objects.apply("PartitionReassignment", "empty-1", spec)
+        objects.wait_ready("partitionreassignment", "empty-1", "False", "Suspended")
+        plan = objects.status("partitionreassignment", "empty-1")["plan"]
+        assert [each["partition"] for each in plan] == [0, 2, 3]
+        assert znodes.assigned("emptied", 0) == [1, 2]
+        objects.apply("PartitionReassignment", "empty-1", {**spec, "suspend": False})
+        status = objects.wait_ready("partitionreassignment", "empty-1", "True", "Completed")["status"]
+        assert status["plan"] == plan
+        assert {each["partition"]: each["replicas"] for each in plan} == {
+            number: znodes.assigned("emptied", number) for number in (0, 2, 3)
+        }
+        assert znodes.assigned("emptied", 1) == [2, 3]
