@@ -102,8 +102,8 @@ class Release:
         wait_until(holds, what, deadline_s=deadline_s)
 
     def controller_epoch(self) -> int:
-        """The epoch of the controller, which rises with every new one."""
-        return int(self.status("kafkacluster", "demo")["controller"]["epoch"])
+        """The epoch of the controller, which rises with every new one; 0 while there is none, between two of them."""
+        return int(self.status("kafkacluster", "demo").get("controller", {}).get("epoch", 0))
 
     def _is_ready(self, kind: str, name: str) -> bool:
         found = self.get(kind, name)

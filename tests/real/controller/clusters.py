@@ -30,7 +30,7 @@ class OurCluster:
         wait_until(
             lambda: self.znodes.is_served(topic, list(partitions)) and self._has_logs(topic, partitions),
             f"every replica of {topic} is in sync",
-            deadline_s=60,
+            deadline_s=120,
         )
 
     def _has_logs(self, topic: str, partitions: range) -> bool:
@@ -44,7 +44,7 @@ class OurCluster:
         wait_until(
             lambda: not self.znodes.has_reassignments() and self.znodes.assigned(topic, partition) == target,
             f"{topic}-{partition} moved to {target}",
-            deadline_s=60,
+            deadline_s=120,
         )
 
     def live_brokers(self) -> set[int]:

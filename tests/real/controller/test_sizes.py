@@ -9,7 +9,7 @@ import pytest
 from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 NOBODY = 1_000_000
 """The first of many brokers that there are not: their ids make a topic's znode large without any log on a disk."""
