@@ -148,4 +148,4 @@ def phase(release: Release, name: str) -> str | None:
 
 
 def has_our_controller(release: Release) -> bool:
-    return bool(release.status("kafkacluster", "demo")["controller"]["kind"] == "Kontroller")
+    return bool(release.status("kafkacluster", "demo").get("controller", {}).get("kind") == "Kontroller")
