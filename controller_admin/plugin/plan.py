@@ -30,6 +30,8 @@ class NextSteps:
     message: str | None
     total: int
     steps: tuple[PlannedStep, ...]
+    in_words: tuple[str, ...]
+    """What would be done without the pause, for a paused object."""
     waits: bool
 
     def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
@@ -40,17 +42,20 @@ class NextSteps:
 
 
 def next_steps(each: Seen) -> NextSteps:
-    """The plan in the status of a KafkaTopic; of a FeatureSet what its features say; of another kind what it waits for."""
+    """The plan in the status of a KafkaTopic; of a FeatureSet what its features say; of another kind what it waits for.
+    Of any kind that is paused what would be done without the pause."""
     plan, ready = each.status.get("plan") or {}, each.condition(ConditionType.READY)
     steps = tuple(_step(change) for change in plan.get("changes") or ()) or _features(each) or _moves(each)
+    words = tuple(each.status.get("nextSteps") or ()) if each.is_paused else ()
     return NextSteps(
         object=each.short,
         is_current=each.is_current,
         is_paused=each.is_paused,
         reason=ready.get("reason"),
         message=ready.get("message"),
-        total=max(plan.get("total", 0), len(steps)),
+        total=max(plan.get("total", 0), len(steps), len(words)),
         steps=steps,
+        in_words=words,
         waits=each.holds(ConditionType.STALLED),
     )
 
@@ -58,13 +63,14 @@ def next_steps(each: Seen) -> NextSteps:
 def lines(found: NextSteps) -> list[str]:
     """The screen."""
     rows = [(step.action, step.key, step.live, step.desired) for step in found.steps]
-    more = [f"... and {found.total - len(rows)} more"] if found.total > len(rows) else []
+    more = [f"... and {found.total - len(rows)} more"] if rows and found.total > len(rows) else []
     about = f"{found.object}: {found.message or 'no operator has seen it yet'}"
     notes = [] if found.is_current else ["The status is about an older generation: ask again in a moment."]
     if found.is_paused and found.total:
         notes.append(f"It is paused: `kubectl kontroller resume {found.object}` has it done.")
-    shown = table(("ACTION", "WHAT", "NOW", "THEN"), rows) or ["Nothing would be changed."]
-    return [about, *notes, *shown, *more]
+    shown = table(("ACTION", "WHAT", "NOW", "THEN"), rows)
+    words = ["Without the pause it would:", *(f"- {each}" for each in found.in_words)] if found.in_words else []
+    return [about, *notes, *(shown or words or ["Nothing would be changed."]), *more, *(words if shown else [])]
 
 
 def _step(change: dict[str, Any]) -> PlannedStep:

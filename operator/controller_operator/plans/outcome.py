@@ -245,7 +245,8 @@ def ended_status(status: StatusT, metadata: ObjectMeta, ending: Ending) -> Statu
     if ready is not None and status.condition(ending) is None:
         said += (ready.model_copy(update={"type": ending, "status": ConditionStatus.TRUE}),)
     said = tuple(each.model_copy(update={"observed_generation": metadata.generation}) for each in said)
-    return status.model_copy(update={"observed_generation": metadata.generation, "conditions": said})
+    update = {"observed_generation": metadata.generation, "conditions": said, "next_steps": None}
+    return status.model_copy(update=update)
 
 
 def seconds_left(since: datetime | None, ttl_s: int | None, now: datetime) -> float | None:

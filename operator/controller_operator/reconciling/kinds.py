@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
-from controller_operator.kubernetes.object_store import ObjectStore
+from controller_operator.kubernetes.object_store import AnyResource, ObjectStore
 from controller_operator.plans.cluster import is_other_cluster, plan_cluster
 from controller_operator.plans.cluster_news import Told, news_of
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.feature_set.planner import plan_feature_set
+from controller_operator.plans.next_steps import next_steps
 from controller_operator.plans.outcome import Context, Plan, Verdict
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
@@ -113,6 +115,25 @@ def kind_handlers(store: ObjectStore, access: ClusterAccess) -> Mapping[str, Kin
         PreferredElection.definition.kind: ElectionHandler(),
         FeatureSet.definition.kind: FeatureSetHandler(access),
     }
+
+
+def with_next_steps(
+    plan: Plan[Status], handler: KindHandler, resource: AnyResource, grant: Granted, context: Context
+) -> Plan[Status]:
+    """The plan of a paused object with what would be done for it, any other without. Nothing is done for a KafkaCluster."""
+    is_asked = resource.is_paused and resource.metadata.deletion_timestamp is None
+    is_asked = is_asked and not isinstance(resource, KafkaCluster)
+    found = next_steps(resource, partial(_permitted, handler, grant), context) if is_asked else None
+    if found == plan.status.next_steps:
+        return plan
+    return replace(plan, status=plan.status.model_copy(update={"next_steps": found}))
+
+
+def _permitted(handler: KindHandler, grant: Granted, resource: AnyResource, context: Context) -> Plan[Status]:
+    """A plan, as far as the namespace of the object may have it carried out."""
+    plan = handler.plan(resource, grant, context)
+    refusal = grant.permission.refusal_of_steps(plan.steps)
+    return Plan(status=status_saying(refusal, resource, context.now)) if refusal else plan
 
 
 def _paused(

@@ -129,7 +129,9 @@ class ObjectWriter:
 def status_saying(verdict: Verdict, resource: AnyResource, now: datetime) -> Status:
     """The status of an object of which nothing new is known but a verdict."""
     said = conditions(verdict, resource.status, resource.metadata, now.replace(microsecond=0))
-    return resource.status.model_copy(update={"observed_generation": resource.metadata.generation, "conditions": said})
+    kept = resource.status.next_steps if resource.is_paused else None
+    update = {"observed_generation": resource.metadata.generation, "conditions": said, "next_steps": kept}
+    return resource.status.model_copy(update=update)
 
 
 def _status_of(stored: StoredObject) -> Raw:

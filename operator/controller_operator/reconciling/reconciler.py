@@ -22,7 +22,7 @@ from controller_operator.metrics import OperatorMetrics
 from controller_operator.plans.outcome import Context, Step, Verdict, ended_status, seconds_left
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
-from controller_operator.reconciling.kinds import kind_handlers
+from controller_operator.reconciling.kinds import kind_handlers, with_next_steps
 from controller_operator.reconciling.letting_go import LettingGo
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
@@ -162,6 +162,7 @@ class Reconciler:
                 return await self._keep_unreadable(stored)
             context = replace(context, limits=WriteLimits.of(grant.observer.session))
             plan = handler.plan(stored.resource, grant, context)
+            plan = with_next_steps(plan, handler, stored.resource, grant, context)
             if plan.needs_fresh_view and not context.is_view_fresh:
                 grant = replace(grant, view=await grant.observer.refresh())
                 context = replace(context, is_view_fresh=True)

@@ -30,6 +30,7 @@ _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """A part of a name of Kubernetes (RFC 1123)."""
 
 PAUSE_ANNOTATION: Final = f"{GROUP}/pause"
+MAX_NEXT_STEPS: Final = 20
 RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
 
 
@@ -100,6 +101,9 @@ class Status(Observed):
 
     conditions: Conditions = ()
     """What can be said about the object, one entry per type."""
+
+    next_steps: Annotated[tuple[str, ...], Field(max_length=MAX_NEXT_STEPS)] | None = None
+    """What would be done next, were the object not paused: empty where that is nothing. There only while it is paused."""
 
     def condition(self, type_: ConditionType) -> Condition | None:
         """The condition of a type, or None where the status has none."""

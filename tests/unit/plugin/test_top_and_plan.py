@@ -68,6 +68,19 @@ def test_the_plan_of_a_topic_has_its_steps_and_what_to_do_while_it_is_paused() -
     assert found.exit_code(fails_on_changes=False) is ExitCode.GOOD
 
 
+def test_a_paused_object_of_any_kind_says_what_would_be_done() -> None:
+    steps = ["limit the move to 5000 bytes a second at each broker", "move 1 partition: orders-0"]
+    rows = [partition(0, [1], [1], 1, step="Waiting", targetReplicas=[2, 3])]
+    paused: dict[str, Any] = {"conditions": READY, "annotations": {"kontroller.dev/pause": "true"}}
+    shown = ["Without the pause it would:", *(f"- {each}" for each in steps)]
+    move = plan.next_steps(seen("PartitionReassignment", partitions=rows, nextSteps=steps, **paused))
+    assert plan.lines(move)[-3:] == shown
+    assert "orders-0   1     2,3" in plan.lines(move)[3]
+    election = plan.next_steps(seen("PreferredElection", nextSteps=steps, **paused))
+    assert plan.lines(election)[1:] == ["It is paused: `kubectl kontroller resume kpe/orders` has it done.", *shown]
+    assert election.exit_code(fails_on_changes=True) is ExitCode.CHANGES
+
+
 def test_an_object_with_nothing_to_do_says_so() -> None:
     found = plan.next_steps(seen("KafkaTopic", conditions=READY))
     assert plan.lines(found) == ["kt/orders: all is well", "Nothing would be changed."]

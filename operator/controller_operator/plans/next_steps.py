@@ -1,0 +1,97 @@
+"""What would be done for a paused object, in words: the way to ask, for every kind, before anything happens.
+
+The object is planned as if it were not paused, as often as nothing but its status changes, where a limit of a move shows,
+too. It ends with the first steps whose effect the next plan would have to see in the cluster.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, assert_never
+
+from controller_core.model.wording import counted, listed
+from controller_operator.kafka.actions import (
+    AddPartitions,
+    AlterTopicConfig,
+    CreateTopic,
+    MarkTopicForDeletion,
+    SubmitPreferredElection,
+    SubmitReassignment,
+)
+from controller_operator.kafka.cancel_requests import CancelReassignment
+from controller_operator.kafka.election_requests import ElectUnclean
+from controller_operator.kafka.feature_requests import UpdateFeatures
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
+from controller_operator.plans.outcome import Context, ForgetMove, Plan, StartMove, Step
+from controller_operator.resources.common import MAX_NEXT_STEPS, PAUSE_ANNOTATION, Resource, Status
+from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
+
+_ROUNDS: Final = 4
+_WITH_PARTITIONS: Final[dict[type[Step], str]] = {
+    SubmitReassignment: "move",
+    SubmitPreferredElection: "elect the preferred leaders of",
+    ElectUnclean: "elect leaders uncleanly for",
+    CancelReassignment: "cancel the move of",
+}
+Planner = Callable[[Resource[Any, Any], Context], Plan[Status]]
+
+
+def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> tuple[str, ...]:
+    """What `plan` would have done for an object, were it not paused; or what it would wait for."""
+    resource = _unpaused(paused)
+    steps: tuple[Step, ...] = ()
+    for _ in range(_ROUNDS):
+        planned = plan(resource, replace(context, done=steps, is_view_fresh=True))
+        steps += planned.steps
+        has_come_to_rest = planned.status == resource.status
+        resource = resource.model_copy(update={"status": planned.status})
+        if has_come_to_rest or not all(isinstance(step, SetThrottle) for step in planned.steps):
+            break
+    return _words(steps) or _obstacle(resource.status.condition(ConditionType.READY))
+
+
+def _unpaused(resource: Resource[Any, Any]) -> Resource[Any, Any]:
+    annotations = {name: value for name, value in resource.metadata.annotations.items() if name != PAUSE_ANNOTATION}
+    metadata = resource.metadata.model_copy(update={"annotations": annotations})
+    return resource.model_copy(update={"metadata": metadata})
+
+
+def _words(steps: Sequence[Step]) -> tuple[str, ...]:
+    said = tuple(map(_in_words, steps))
+    if len(said) <= MAX_NEXT_STEPS:
+        return said
+    return (*said[: MAX_NEXT_STEPS - 1], f"and {len(said) - MAX_NEXT_STEPS + 1} more")
+
+
+def _obstacle(ready: Condition | None) -> tuple[str, ...]:
+    """Why nothing would be done. How far the cluster itself is changes all the time, and is said elsewhere."""
+    if ready is None or ready.status is ConditionStatus.TRUE or ready.reason is Reason.PROGRESSING:
+        return ()
+    return (f"wait, {ready.reason}: {ready.message}",)
+
+
+def _in_words(step: Step) -> str:
+    match step:
+        case CreateTopic(topic=topic, assignment=assignment):
+            return f"create topic {topic} with {counted(len(assignment.partitions), 'partition')}"
+        case AddPartitions(topic=topic, assignment=assignment):
+            return f"give topic {topic} {counted(len(assignment.partitions), 'partition')}"
+        case AlterTopicConfig(topic=topic):
+            return f"write the configuration of topic {topic}"
+        case MarkTopicForDeletion(topic=topic):
+            return f"delete topic {topic}"
+        case SubmitReassignment() | SubmitPreferredElection() | ElectUnclean() | CancelReassignment():
+            partitions = step.partitions
+            return f"{_WITH_PARTITIONS[type(step)]} {counted(len(partitions), 'partition')}: {listed(partitions)}"
+        case SetThrottle(bytes_per_second=rate):
+            return f"limit the move to {rate} bytes a second at each broker"
+        case RemoveThrottle():
+            return "remove the limit of the move"
+        case UpdateFeatures(updates=updates):
+            changes = listed(f"{each.feature} to {each.max_version_level}" for each in updates)
+            return f"finalize {changes}"
+        case StartMove(name=name, partitions=moves):
+            return f"create PartitionReassignment {name}, which moves {counted(len(moves), 'partition')}"
+        case ForgetMove(name=name):
+            return f"delete PartitionReassignment {name}, which has ended"
+        case _:
+            assert_never(step)
