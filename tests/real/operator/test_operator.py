@@ -246,6 +246,25 @@ def test_a_paused_object_changes_nothing_and_its_deletion_leaves_the_topic(
     assert len(znodes.read(f"/brokers/topics/{topic}")["partitions"]) == 3
 
 
+def test_a_paused_move_says_what_it_would_do_and_begins_without_its_pause(
+    operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
+) -> None:
+    znodes.create_topic(topic, [[1, 2], [2, 3]])
+    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    targets = [{"topic": topic, "partition": number, "replicas": [3, 1]} for number in (0, 1)]
+    spec = {"partitions": targets, "throttle": {"bytesPerSecond": 10_000_000}}
+    objects.apply("PartitionReassignment", topic, spec, annotations={"kontroller.dev/pause": "true"})
+    wait_until(lambda: "nextSteps" in objects.status("partitionreassignment", topic), "it says what would be done")
+    assert objects.status("partitionreassignment", topic)["nextSteps"] == [
+        "limit the move to 10000000 bytes a second at each broker",
+        f"move 2 partitions: {topic}-0, {topic}-1",
+    ]
+    assert znodes.read(f"/brokers/topics/{topic}")["partitions"] == {"0": [1, 2], "1": [2, 3]}
+    objects.annotate("partitionreassignment", topic, "kontroller.dev/pause-")
+    objects.wait_for("partitionreassignment", topic, "Complete")
+    assert "nextSteps" not in objects.status("partitionreassignment", topic)
+
+
 def test_a_recreated_topic_is_never_deleted_for_its_predecessor(
     operator: Operator, objects: Objects, znodes: ClusterZnodes, topic: str
 ) -> None:
