@@ -1,4 +1,4 @@
-"""What the plugin does to objects: pause, resume, and the end of a move before its time."""
+"""What the plugin does to objects: pause, resume, approval of a move, and its end before its time."""
 
 from typing import Protocol
 
@@ -20,6 +20,8 @@ class ChangedApi(Protocol):
     async def get(self, key: Key) -> Raw: ...
 
     async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw: ...
+
+    async def patch_spec(self, key: Key, spec: Raw) -> Raw: ...
 
     async def delete(self, raw: Raw) -> None: ...
 
@@ -50,6 +52,30 @@ async def resume(api: ChangedApi, named: Named, namespace: str) -> str:
         return f"{seen.short} is not paused"
     await api.annotate(seen.key, {PAUSE_ANNOTATION: None})
     return f"{seen.short} goes on"
+
+
+async def approve(api: ChangedApi, named: Named, namespace: str, plan_hash: str) -> str:
+    """Approves the plan of a move, where it still is the one with this hash. Raises `NotDone`.
+
+    Where it changes in this moment the operator does not take it: the approval is for this hash only."""
+    seen = await read(api, named, namespace)
+    due = plan_to_approve(seen)
+    if plan_hash != due:
+        raise NotDone(f"the plan of {seen.short} is {due} now, not {plan_hash}: read it again")
+    await api.patch_spec(seen.key, {"approvedPlan": due})
+    return f"plan {due} of {seen.short} is approved"
+
+
+def plan_to_approve(seen: Seen) -> str:
+    """The hash of the plan that waits for approval. Raises `NotDone` where none does."""
+    if seen.key.kind != "PartitionReassignment":
+        raise NotDone(f"{seen.short} needs no approval: only a PartitionReassignment may")
+    due: str | None = seen.status.get("planHash")
+    if not seen.awaits_approval or due is None:
+        raise NotDone(
+            f"{seen.short} does not wait for approval: {seen.status.get('phase', 'no operator has seen it yet')}"
+        )
+    return due
 
 
 async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:

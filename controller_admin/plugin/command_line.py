@@ -128,6 +128,36 @@ def resume(names: Objects, namespace: Namespace = None, context: Context = None)
     _change(changes.resume, names, namespace, context)
 
 
+@commands.command("approve")
+def approve(
+    name: Object,
+    plan_hash: Annotated[
+        str | None, typer.Option("--plan", metavar="HASH", help="The plan to approve, without a question.")
+    ] = None,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Lets a move begin that needs approval: shows its plan and asks, unless the plan is named."""
+    from controller_admin.plugin import changes
+    from controller_admin.plugin.objects import Named
+    from controller_admin.plugin.plan import lines, next_steps
+
+    async def ask(api: "KubernetesObjects", where: str) -> "tuple[Seen, str]":
+        seen = await changes.read(api, Named.parsed(name), where)
+        return seen, changes.plan_to_approve(seen)
+
+    if plan_hash is None:
+        seen, plan_hash = _done(ask, namespace, context)
+        typer.echo("\n".join(lines(next_steps(seen))))
+        typer.confirm(f"Approve plan {plan_hash}?", abort=True)
+    agreed = plan_hash
+
+    async def work(api: "KubernetesObjects", where: str) -> str:
+        return await changes.approve(api, Named.parsed(name), where, agreed)
+
+    typer.echo(_done(work, namespace, context))
+
+
 @commands.command("cancel")
 def cancel(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
     """Ends moves and elections before their time, by deleting the objects: what still moves goes back."""

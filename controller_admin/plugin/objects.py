@@ -8,6 +8,7 @@ from controller_operator.kubernetes.object_api import ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
 from controller_operator.resources.common import PAUSE_ANNOTATION
 from controller_operator.resources.conditions import ConditionType
+from controller_operator.resources.reassignment import ReassignmentPhase
 
 _WORDS: Final = {
     word.lower(): kind
@@ -51,6 +52,10 @@ class Seen:
     @property
     def is_paused(self) -> bool:
         return (self.raw["metadata"].get("annotations") or {}).get(PAUSE_ANNOTATION) == "true"
+
+    @property
+    def awaits_approval(self) -> bool:
+        return self.status.get("phase") == ReassignmentPhase.AWAITING_APPROVAL
 
     @property
     def is_current(self) -> bool:

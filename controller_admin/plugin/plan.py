@@ -56,7 +56,7 @@ def next_steps(each: Seen) -> NextSteps:
         total=max(plan.get("total", 0), len(steps), len(words)),
         steps=steps,
         in_words=words,
-        waits=each.holds(ConditionType.STALLED),
+        waits=each.holds(ConditionType.STALLED) or each.awaits_approval,
     )
 
 

@@ -15,7 +15,6 @@ _OVER: Final = frozenset({"Completed", "Failed", "Cancelled"})
 _AS_ASKED: Final = frozenset({"Completed", "Cancelled"})
 _BETWEEN_RUNS: Final = frozenset({"Scheduled", "Suspended"})
 """Phases of an election with a schedule."""
-_APPROVAL: Final = "AwaitingApproval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +194,7 @@ def _drift(each: Seen) -> Said:
 
 
 def _needs_person(each: Seen) -> bool:
-    return each.holds(ConditionType.STALLED) or each.status.get("phase") == _APPROVAL
+    return each.holds(ConditionType.STALLED) or each.awaits_approval
 
 
 def _is_well(each: Seen) -> bool:

@@ -91,17 +91,18 @@ class KubernetesObjects:
         )
 
     async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
-        key = key_of(raw)
-        body = {"metadata": {"resourceVersion": raw["metadata"]["resourceVersion"], "finalizers": finalizers}}
-        return await _answered(
-            self._objects.patch_namespaced_custom_object(
-                *_place(key), key.name, body, _content_type=_MERGE, _request_timeout=_ANSWER_S
-            )
-        )
+        metadata = {"resourceVersion": raw["metadata"]["resourceVersion"], "finalizers": finalizers}
+        return await self._merge(key_of(raw), {"metadata": metadata})
 
     async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw:
         """Sets annotations, and takes away those without a value."""
-        body = {"metadata": {"annotations": annotations}}
+        return await self._merge(key, {"metadata": {"annotations": annotations}})
+
+    async def patch_spec(self, key: Key, spec: Raw) -> Raw:
+        """Applies a merge patch to the spec, whatever version the object has."""
+        return await self._merge(key, {"spec": spec})
+
+    async def _merge(self, key: Key, body: Raw) -> Raw:
         return await _answered(
             self._objects.patch_namespaced_custom_object(
                 *_place(key), key.name, body, _content_type=_MERGE, _request_timeout=_ANSWER_S

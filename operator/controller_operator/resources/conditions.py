@@ -51,6 +51,10 @@ class Reason(StrEnum):
     COMPLETED = "Completed", "All that was asked for is done."
     SCHEDULED = "Scheduled", "The next run is due at status.nextRunTime."
     SUSPENDED = "Suspended", "spec.suspend says that nothing new is to begin."
+    AWAITING_APPROVAL = (
+        "AwaitingApproval",
+        "spec.approval is Required, and spec.approvedPlan is not the plan of the moment.",
+    )
     INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or spec.timeZone is none, or names a time that never comes."
     CANCELLED = "Cancelled", "The work was stopped before its end and what had begun was rolled back."
     PARTITIONS_FAILED = "PartitionsFailed", "Some partitions could not be dealt with: see the status of each."

@@ -66,6 +66,17 @@ class ReassignmentThrottle(Model):
     partitions, or the new replicas never catch up. Can change while it runs."""
 
 
+class Approval(StrEnum):
+    """Whether somebody has to agree to the plan before anything moves."""
+
+    AUTOMATIC = "Automatic"
+    REQUIRED = "Required"
+
+
+HASH_DIGITS: Final = 16
+_PLAN_HASH: Final = rf"^[0-9a-f]{{{HASH_DIGITS}}}$"
+
+
 class PartitionReassignmentSpec(Spec):
     """Which partitions move where."""
 
@@ -76,6 +87,11 @@ class PartitionReassignmentSpec(Spec):
                 "has(self.partitions) == has(oldSelf.partitions) && (has(self.partitions)"
                 " ? self.partitions == oldSelf.partitions : self.drainBrokers == oldSelf.drainBrokers)",
                 "what a reassignment moves cannot change: create a new PartitionReassignment",
+            ),
+            Rule(
+                "!has(oldSelf.approval) || oldSelf.approval != 'Required'"
+                " || (has(self.approval) && self.approval == 'Required')",
+                "a reassignment that needs approval cannot do without: set approvedPlan, or create a new one",
             ),
         )
     )
@@ -122,6 +138,14 @@ class PartitionReassignmentSpec(Spec):
     """How many partitions move at a time: the next ones begin when these are done. All at once when left out. May change
     while the move runs, for the partitions that have not begun."""
 
+    approval: Approval | None = None
+    """Automatic, when left out, or Required: then nothing moves before approvedPlan is the hash of the plan. Required
+    cannot be taken back."""
+
+    approved_plan: str | None = Field(default=None, max_length=HASH_DIGITS, pattern=_PLAN_HASH)
+    """The plan that may be carried out: the status.planHash of the moment. Who may set it can be limited to others than
+    those who write the rest (approvalPolicy in the chart). Once the move has begun it says nothing any more."""
+
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Seconds after its end at which the object is deleted; it is kept when left out."""
 
@@ -130,6 +154,7 @@ class ReassignmentPhase(StrEnum):
     """How far a reassignment is."""
 
     PENDING = "Pending"
+    AWAITING_APPROVAL = "AwaitingApproval"
     RUNNING = "Running"
     SUSPENDED = "Suspended"
     COMPLETED = "Completed"
@@ -206,7 +231,8 @@ class PartitionReassignmentStatus(Status):
     """How far the move is."""
 
     phase: ReassignmentPhase | None = None
-    """Pending, Running, Suspended (nothing more begins; what moves goes on), Completed, Failed or Cancelled."""
+    """Pending, AwaitingApproval, Running, Suspended (nothing more begins; what moves goes on), Completed, Failed or
+    Cancelled."""
 
     start_time: Timestamp | None = None
     """When the first partition began to move."""
@@ -228,6 +254,10 @@ class PartitionReassignmentStatus(Status):
         | None
     ) = None
     """What drainBrokers moves where; it stays as it is from the moment that the first move begins."""
+
+    plan_hash: str | None = None
+    """Stands for all that would move, from where to where, where the spec asks for approval. It stays as it is from the
+    moment that the first move begins."""
 
     partitions: Annotated[tuple[MovingPartition, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition; at most 500, failed and unfinished ones first."""

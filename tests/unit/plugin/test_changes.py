@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller_admin.plugin.changes import NotDone, cancel, pause, resume
+from controller_admin.plugin.changes import NotDone, approve, cancel, pause, resume
 from controller_admin.plugin.objects import Named, NoSuchKind, Seen
 from controller_operator.kubernetes.object_api import ObjectGone
 from controller_operator.kubernetes.object_store import Key, Raw
@@ -27,6 +27,10 @@ class OneObject:
 
     async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw:
         self.done.append((key.name, annotations))
+        return self.held.raw
+
+    async def patch_spec(self, key: Key, spec: Raw) -> Raw:
+        self.done.append((key.name, spec))
         return self.held.raw
 
     async def delete(self, raw: Raw) -> None:
@@ -96,4 +100,31 @@ async def test_what_would_not_do_what_it_says_is_refused(held: Seen, named: Name
     api = OneObject(held)
     with pytest.raises(NotDone, match=told):
         await cancel(api, named, "shop")
+    assert api.done == []
+
+
+WAITING: dict[str, Any] = {"phase": "AwaitingApproval", "planHash": "0123456789abcdef"}
+
+
+async def test_the_plan_that_waits_is_approved_and_no_other() -> None:
+    api = OneObject(seen("PartitionReassignment", **WAITING))
+    assert "is approved" in await approve(api, MOVE, "shop", "0123456789abcdef")
+    assert api.done == [("orders", {"approvedPlan": "0123456789abcdef"})]
+    with pytest.raises(NotDone, match="read it again"):
+        await approve(api, MOVE, "shop", "fedcba9876543210")
+    assert len(api.done) == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "held", "why"),
+    [
+        (TOPIC, seen("KafkaTopic"), "needs no approval"),
+        (MOVE, seen("PartitionReassignment", phase="Running", planHash="0123456789abcdef"), "does not wait"),
+        (MOVE, seen("PartitionReassignment"), "no operator has seen it"),
+    ],
+)
+async def test_what_does_not_wait_for_approval_is_not_approved(named: Named, held: Seen, why: str) -> None:
+    api = OneObject(held)
+    with pytest.raises(NotDone, match=why):
+        await approve(api, named, "shop", "0123456789abcdef")
     assert api.done == []

@@ -6,6 +6,7 @@ partition that was seen under way is never asked for again. So a restart at any 
 """
 
 from dataclasses import replace
+from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
@@ -21,6 +22,7 @@ from controller_operator.plans.outcome import (
     Verdict,
     conditions,
 )
+from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
 from controller_operator.plans.reassignment.deletion import plan_deletion
 from controller_operator.plans.reassignment.drain_plan import planned_drain
 from controller_operator.plans.reassignment.rows import (
@@ -50,6 +52,12 @@ from controller_operator.resources.reassignment import (
     PartitionReassignmentStatus,
     ReassignmentPhase,
     ReassignmentStep,
+)
+
+_BEFORE_IT_BEGINS: Final = (
+    ReassignmentPhase.PENDING,
+    ReassignmentPhase.AWAITING_APPROVAL,
+    ReassignmentPhase.SUSPENDED,
 )
 
 
@@ -86,8 +94,11 @@ def _begin(
     if not wanted and not refusal:
         rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
         return _finish(move, rows, context)
+    move = with_plan_hash(move, wanted, view)
     if move.spec.suspend:
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, _suspended(rows), context)
+    if approval := missing_approval(move, wanted):
+        return _plan(move, ReassignmentPhase.AWAITING_APPROVAL, rows, approval, context)
     batch = next_in_turn(move, wanted, [], view)
     obstacle = refusal or _too_large(batch, view, context) or _wait(batch, view)
     if obstacle is not None:
@@ -200,7 +211,7 @@ def _plan(
     notices: tuple[Notice, ...] = (),
     needs_fresh_view: bool = False,
 ) -> Plan[PartitionReassignmentStatus]:
-    has_begun = phase not in (ReassignmentPhase.PENDING, ReassignmentPhase.SUSPENDED)
+    has_begun = phase not in _BEFORE_IT_BEGINS
     return Plan(
         status=PartitionReassignmentStatus(
             observed_generation=move.metadata.generation,
@@ -210,6 +221,7 @@ def _plan(
             completion_time=context.now if phase.is_final else None,
             counts=counted(rows),
             plan=move.status.plan,
+            plan_hash=move.status.plan_hash,
             partitions=shown(rows),
         ),
         steps=steps,

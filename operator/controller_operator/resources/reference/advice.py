@@ -19,8 +19,8 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         "What the message says; the reason below says more.",
     ),
     ConditionType.PAUSED: (
-        "The annotation kontroller.dev/pause, or spec.suspend, stops the work. There only while it is true.",
-        "Take the annotation, or spec.suspend, away when the work may go on.",
+        "The annotation kontroller.dev/pause or spec.suspend stops the work, or approval is due. There only meanwhile.",
+        "Take the annotation, or spec.suspend, away when the work may go on; approve the plan.",
     ),
     ConditionType.DRIFTED: (
         "Of a KafkaTopic: whether the topic was changed elsewhere, and is not put right.",
@@ -50,6 +50,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.COMPLETED: _NOTHING,
     Reason.SCHEDULED: _NOTHING,
     Reason.SUSPENDED: "Take `spec.suspend` out when the work may go on.",
+    Reason.AWAITING_APPROVAL: "Read the plan and approve it: `kubectl kontroller approve kpr/NAME` shows it and asks.",
     Reason.INVALID_SCHEDULE: "Correct `spec.schedule` or `spec.timeZone`, as the message says.",
     Reason.CANCELLED: "Nothing; create a new object to begin again.",
     Reason.PARTITIONS_FAILED: "Read the messages in `status.partitions`, mend the cause, create a new object.",

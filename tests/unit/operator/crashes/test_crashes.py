@@ -67,6 +67,16 @@ async def partitions_move_one_after_the_other(world: World) -> None:
     await world.until(lambda: world.status(key).get("phase") == "Completed")
 
 
+async def a_move_is_approved(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    spec = {"partitions": targets, "approval": "Required"}
+    key = await world.apply("PartitionReassignment", "move", spec)
+    await world.until(lambda: world.status(key).get("phase") == "AwaitingApproval")
+    await world.apply("PartitionReassignment", "move", {**spec, "approvedPlan": world.status(key)["planHash"]})
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+
+
 async def a_broker_is_emptied(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3], [3, 4])
     key = await world.apply("PartitionReassignment", "empty", {"drainBrokers": [2], "maxConcurrentPartitions": 1})
@@ -249,6 +259,7 @@ SCENARIOS = (
     a_topic_gets_other_replicas,
     a_topic_is_deleted_with_its_object,
     partitions_move,
+    a_move_is_approved,
     a_broker_is_emptied,
     partitions_move_one_after_the_other,
     a_move_is_taken_back,

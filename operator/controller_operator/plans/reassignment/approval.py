@@ -1,0 +1,50 @@
+"""Whether a move may begin: one that needs approval waits for it, and it holds for one plan only.
+
+The plan's hash is over all that would happen: which partitions go from which replicas to which. Where the cluster changes
+before the first one moves, another plan is shown under another hash, and the approval of the one before says nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.wording import counted
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.plans.outcome import Verdict
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.reassignment import HASH_DIGITS, Approval, PartitionReassignment
+
+Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
+_COMPACT: Final = (",", ":")
+
+
+def with_plan_hash(move: PartitionReassignment, wanted: Targets, view: ClusterView) -> PartitionReassignment:
+    """The object with the hash of what it would move in its status, where it needs approval and anything would move."""
+    found = _plan_hash(wanted, view) if wanted and move.spec.approval is Approval.REQUIRED else None
+    return move.model_copy(update={"status": move.status.model_copy(update={"plan_hash": found})})
+
+
+def missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdict | None:
+    """Why it may not begin; None where nothing has to be approved, or this very plan was."""
+    due, given = move.status.plan_hash, move.spec.approved_plan
+    if due is None or due == given:
+        return None
+    other = f"; approvedPlan {given} is another plan" if given else ""
+    message = (
+        f"the move of {counted(len(wanted), 'partition')} waits for approval: set approvedPlan to {due}, as "
+        f"`kubectl kontroller approve` does{other}"
+    )
+    paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.AWAITING_APPROVAL, message)
+    return Verdict(ready=ConditionStatus.FALSE, reason=Reason.AWAITING_APPROVAL, message=message, others=(paused,))
+
+
+def _plan_hash(wanted: Targets, view: ClusterView) -> str:
+    moves = [(tp.topic, tp.partition, _present(tp, view), [*to]) for tp, to in sorted(wanted.items())]
+    return sha256(json.dumps(moves, separators=_COMPACT).encode()).hexdigest()[:HASH_DIGITS]
+
+
+def _present(tp: TopicPartition, view: ClusterView) -> list[int]:
+    assignment = view.assignment_of(tp)
+    return [*assignment.replicas] if assignment else []
