@@ -1,0 +1,106 @@
+"""Who writes a move does not approve it: the chart's policy on a real API server."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from devcluster.clusters.kubernetes import CommandError, KubernetesApi
+from devcluster.running.processes import wait_until
+from tests.real.chart.charts import RELEASE_NAMESPACE, installed
+
+POLICY = (
+    "--set", "approvalPolicy.enabled=true,approvalPolicy.required=true",
+    "--set", r"approvalPolicy.namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=payments",
+)  # fmt: skip
+AUTHOR, APPROVER = "author", "approver"
+OPERATOR = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-operator"
+HASH, OTHER_HASH = "0123456789abcdef", "fedcba9876543210"
+NOT_YOURS = "only somebody with the verb approve"
+
+
+class Team:
+    """The people of a namespace."""
+
+    def __init__(self, api: KubernetesApi, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+
+    def create(self, who: str, name: str, **spec: Any) -> None:
+        moved = [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]
+        body = {
+            "apiVersion": "kontroller.dev/v1alpha1",
+            "kind": "PartitionReassignment",
+            "metadata": {"name": name, "namespace": self._namespace},
+            "spec": {"clusterRef": {"name": "demo"}, "partitions": moved, **spec},
+        }
+        self._api.kubectl("create", "--as", who, "-f", "-", stdin=json.dumps(body))
+
+    def change(self, who: str, name: str, **spec: Any) -> None:
+        patch = ("--type=merge", "-p", json.dumps({"spec": spec}))
+        self._api.kubectl("patch", "--as", who, "partitionreassignment", name, "-n", self._namespace, *patch)
+
+    def delete(self, name: str) -> None:
+        self._api.kubectl("delete", "partitionreassignment", name, "-n", self._namespace)
+
+
+@pytest.fixture(scope="module")
+def teams(api: KubernetesApi) -> Iterator[dict[str, Team]]:
+    with installed(api, *POLICY):
+        teams = {namespace: Team(api, namespace) for namespace in ("payments", "audit")}
+        for namespace in teams:
+            for who, roles in {AUTHOR: ("view", "edit"), APPROVER: ("approve",)}.items():
+                for role in roles:
+                    binding = (f"{who}-{role}", f"--clusterrole=kontroller-{role}", f"--user={who}", "-n", namespace)
+                    api.kubectl("create", "rolebinding", *binding)
+        wait_until(lambda: is_refused(teams["payments"]), "the policy is in force", deadline_s=60)
+        yield teams
+
+
+def is_refused(team: Team) -> bool:
+    try:
+        team.create(AUTHOR, "probe", approval="Required", approvedPlan=HASH)
+    except CommandError:
+        return True
+    team.delete("probe")
+    return False
+
+
+def test_the_author_asks_for_approval_and_cannot_give_it(teams: dict[str, Team]) -> None:
+    team = teams["payments"]
+    team.create(AUTHOR, "asked", approval="Required")
+    with pytest.raises(CommandError, match=NOT_YOURS):
+        team.change(AUTHOR, "asked", approvedPlan=HASH)
+    team.change(APPROVER, "asked", approvedPlan=HASH)
+    with pytest.raises(CommandError, match=NOT_YOURS):
+        team.change(AUTHOR, "asked", approvedPlan=OTHER_HASH)
+    team.change(AUTHOR, "asked", suspend=True)
+    team.change(AUTHOR, "asked", approvedPlan=None)
+
+
+def test_nobody_gets_round_it(teams: dict[str, Team]) -> None:
+    team = teams["payments"]
+    with pytest.raises(CommandError, match="set after the creation"):
+        team.create(AUTHOR, "approved-at-once", approval="Required", approvedPlan=HASH)
+    with pytest.raises(CommandError, match="set approval to Required"):
+        team.create(AUTHOR, "unasked")
+    team.create(AUTHOR, "firm", approval="Required")
+    with pytest.raises(CommandError, match="cannot do without"):
+        team.change(AUTHOR, "firm", approval="Automatic")
+    with pytest.raises(CommandError, match="forbidden"):
+        team.create(APPROVER, "of-my-own", approval="Required")
+
+
+def test_the_operator_makes_moves_of_topics_without_approval(teams: dict[str, Team]) -> None:
+    teams["payments"].create(OPERATOR, "of-a-topic")
+
+
+def test_other_namespaces_are_as_before(teams: dict[str, Team]) -> None:
+    teams["audit"].create(AUTHOR, "unasked", approval="Required", approvedPlan=HASH)
+
+
+@pytest.mark.parametrize("hash_", ["", "0123", "0123456789ABCDEF", HASH + "0", "g" * 16])
+def test_what_is_no_hash_is_refused(teams: dict[str, Team], hash_: str) -> None:
+    with pytest.raises(CommandError, match="approvedPlan"):
+        teams["audit"].create(AUTHOR, f"wrong-{len(hash_)}", approvedPlan=hash_)
