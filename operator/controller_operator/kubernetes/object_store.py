@@ -127,6 +127,8 @@ class _Kept:
     cluster: Key | None
     topic: str | None
     """Of a KafkaTopic, the name of its topic."""
+    is_under_way: bool
+    """Of a PartitionReassignment, whether it has begun and not ended."""
     said: tuple[Said, ...]
 
 
@@ -142,6 +144,7 @@ class ObjectStore:
         """Those that are about any number of topics."""
         self._owned: dict[str, set[Key]] = {}
         self._cluster_keys: dict[Key, None] = {}
+        self._under_way: dict[Key, None] = {}
         self._said: Counter[Said] = Counter()
         self._sayings: dict[tuple[Said, ...], tuple[Said, ...]] = {}
         """Thousands say the same: they share it."""
@@ -249,6 +252,11 @@ class ObjectStore:
         sets = [each for each in found if isinstance(each, FeatureSet)]
         return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
+    def moves_under_way(self) -> list[PartitionReassignment]:
+        """The PartitionReassignments of all clusters that have begun and not ended."""
+        found = [self._known(key).resource for key in self._under_way]
+        return [each for each in found if isinstance(each, PartitionReassignment)]
+
     def moves_of(self, owner: AnyResource) -> dict[str, PartitionReassignment]:
         """The PartitionReassignments that an object owns, by name. They are in its namespace: another one may name any uid
         as its owner's."""
@@ -286,6 +294,7 @@ class ObjectStore:
             owners=tuple(stored.owners),
             cluster=cluster,
             topic=claim.topic_name if claim is not None else None,
+            is_under_way=isinstance(resource, PartitionReassignment) and resource.status.is_under_way,
             said=self._sayings.setdefault(said, said),
         )
 
@@ -299,6 +308,8 @@ class ObjectStore:
                 self._dependents_on_all.setdefault(kept.cluster, set()).add(key)
         if key.kind == KafkaCluster.definition.kind:
             self._cluster_keys[key] = None
+        if kept.is_under_way:
+            self._under_way[key] = None
         if kept.topic is not None:
             self._topic_claims.setdefault(kept.topic, set()).add(key)
 
@@ -313,6 +324,7 @@ class ObjectStore:
             _discard(self._dependents, kept.cluster, key)
             _discard(self._dependents_on_all, kept.cluster, key)
         self._cluster_keys.pop(key, None)
+        self._under_way.pop(key, None)
         if kept.topic is not None:
             _discard(self._topic_claims, kept.topic, key)
 

@@ -21,7 +21,7 @@ from controller_operator.plans.cluster import is_other_cluster
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
 from controller_operator.reconciling.permission import Permission
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import Reason
 
 _POLL_S: Final = 1.0
@@ -135,6 +135,12 @@ class ClusterAccess:
         claims = (each for each in self._store.claims(resource.topic_name) if self._identity_of(each) != identity)
         return tuple(f"{each.metadata.namespace}/{each.metadata.name}" for each in claims)
 
+    def moves_under_way(self, resource: PartitionReassignment) -> tuple[PartitionReassignment, ...]:
+        """The moves of other objects that have begun in the same Kafka cluster."""
+        identity, uid = self._identity_of(resource), resource.metadata.uid
+        others = (each for each in self._store.moves_under_way() if each.metadata.uid != uid)
+        return tuple(each for each in others if self._identity_of(each) == identity)
+
     def feature_claims(self, resource: FeatureSet) -> Claims:
         """Which features of a set other sets of the same cluster have as well, and which of those sets are older."""
         identity, own = self._identity_of(resource), {each.name for each in resource.spec.features}
@@ -151,7 +157,7 @@ class ClusterAccess:
                 winners = {**dict.fromkeys(common, name), **winners} if is_older else winners
         return Claims(winners=winners, shared=frozenset(shared))
 
-    def _identity_of(self, resource: KafkaTopic | FeatureSet) -> ClusterIdentity | str | None:
+    def _identity_of(self, resource: KafkaTopic | FeatureSet | PartitionReassignment) -> ClusterIdentity | str | None:
         """Which Kafka cluster the object is for; None where there is none that it may use."""
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None

@@ -11,13 +11,14 @@ from controller_operator.plans.cluster_news import Told, news_of
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.next_steps import next_steps
-from controller_operator.plans.outcome import Context, Plan, Verdict
+from controller_operator.plans.outcome import Context, Plan, Verdict, ready_reason
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.object_writer import status_saying
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import Status
+from controller_operator.resources.conditions import Reason
 
 
 class KindHandler(Protocol):
@@ -101,9 +102,17 @@ class ReassignmentHandler:
 
     leftover = "the move, if it runs, goes on"
 
+    def __init__(self, access: ClusterAccess) -> None:
+        self._access = access
+
     def plan(self, resource: PartitionReassignment, grant: Granted, context: Context) -> Plan[Status]:
         paused = _paused(resource, context) if resource.metadata.deletion_timestamp is None else None
-        return paused or plan_reassignment(resource, grant.view, context)
+        if paused:
+            return paused
+        plan = plan_reassignment(resource, grant.view, context)
+        if ready_reason(plan.status) is not Reason.WAITING_FOR_OTHER_REASSIGNMENT:
+            return plan
+        return plan_reassignment(resource, grant.view, context, self._access.moves_under_way(resource))
 
 
 def kind_handlers(store: ObjectStore, access: ClusterAccess) -> Mapping[str, KindHandler]:
@@ -111,7 +120,7 @@ def kind_handlers(store: ObjectStore, access: ClusterAccess) -> Mapping[str, Kin
     return {
         KafkaCluster.definition.kind: ClusterHandler(store),
         KafkaTopic.definition.kind: TopicHandler(store, access),
-        PartitionReassignment.definition.kind: ReassignmentHandler(),
+        PartitionReassignment.definition.kind: ReassignmentHandler(access),
         PreferredElection.definition.kind: ElectionHandler(),
         FeatureSet.definition.kind: FeatureSetHandler(access),
     }

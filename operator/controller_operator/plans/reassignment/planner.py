@@ -41,10 +41,10 @@ from controller_operator.plans.reassignment.throttle import throttled
 from controller_operator.plans.reassignment.turns import (
     Targets,
     asked_for,
-    is_moving_elsewhere,
     is_own_request,
     next_in_turn,
 )
+from controller_operator.plans.reassignment.waiting import Others, wait
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import (
@@ -62,30 +62,32 @@ _BEFORE_IT_BEGINS: Final = (
 
 
 def plan_reassignment(
-    move: PartitionReassignment, view: ClusterView, context: Context
+    move: PartitionReassignment, view: ClusterView, context: Context, others: Others = ()
 ) -> Plan[PartitionReassignmentStatus]:
-    """One more look at a move that has not ended: what to ask for, and how far each partition is."""
+    """One more look at a move that has not ended: what to ask for, and how far each partition is.
+
+    `others`: whom it may have to wait for."""
     if move.spec.drain_brokers is not None and not move.status.is_under_way:
         planned = planned_drain(move, view)
         if isinstance(planned, Verdict):
             return _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), planned, context)
         move = planned
     targets = _targets(move)
-    return throttled(move, _plan_move(move, targets, view, context), targets, view, context)
+    return throttled(move, _plan_move(move, targets, view, context, others), targets, view, context)
 
 
 def _plan_move(
-    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context
+    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
     if not move.status.is_under_way:
-        return _begin(move, targets, view, context)
-    return _follow(move, targets, view, context)
+        return _begin(move, targets, view, context, others)
+    return _follow(move, targets, view, context, others)
 
 
 def _begin(
-    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context
+    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
     """Nothing was asked for yet: is it possible, is there anything to do, is the way free?"""
     rows = first_rows(move, view)
@@ -100,7 +102,7 @@ def _begin(
     if approval := missing_approval(move, wanted):
         return _plan(move, ReassignmentPhase.AWAITING_APPROVAL, rows, approval, context)
     batch = next_in_turn(move, wanted, [], view)
-    obstacle = refusal or _too_large(batch, view, context) or _wait(batch, view)
+    obstacle = refusal or _too_large(batch, view, context) or wait(batch, view, others)
     if obstacle is not None:
         return _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
     return _plan(
@@ -109,7 +111,7 @@ def _begin(
 
 
 def _follow(
-    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context
+    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
     """The move was asked for, or was about to be."""
     rows = present_rows(move, view)
@@ -121,7 +123,7 @@ def _follow(
     waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
     batch = {} if move.spec.suspend else next_in_turn(move, waiting, rows, view)
     if batch and not needs_fresh_view and not is_own_request(targets, view):
-        return _ask_again(move, rows, batch, view, context)
+        return _ask_again(move, rows, batch, view, context, others)
     if all(row.step in ENDED for row in rows):
         return _finish(move, rows, context, needs_fresh_view=needs_fresh_view)
     phase = ReassignmentPhase.SUSPENDED if move.spec.suspend else ReassignmentPhase.RUNNING
@@ -166,13 +168,13 @@ def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
 
 
 def _ask_again(
-    move: PartitionReassignment, rows: Rows, unseen: Targets, view: ClusterView, context: Context
+    move: PartitionReassignment, rows: Rows, unseen: Targets, view: ClusterView, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
     """The intent is on record and the cluster shows nothing of it: the request was not written, or is not yet seen.
 
     A view that may be a moment old is no reason to write twice, so this asks for a fresh one first.
     """
-    verdict = _refusal(unseen, view) or _too_large(unseen, view, context) or _wait(unseen, view)
+    verdict = _refusal(unseen, view) or _too_large(unseen, view, context) or wait(unseen, view, others)
     if verdict is not None:
         return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context)
     verdict = _asking(unseen)
@@ -278,18 +280,3 @@ def _too_large(wanted: Targets, view: ClusterView, context: Context) -> Verdict 
     why = context.limits.why_no_reassignment(wanted, view)
     message = f"the move of {len(wanted)} partitions cannot be asked for at once: {why}"
     return Verdict.stalled(Reason.TOO_LARGE, message) if why else None
-
-
-def _wait(wanted: Targets, view: ClusterView) -> Verdict | None:
-    """What has to end before the move can be asked for."""
-    if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would begin")
-    if view.reassignment is not None:
-        return Verdict.working(
-            Reason.WAITING_FOR_OTHER_REASSIGNMENT,
-            f"a reassignment of {len(view.reassignment.partitions)} partitions runs; this one begins when it has ended",
-        )
-    moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
-    if moving:
-        return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, f"{listed(moving)} moves elsewhere at present")
-    return None

@@ -1,0 +1,53 @@
+"""A move that waits for another one says which: of the same Kafka cluster, whatever KafkaCluster it refers to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create
+from controller_operator.kubernetes.object_store import Key
+from tests.unit.operator.plans.test_reassignment import requested
+from tests.unit.operator.tenants.operated import Operated, kafka_cluster
+
+
+def moving(topic: str, cluster: str = "demo") -> dict[str, Any]:
+    return {
+        "clusterRef": {"name": cluster, "namespace": "platform"},
+        "partitions": [{"topic": topic, "partition": 0, "replicas": [3, 1]}],
+    }
+
+
+@pytest.fixture
+async def operated(operating: Callable[..., Operated]) -> Operated:
+    """One Kafka cluster with two KafkaClusters for it, and another one."""
+    zookeeper, other = await kafka_cluster("orders", "bills"), await kafka_cluster("orders", cluster_id="another")
+    operator = operating({"zk": zookeeper, "zk-alias": zookeeper, "other": other})
+    everybody = [{"namespace": "*"}]
+    for name, host in {"demo": "zk", "alias": "zk-alias", "elsewhere": "other"}.items():
+        await operator.cluster(name, host, everybody, creationTimestamp="2024-01-01T00:00:00Z")
+    return operator
+
+
+async def message_of(operated: Operated, name: str, spec: dict[str, Any]) -> str:
+    key: Key = await operated.add("PartitionReassignment", name, spec, namespace="shop")
+    await operated.look(key)
+    ready = operated.ready(key)
+    return f"{ready['reason']}: {ready['message']}"
+
+
+async def test_the_object_is_named_for_which_it_waits(operated: Operated) -> None:
+    assert (await message_of(operated, "first", moving("orders"))).startswith("Progressing")
+    assert (await message_of(operated, "elsewhere", moving("orders", "elsewhere"))).startswith("Progressing")
+    told = await message_of(operated, "second", moving("bills", "alias"))
+    assert told.startswith(
+        "WaitingForOtherReassignment: a reassignment of 1 partitions runs, for shop/first; this one "
+    )
+
+
+async def test_what_a_tool_asked_for_is_nobody_s(operated: Operated) -> None:
+    data = codecs.encode_reassignment(requested({0: [3, 1]}).partitions)
+    await operated.sessions[0].transact([Create(path=paths.REASSIGN_PARTITIONS, data=data)])
+    await operated.changed()
+    assert "which no PartitionReassignment has asked for" in await message_of(operated, "second", moving("bills"))
