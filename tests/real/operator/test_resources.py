@@ -234,7 +234,6 @@ def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
     [
         ("KafkaCluster", "security"),
         ("KafkaTopic", "retention"),
-        ("PartitionReassignment", "approval"),
         ("PartitionReassignment", "schedule"),
         ("PreferredElection", "quorum"),
         ("FeatureSet", "minVersionLevel"),
