@@ -12,6 +12,7 @@ import orjson
 from aiohttp import ClientError, ClientTimeout, StreamReader
 from kubernetes_asyncio.client.exceptions import ApiException
 
+from controller_operator.kubernetes.api_client import api_client
 from controller_operator.kubernetes.json_lines import json_lines
 from controller_operator.kubernetes.object_api import (
     ApiError,
@@ -39,26 +40,29 @@ class KubernetesObjects:
     """`ObjectApi` on a real API server."""
 
     def __init__(self) -> None:
-        self._client = kubernetes.ApiClient()
+        self._client = api_client()
         # Untyped: the generated signatures lack the client's own keywords, and ask for models where JSON is taken.
         self._objects: Any = kubernetes.CustomObjectsApi(self._client)
         self._core: Any = kubernetes.CoreV1Api(self._client)
         # Watches last: on connections of their own they leave those of the requests free, however many there are.
-        configuration: Any = kubernetes.Configuration.get_default_copy()
-        configuration.connection_pool_maxsize = 0
-        self._watch_client = kubernetes.ApiClient(configuration)
+        self._watch_client = api_client(connections=0)
         self._watched: Any = kubernetes.CustomObjectsApi(self._watch_client)
 
     async def list_all(self, kind: str, namespace: str | None) -> Listing:
-        items: list[Raw] = []
+        pages = [page async for page in self.pages(kind, namespace)]
+        return Listing(items=[item for page in pages for item in page.items], version=pages[-1].version)
+
+    async def pages(self, kind: str, namespace: str | None) -> AsyncIterator[Listing]:
         token = ""
         while True:
             arguments = {"limit": _PAGE, "_request_timeout": _ANSWER_S, **({"_continue": token} if token else {})}
             page = await _asked(_list_request(self._objects, kind, namespace, arguments))
-            items.extend(_typed(item, kind) for item in page["items"])
             token = page["metadata"].get("continue", "")
+            yield Listing(
+                items=[_typed(item, kind) for item in page["items"]], version=page["metadata"]["resourceVersion"]
+            )
             if not token:
-                return Listing(items=items, version=page["metadata"]["resourceVersion"])
+                return
 
     @asynccontextmanager
     async def watch(self, kind: str, namespace: str | None, version: str) -> AsyncIterator[AsyncIterator[Change]]:

@@ -42,7 +42,7 @@ class ApiForbidden(ApiRefused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All objects of a kind at one version, the newest that there was when the listing was asked for."""
+    """Objects of a kind, all or a page, at one version, the newest that there was when the listing was asked for."""
 
     items: list[Raw]
     version: str
@@ -66,6 +66,12 @@ class ObjectApi(Protocol):
 
     async def list_all(self, kind: str, namespace: str | None) -> Listing:
         """All objects of a kind, in a namespace or (None) everywhere."""
+        ...
+
+    def pages(self, kind: str, namespace: str | None) -> AsyncIterator[Listing]:
+        """The same, some hundred at a time: all as JSON in memory at once would take several times what is kept of them.
+
+        There is one page at least, and all have the same version."""
         ...
 
     def watch(

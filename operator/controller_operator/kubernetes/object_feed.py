@@ -5,13 +5,16 @@ writes: a watch begins at the version of the listing before it, goes on at the l
 move that on where nothing changes), and where that is too old for the API server everything is listed again.
 
 A listing removes only what was known before it was asked for and is not in it: it reads the newest state there was then,
-and no object that is gone ever comes back under its uid. So what is created while the pages arrive stays.
+and no object that is gone ever comes back under its uid. So what is created while the pages arrive stays. Of each page only
+what is news is kept, as bytes, until the last one is there.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import orjson
 import structlog
 
 from controller_operator.kubernetes.object_api import (
@@ -22,11 +25,12 @@ from controller_operator.kubernetes.object_api import (
     ObjectGone,
     VersionExpired,
 )
-from controller_operator.kubernetes.object_store import ObjectStore, StoredObject
+from controller_operator.kubernetes.object_store import ObjectStore, StoredObject, uid_of
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
 _BETWEEN_WATCHES_S: Final = 0.1
+_TAKEN_AT_ONCE: Final = 50
 _log = structlog.get_logger(__name__)
 
 OnChange = Callable[[Sequence[StoredObject], Sequence[StoredObject]], Awaitable[None]]
@@ -82,13 +86,28 @@ class ObjectFeed:
                 self._version = None
 
     async def _list(self) -> None:
+        """What is gone is told first, as nobody is to wait for an object that is not there any more."""
         known = self._store.uids(self.kind, self._namespace)
-        listing = await self._api.list_all(self.kind, self._namespace)
-        changed, gone = self._store.replace(listing.items, known)
-        self._version = listing.version
+        present: set[str] = set()
+        news: deque[bytes] = deque()
+        version = ""
+        async for page in self._api.pages(self.kind, self._namespace):
+            present.update(map(uid_of, page.items))
+            news.extend(orjson.dumps(raw) for raw in page.items if self._store.is_news(raw))
+            version = page.version
+        self._version = version
         self._list_again_at = asyncio.get_running_loop().time() + self._relist_interval_s
         self._is_well()
-        await self._on_change(changed, gone)
+        if gone := self._store.remove_missing(known, present):
+            await self._on_change((), gone)
+        while news:
+            await self._take_listed([news.popleft() for _ in range(min(len(news), _TAKEN_AT_ONCE))])
+
+    async def _take_listed(self, documents: Sequence[bytes]) -> None:
+        """Some of a listing, as their models are large, and others want their turn."""
+        taken = [self._store.put(orjson.loads(each)) for each in documents]
+        await self._on_change([stored for stored in taken if stored is not None], ())
+        await asyncio.sleep(0)
 
     async def _follow(self) -> None:
         """Watches from the version that is known until it is time to list again, or the version is too old."""

@@ -10,7 +10,7 @@ for; those that were asked for last stay.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
@@ -97,7 +97,7 @@ class StoredObject:
 
     @property
     def uid(self) -> str:
-        return str(self.raw["metadata"].get("uid", ""))
+        return uid_of(self.raw)
 
     @property
     def version(self) -> str:
@@ -170,13 +170,17 @@ class ObjectStore:
             if key.kind == kind and namespace in (None, key.namespace)
         }
 
+    def is_news(self, raw: Raw) -> bool:
+        """Whether an object is not known, or may be newer than what is known of it."""
+        known = self._objects.get(key_of(raw))
+        return known is None or _version_of(raw).is_newer_than(known.version)
+
     def put(self, raw: Raw) -> StoredObject | None:
         """Takes in an object; returns it, or None where what is known is as new."""
+        if not self.is_news(raw):
+            return None
         stored = StoredObject(raw)
         known = self._objects.get(stored.key)
-        version = _Version(stored.uid, stored.version)
-        if known is not None and not version.is_newer_than(known.version):
-            return None
         kept = self._kept(stored)
         self._forget_references(stored.key, known)
         self._objects[stored.key] = kept
@@ -188,7 +192,7 @@ class ObjectStore:
 
         The answer may come later than the watch showed that the object is gone: then it does not come back."""
         known = self._objects.get(key_of(raw))
-        if known is None or known.version.uid != str(raw["metadata"].get("uid", "")):
+        if known is None or known.version.uid != uid_of(raw):
             return StoredObject(raw)
         return self.put(raw) or self._known(key_of(raw))
 
@@ -202,15 +206,12 @@ class ObjectStore:
         self._forget_references(key, kept)
         return known
 
-    def replace(self, listed: Iterable[Raw], known: Mapping[Key, str]) -> tuple[list[StoredObject], list[StoredObject]]:
-        """Takes in a whole listing; returns what is new or changed, and what is no longer there.
+    def remove_missing(self, known: Mapping[Key, str], present: Set[str]) -> list[StoredObject]:
+        """Forgets what a listing, in which these uids are, shows to be gone; returns it.
 
         `known` is what `uids` said before the listing was asked for: only what is in there can be known to be gone."""
-        items = list(listed)
-        present = {str(raw["metadata"].get("uid", "")) for raw in items}
         gone = [self.remove(key, uid) for key, uid in known.items() if uid not in present]
-        changed = [self.put(raw) for raw in items]
-        return [each for each in changed if each], [each for each in gone if each]
+        return [each for each in gone if each]
 
     def conditions(self) -> Counter[Said]:
         """How many objects say what."""
@@ -289,7 +290,7 @@ class ObjectStore:
         said = tuple(Said(stored.key.kind, each.type, each.status, each.reason) for each in conditions)
         cluster = cluster_key(resource)
         return _Kept(
-            version=_Version(stored.uid, stored.version),
+            version=_version_of(stored.raw),
             document=orjson.dumps(stored.raw),
             owners=tuple(stored.owners),
             cluster=cluster,
@@ -351,6 +352,14 @@ def _claim_of(raw: Raw) -> KafkaTopic | None:
 
 def key_of(raw: Raw) -> Key:
     return Key(raw["kind"], raw["metadata"]["namespace"], raw["metadata"]["name"])
+
+
+def uid_of(raw: Raw) -> str:
+    return str(raw["metadata"].get("uid", ""))
+
+
+def _version_of(raw: Raw) -> _Version:
+    return _Version(uid_of(raw), str(raw["metadata"].get("resourceVersion", "")))
 
 
 def key_of_resource(resource: AnyResource) -> Key:

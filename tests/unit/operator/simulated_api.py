@@ -108,6 +108,12 @@ class SimulatedApiServer:
             await self.before_listing_arrives()
         return Listing(items=items, version=version)
 
+    async def pages(self, kind: str, namespace: str | None) -> AsyncIterator[Listing]:
+        """Two objects at a time."""
+        listing = await self.list_all(kind, namespace)
+        for first in range(0, max(1, len(listing.items)), 2):
+            yield Listing(items=listing.items[first : first + 2], version=listing.version)
+
     @asynccontextmanager
     async def watch(self, kind: str, namespace: str | None, version: str) -> AsyncIterator[AsyncIterator[Change]]:
         self._ask("watch", kind)

@@ -6,7 +6,7 @@ import pytest
 
 from controller_operator.kubernetes import object_store
 from controller_operator.kubernetes.object_api import merge_patch
-from controller_operator.kubernetes.object_store import Key, ObjectStore, StoredObject
+from controller_operator.kubernetes.object_store import Key, ObjectStore, StoredObject, uid_of
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.resources import KafkaTopic
 from tests.unit.operator.clusters import raw
@@ -40,16 +40,17 @@ def test_a_listing_replaces_what_a_watch_has_missed() -> None:
     store.put(topic_raw("kept"))
     store.put(topic_raw("gone"))
     known = store.uids("KafkaTopic", None)
-    changed, gone = store.replace([topic_raw("kept"), topic_raw("new")], known)
-    assert [each.key.name for each in changed] == ["new"]
+    listed = [topic_raw("kept"), topic_raw("new")]
+    gone = store.remove_missing(known, set(map(uid_of, listed)))
     assert [each.key.name for each in gone] == ["gone"]
+    assert [each["metadata"]["name"] for each in listed if store.is_news(each)] == ["new"]
     assert store.claims("gone") == []
 
 
 def test_a_listing_of_one_namespace_says_nothing_about_another() -> None:
     store = ObjectStore()
     store.put(topic_raw("elsewhere", namespace="payments"))
-    store.replace([], store.uids("KafkaTopic", "shop"))
+    store.remove_missing(store.uids("KafkaTopic", "shop"), set())
     assert store.get(Key("KafkaTopic", "payments", "elsewhere")) is not None
 
 
