@@ -1,11 +1,12 @@
 """Keeps the view of one cluster current, by watches only.
 
-Every znode that matters is read once with a watch; a watch that fires makes its path dirty; dirty paths are read
-together after a short pause, so that a storm of changes makes few views. A view is published only when no path is
-dirty: ZooKeeper notifies a client of a change before it shows the change, so a view in which one znode's change is visible
-has every earlier change too, whatever znodes those were made in. (kazoo hands watches and answers over on two threads,
-so this order can be lost by a moment. A plan that would give something up for lost therefore asks for `refresh` first,
-which reads everything again.)
+What there is of topics is watched with one watch for all topics and one for their configurations; every other znode that
+matters is read once with a watch of its own, and so are those of topics where ZooKeeper is older than 3.6. (A watch for
+each takes more memory than what is known of the topics.) A watch that fires makes its path dirty; dirty paths are read
+together after a short pause, so that a storm of changes makes few views. A view is published only when no path is dirty:
+ZooKeeper notifies a client of a change before it shows the change, so a view in which one znode's change is visible has
+every earlier change too, whatever znodes those were made in. (Should this order be lost by a moment: a plan that would
+give something up for lost asks for `refresh` first, which reads everything again.)
 
 A lost connection makes every watched path dirty, by the contract of `ZkSession`, so a restart of ZooKeeper and an expired
 session need no further thought. Until everything has been read again the last view stays, marked as not current.
@@ -14,14 +15,15 @@ session need no further thought. Until everything has been read again the last v
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
 
 from controller_core.supervision import supervised
-from controller_core.zk.session import AccessRefused, Watch, ZkError, ZkSession
+from controller_core.zk.session import AccessRefused, TreeWatchUnsupported, Watch, ZkError, ZkSession
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.observation.znodes import LISTS, SINGLES, KnownZnodes
+from controller_operator.observation.znodes import LISTS, SINGLES, TREES, KnownZnodes
 from controller_operator.resources.conditions import Reason
 
 _CONNECT_WAIT_MS: Final = 1_000
@@ -65,6 +67,10 @@ class ClusterObserver:
         self._known = KnownZnodes()
         self._dirty: set[str] = set(SINGLES) | set(LISTS)
         self._armed: set[str] = set()
+        """The paths with a watch of their own, and of trees those whose children were listed since they are watched."""
+        self._trees: set[str] = set()
+        """The trees that are watched."""
+        self._has_tree_watches = True
         self._missing_lists: set[str] = set(LISTS)
         self._woken = asyncio.Event()
         self._changed = asyncio.Condition()
@@ -114,7 +120,7 @@ class ClusterObserver:
         Raises `NotCurrent`."""
         self._refreshes_asked += 1
         wanted = self._refreshes_asked
-        self._make_dirty((*SINGLES, *LISTS, *self._armed) if paths is None else paths)
+        self._make_all_dirty() if paths is None else self._make_dirty(self._touched(paths))
         try:
             async with asyncio.timeout(timeout_s), self._changed:
                 await self._changed.wait_for(lambda: self._refreshes_done >= wanted)
@@ -133,7 +139,7 @@ class ClusterObserver:
                 await self._tell_trouble(error)
                 await self._wait_for_connection()
             except Exception as error:
-                self._make_dirty((*SINGLES, *LISTS, *self._armed))
+                self._make_all_dirty()
                 await self._tell_trouble(error)
                 raise  # logged, and begun anew
 
@@ -154,13 +160,12 @@ class ClusterObserver:
 
     async def _wait_until_dirty(self) -> None:
         """Waits for work and a little longer; looks now and then for lists that were not there."""
-        timeout_s = _MISSING_LIST_RETRY_S if self._missing_lists else None
-        if not self._dirty:
+        while not self._dirty and self._refreshes_asked == self._refreshes_done:
+            self._woken.clear()
             try:
-                await asyncio.wait_for(self._woken.wait(), timeout_s)
+                await asyncio.wait_for(self._woken.wait(), _MISSING_LIST_RETRY_S if self._missing_lists else None)
             except TimeoutError:
                 self._dirty |= self._missing_lists
-        self._woken.clear()
         await asyncio.sleep(self._debounce_s)
 
     def _take_dirty(self) -> list[str]:
@@ -172,6 +177,7 @@ class ClusterObserver:
     async def _read(self, session: ZkSession, taken: list[str]) -> None:
         """Reads the paths, and takes in what they say; makes them dirty again where that fails."""
         try:
+            await self._watch_trees(session)
             for path in (path for path in taken if path in LISTS):
                 await self._read_list(session, path)
             await self._read_nodes(session, [path for path in taken if path not in LISTS])
@@ -179,19 +185,44 @@ class ClusterObserver:
             self._dirty.update(taken)
             raise
 
+    async def _watch_trees(self, session: ZkSession) -> None:
+        for tree in TREES:
+            if tree in self._trees or not self._has_tree_watches:
+                continue
+            self._trees.add(tree)  # before the answer is there, because the watch may be lost before it
+            try:
+                await session.watch_tree(tree, partial(self._on_tree, tree))
+            except TreeWatchUnsupported:
+                self._has_tree_watches = False
+                self._trees.discard(tree)
+                _log.warning(
+                    "each znode is watched by itself, which takes memory: ZooKeeper 3.6 or newer would do better"
+                )
+            except BaseException:
+                self._trees.discard(tree)
+                raise
+
     async def _read_list(self, session: ZkSession, path: str) -> None:
-        if path in self._armed:
-            names = (await session.children_many([path]))[0]
-        else:
-            names = await session.children_watched(path, self._watch(path))
-            if names is not None:
-                self._armed.add(path)
+        is_armed, is_in_tree = path in self._armed, path in self._trees
+        if is_armed and is_in_tree:
+            return  # the watch has told of each child that came or went
+        self._armed.add(path)  # before the answer is there, because a watch may fire, or be lost, before it
+        try:
+            if is_armed or is_in_tree:
+                names = (await session.children_many([path]))[0]
+            else:
+                names = await session.children_watched(path, self._watch(path))
+        except BaseException:
+            self._armed.discard(path)
+            raise
+        if names is None:
+            self._armed.discard(path)
         (self._missing_lists.add if names is None else self._missing_lists.discard)(path)
         self._dirty.update(self._known.take_children(path, names or ()))
 
     async def _read_nodes(self, session: ZkSession, wanted: list[str]) -> None:
-        watched = [path for path in wanted if path in self._armed]
-        unwatched = [path for path in wanted if path not in self._armed]
+        watched = [path for path in wanted if path in self._armed or self._tree_of(path)]
+        unwatched = [path for path in wanted if path not in self._armed and not self._tree_of(path)]
         nodes = dict(zip(watched, await session.read_many(watched), strict=True)) if watched else {}
         if unwatched:
             # Armed before the answer is there, because a watch may fire before it.
@@ -210,6 +241,29 @@ class ClusterObserver:
             self._make_dirty((path,))
 
         return fired
+
+    def _on_tree(self, tree: str, path: str | None) -> None:
+        """A znode of a tree was created, written or deleted; None: the watch is lost, and any of them may have been."""
+        if path is None:
+            self._trees.discard(tree)
+            self._armed.discard(tree)
+            self._make_dirty((*(each for each in LISTS if each == tree), *self._known.paths_below(tree)))
+        elif changed := self._touched((path,)):
+            self._make_dirty(changed)
+
+    def _tree_of(self, path: str) -> str | None:
+        """The tree that is watched and has this path below it."""
+        return next((tree for tree in self._trees if path.startswith(f"{tree}/")), None)
+
+    def _touched(self, paths: Iterable[str]) -> list[str]:
+        """What is to be read where these have changed. Of trees that is less than what changes, and more than is known."""
+        found = ((path,) if self._tree_of(path) is None else self._known.changed(path) for path in paths)
+        return [path for each in found for path in each]
+
+    def _make_all_dirty(self) -> None:
+        self._armed -= self._trees  # their children are listed again
+        below = (path for tree in self._trees for path in self._known.paths_below(tree))
+        self._make_dirty((*SINGLES, *LISTS, *self._armed, *below))
 
     def _make_dirty(self, changed: Iterable[str]) -> None:
         self._dirty.update(changed)

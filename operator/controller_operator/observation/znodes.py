@@ -6,6 +6,7 @@ A path that is not there is taken in like any other, as None.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -27,6 +28,8 @@ from controller_operator.kafka.cluster_view import (
 
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
 """The znodes whose children are watched."""
+TREES: Final = (paths.TOPICS, paths.TOPIC_CONFIGS)
+"""The znodes that are watched with all below them, where ZooKeeper has such watches."""
 SINGLES: Final = (
     paths.CLUSTER_ID,
     paths.CONTROLLER,
@@ -78,6 +81,10 @@ class KnownZnodes:
     def take(self, path: str, node: ZkNode | None) -> list[str]:
         """Takes in a znode, or that it is not there; returns the paths that are to be read now."""
         self._malformed.pop(path, None)
+        topic = _topic_of(path)
+        if node is None and topic is not None and path == paths.topic(topic):
+            self._forget_topic(topic)
+            return []
         try:
             return self._take(path, node)
         except MalformedZnode as error:
@@ -95,6 +102,24 @@ class KnownZnodes:
             return False
         partition = _partition_of(path)
         return partition is None or partition in self._partitions(topic)
+
+    def changed(self, path: str) -> list[str]:
+        """Takes in that a znode of one of `TREES` was created, written or deleted; returns the paths that are to be read
+        now. Most of what a controller creates for a topic says nothing."""
+        topic = _topic_of(path)
+        if topic is None:
+            return []
+        if path == paths.topic(topic) and topic not in self._assignments:
+            return self._add_topics([topic])
+        is_read = path in (paths.topic(topic), paths.topic_config(topic)) or _partition_of(path) is not None
+        return [path] if is_read and self.is_wanted(path) else []
+
+    def paths_below(self, tree: str) -> list[str]:
+        """All that is read of one of `TREES`, without itself."""
+        if tree == paths.TOPIC_CONFIGS:
+            return [paths.topic_config(topic) for topic in self._assignments]
+        states = (TopicPartition(topic, number) for topic in self._assignments for number in self._partitions(topic))
+        return [*map(paths.topic, self._assignments), *map(paths.partition_state, states)]
 
     def view(self, version: int) -> ClusterView:
         """The view of what has been taken in so far."""
@@ -124,13 +149,18 @@ class KnownZnodes:
 
     def _take_topics(self, topics: list[TopicName]) -> list[str]:
         for gone in set(self._assignments) - set(topics):
-            del self._assignments[gone]
-            self._configs.pop(gone, None)
-            self._states.pop(gone, None)
-            self._stale_views.add(gone)
-        new = [topic for topic in topics if topic not in self._assignments]
+            self._forget_topic(gone)
+        return self._add_topics([topic for topic in topics if topic not in self._assignments])
+
+    def _add_topics(self, new: list[TopicName]) -> list[str]:
         self._assignments.update(dict.fromkeys(new))
         return [path for topic in new for path in (paths.topic(topic), paths.topic_config(topic))]
+
+    def _forget_topic(self, topic: TopicName) -> None:
+        self._assignments.pop(topic, None)
+        self._configs.pop(topic, None)
+        self._states.pop(topic, None)
+        self._stale_views.add(topic)
 
     def _take(self, path: str, node: ZkNode | None) -> list[str]:
         topic = _topic_of(path)
@@ -260,4 +290,9 @@ def _topic_of(path: str) -> TopicName | None:
 
 
 def _partition_of(path: str) -> PartitionId | None:
-    return paths.topic_partition_of_state(path).partition if path.endswith("/state") else None
+    """The partition whose state it is; None for any other path, and `state` may be the name of a topic."""
+    if not path.endswith("/state"):
+        return None
+    with suppress(ValueError):
+        return paths.topic_partition_of_state(path).partition
+    return None

@@ -1,7 +1,7 @@
 """The view of a cluster is current, whole, and survives whatever ZooKeeper does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 import orjson
@@ -10,7 +10,18 @@ import pytest
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import ANY_VERSION, Create, Delete, SetData, ZkError, ZkSession
+from controller_core.zk.delegating_session import DelegatingSession
+from controller_core.zk.session import (
+    ANY_VERSION,
+    Create,
+    Delete,
+    SetData,
+    TreeWatch,
+    TreeWatchUnsupported,
+    Watch,
+    ZkError,
+    ZkSession,
+)
 from controller_operator.kafka.cluster_view import ClusterView, ControllerKind, sum_counts
 from controller_operator.observation.observer import ClusterObserver, NotCurrent, Observation
 from simulation.zookeeper import SimulatedZooKeeper
@@ -49,14 +60,21 @@ class World:
         return view
 
 
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
+class OldServer(DelegatingSession):
+    """A session with a server that has no watches of trees."""
+
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        raise TreeWatchUnsupported("unimplemented")
+
+
+@pytest.fixture(params=[True, False], ids=["watches of trees", "a watch for each"])
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     zookeeper = SimulatedZooKeeper()
     other, observing = zookeeper.session(), zookeeper.session()
     await other.transact([Create(path=path) for path in PARENTS])
 
     async def open_session() -> ZkSession:
-        return observing
+        return observing if request.param else OldServer(observing)
 
     observer = ClusterObserver(open_session, debounce_ms=0)
     observer.start()
@@ -150,6 +168,78 @@ async def test_a_topic_deleted_and_created_again_at_once_shows_its_new_state(wor
     assert view.topics[ORDERS].partitions[PartitionId(0)].replicas == (2, 3)
     await world.write(*(Delete(path=op.path) for op in reversed(new_topic("orders", [2, 3], [3, 1]))))
     await world.until(topics=set())
+
+
+async def test_a_topic_may_be_called_as_the_znodes_of_states_are(world: World) -> None:
+    await world.write(*new_topic("state", [1, 2]), *new_topic("orders", [1]))
+    await world.until(topics={"state", "orders"}, online=2)
+    config = Create(
+        path=paths.topic_config(TopicName("state")), data=codecs.encode_config({"min.insync.replicas": "3"})
+    )
+    await world.write(config)
+    await world.observer.wait_for(
+        lambda each: each.view is not None and each.view.topics[TopicName("state")].config != {}
+    )
+
+
+async def test_znodes_that_are_none_of_kafkas_are_nothing_to_it(world: World) -> None:
+    await world.write(*new_topic("orders", [1]))
+    await world.until(topics={"orders"})
+    strange = ("/brokers/topics/orders/state", "/brokers/topics/orders/partitions/two", "/config/topics/orders/more")
+    await world.write(*(Create(path=path) for path in (strange[0], strange[1], f"{strange[1]}/state")))
+    await world.write(*new_topic("audit", [1]))
+    view = await world.until(topics={"orders", "audit"}, online=2)
+    assert view.malformed == {}
+
+
+async def test_thousands_of_topics_take_no_watches_where_trees_can_be_watched() -> None:
+    zookeeper = SimulatedZooKeeper()
+    other, observing = zookeeper.session(), zookeeper.session()
+    await other.transact([Create(path=path) for path in PARENTS])
+
+    async def open_session() -> ZkSession:
+        return observing
+
+    observer = ClusterObserver(open_session, debounce_ms=0)
+    observer.start()
+    try:
+        await observer.refresh()
+        without_topics = observing.armed_watches
+        for number in range(50):
+            await other.transact(new_topic(f"topic-{number}", [1, 2], [2, 1]))
+        assert len((await observer.refresh()).topics) == 50
+        assert observing.armed_watches == without_topics
+    finally:
+        await observer.stop()
+
+
+async def test_a_child_that_comes_while_the_list_is_on_its_way_ends_no_watch() -> None:
+    """The watch has fired then before the names are taken in."""
+    zookeeper = SimulatedZooKeeper()
+    other, observing = zookeeper.session(), zookeeper.session()
+    await other.transact([Create(path=path) for path in PARENTS])
+    late = [new_topic("late", [1])]
+
+    class Delayed(OldServer):
+        async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+            names = await super().children_watched(path, watch)
+            if path == paths.TOPICS and late:
+                await other.transact(late.pop())
+                await asyncio.sleep(0)
+            return names
+
+    async def open_session() -> ZkSession:
+        return Delayed(observing)
+
+    observer = ClusterObserver(open_session, debounce_ms=0)
+    observer.start()
+    world = World(zookeeper=zookeeper, observer=observer, observing=observing, other=other)
+    try:
+        await world.until(topics={"late"})
+        await world.write(*new_topic("later", [1]))
+        await world.until(topics={"late", "later"})
+    finally:
+        await observer.stop()
 
 
 async def test_requests_under_admin_come_and_go(world: World) -> None:
@@ -256,7 +346,8 @@ async def test_while_zookeeper_is_away_the_last_view_stays_and_says_that_it_is_o
 async def test_a_view_names_the_topics_that_are_not_as_in_the_one_before(world: World) -> None:
     audit = new_topic("audit", [1, 2])
     await world.write(*new_topic("orders", [1, 2]), *audit)
-    first = await world.until(topics={"orders", "audit"}, online=2)
+    await world.until(topics={"orders", "audit"}, online=2)
+    first = await world.observer.refresh()
     await world.write(SetData(path=ORDERS_0, data=state(1, [1]), version=ANY_VERSION))
     second = await world.until(under_replicated=1)
     assert second.version == first.version + 1
