@@ -123,17 +123,16 @@ class ClusterAccess:
         identity = self.identity(cluster)
         return [each for each in self._store.clusters() if self.identity(each) == identity]
 
-    def claimant(self, resource: KafkaTopic) -> KafkaTopic:
-        """Whose topic it is: of all objects that claim it, and may have it, the oldest one."""
+    def claims_of(self, resource: KafkaTopic) -> tuple[KafkaTopic, tuple[str, ...]]:
+        """Whose topic it is: of all objects that claim it, and may have it, the oldest one. And the objects that claim a
+        topic of this name in what is taken for another cluster, as namespace/name."""
+        claims = self._store.claims(resource.topic_name)
+        if [each.metadata.uid for each in claims] == [resource.metadata.uid]:
+            return resource, ()  # as nearly always
         identity = self._identity_of(resource)
-        claims = (each for each in self._store.claims(resource.topic_name) if self._identity_of(each) == identity)
-        return next(claims, resource)
-
-    def rivals(self, resource: KafkaTopic) -> tuple[str, ...]:
-        """The objects that claim a topic of this name in what is taken for another cluster, as namespace/name."""
-        identity = self._identity_of(resource)
-        claims = (each for each in self._store.claims(resource.topic_name) if self._identity_of(each) != identity)
-        return tuple(f"{each.metadata.namespace}/{each.metadata.name}" for each in claims)
+        is_same = [(each, self._identity_of(each) == identity) for each in claims]
+        rivals = tuple(f"{each.metadata.namespace}/{each.metadata.name}" for each, same in is_same if not same)
+        return next((each for each, same in is_same if same), resource), rivals
 
     def moves_under_way(self, resource: PartitionReassignment) -> tuple[PartitionReassignment, ...]:
         """The moves of other objects that have begun in the same Kafka cluster."""

@@ -75,11 +75,11 @@ class TopicHandler:
         self._access = access
 
     def plan(self, resource: KafkaTopic, grant: Granted, context: Context) -> Plan[Status]:
-        claimant = self._access.claimant(resource).metadata
-        is_own = claimant.uid == resource.metadata.uid
+        claimant, rivals = self._access.claims_of(resource)
+        is_own = claimant.metadata.uid == resource.metadata.uid
         around = Surroundings(
-            winner=None if is_own else f"{claimant.namespace}/{claimant.name}",
-            rivals=self._access.rivals(resource),
+            winner=None if is_own else f"{claimant.metadata.namespace}/{claimant.metadata.name}",
+            rivals=rivals,
             moves=self._store.moves_of(resource),
         )
         return plan_topic(resource, grant.view, around, context)
