@@ -2,12 +2,13 @@
 cluster is."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from bench.operator_scale.surroundings import NAMESPACE
-from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectApi
+from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectApi, VersionExpired
 
 _WAIT_S: Final = 600.0
 _BETWEEN_WATCHES_S: Final = 0.1
@@ -27,18 +28,29 @@ class Watching:
     async def run(self, kind: str) -> None:
         """Follows the objects of a kind, for ever."""
         while True:
-            listing = await self._api.list_all(kind, NAMESPACE)
-            for each in listing.items:
-                await self._take(each)
-            with suppress(ApiUnavailable):  # the API server ends watches, at the latest after some minutes
-                await self._follow(kind, listing.version)
-            await asyncio.sleep(_BETWEEN_WATCHES_S)
+            version = ""
+            async for page in self._api.pages(kind, NAMESPACE):
+                version = page.version
+                for each in page.items:
+                    await self._take(each)
+            with suppress(VersionExpired):
+                await self._follow(kind, version)
 
     async def _follow(self, kind: str, version: str) -> None:
-        async with self._api.watch(kind, NAMESPACE, version) as changes:
-            async for change in changes:
-                if change.type in ("ADDED", "MODIFIED"):
-                    await self._take(change.raw)
+        """The API server ends watches, at the latest after some minutes: the next one goes on. Thousands of objects that
+        are listed again would be seconds in which no change is seen, and would count as the operator's."""
+        while True:
+            try:
+                async with self._api.watch(kind, NAMESPACE, version) as changes:
+                    async for change in changes:
+                        if change.type in ("ADDED", "MODIFIED"):
+                            await self._take(change.raw)
+                        version = change.version
+            except VersionExpired:
+                raise
+            except ApiUnavailable as error:
+                sys.stderr.write(f"the watch of {kind} ends, and goes on: {error}\n")
+            await asyncio.sleep(_BETWEEN_WATCHES_S)
 
     async def until(self, condition: Callable[[], bool], deadline_s: float = _WAIT_S) -> None:
         """Waits for something of what is seen. Raises TimeoutError."""
