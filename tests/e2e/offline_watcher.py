@@ -1,8 +1,9 @@
 """Runs inside the toolbox: which partitions had no live leader at the worst moment.
 
-A leader lives when it is registered in ZooKeeper and accepts connections. Arguments: ZooKeeper's connect string, a file
-that is there for as long as it shall go on, with a tenth of a second between two looks, and one that it makes when it has
-looked once. Prints how often it looked, and the partitions, as JSON.
+A leader lives when it is registered in ZooKeeper and accepts connections at the address that its name had when it
+registered: the name of a pod that is gone may take the resolver many seconds. Arguments: ZooKeeper's connect string, a
+file that is there for as long as it shall go on, with a tenth of a second between two looks, and one that it makes when it
+has looked once. Prints the partitions and for how many seconds it looked away at most, as JSON.
 """
 
 import json
@@ -15,24 +16,39 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 
-def accepts(client: KazooClient, broker: str) -> bool:
-    try:
-        data, _ = client.get(f"/brokers/ids/{broker}")
-        address = json.loads(data)
-        with socket.create_connection((address["host"], address["port"]), timeout=0.5):
-            return True
-    except (OSError, NoNodeError):
-        return False
+class Brokers:
+    """The registered brokers; the address of each is looked up once for each registration."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self._addresses: dict[int, tuple[str, int]] = {}
+
+    def alive(self) -> set[int]:
+        return {int(name) for name in self._client.get_children("/brokers/ids") if self._accepts(name)}
+
+    def _accepts(self, broker: str) -> bool:
+        try:
+            with socket.create_connection(self._address(broker), timeout=0.5):
+                return True
+        except (OSError, NoNodeError):
+            return False
+
+    def _address(self, broker: str) -> tuple[str, int]:
+        data, stat = self._client.get(f"/brokers/ids/{broker}")
+        if stat.czxid not in self._addresses:
+            registered = json.loads(data)
+            self._addresses[stat.czxid] = (socket.gethostbyname(registered["host"]), registered["port"])
+        return self._addresses[stat.czxid]
 
 
-def offline(client: KazooClient) -> list[str]:
-    alive = {int(name) for name in client.get_children("/brokers/ids") if accepts(client, name)}
+def offline(client: KazooClient, alive: set[int]) -> list[str]:
     found = []
     for topic in client.get_children("/brokers/topics"):
         try:
-            for partition in client.get_children(f"/brokers/topics/{topic}/partitions"):
-                data, _ = client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
-                if json.loads(data)["leader"] not in alive:
+            partitions = client.get_children(f"/brokers/topics/{topic}/partitions")
+            states = [client.get_async(f"/brokers/topics/{topic}/partitions/{each}/state") for each in partitions]
+            for partition, state in zip(partitions, states, strict=True):
+                if json.loads(state.get()[0])["leader"] not in alive:
                     found.append(f"{topic}-{partition}")
         except NoNodeError:
             continue  # it is being made or deleted
@@ -43,14 +59,15 @@ def main() -> None:
     connect, go_on, has_begun = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     client = KazooClient(connect)
     client.start()
+    brokers = Brokers(client)
     worst: list[str] = []
-    looks = 0
+    away_s, looked_at = 0.0, time.monotonic()
     while go_on.exists():
-        worst = max(worst, offline(client), key=len)
-        looks += 1
+        worst = max(worst, offline(client, brokers.alive()), key=len)
+        away_s, looked_at = max(away_s, time.monotonic() - looked_at), time.monotonic()
         has_begun.touch()
         time.sleep(0.1)
-    sys.stdout.write(json.dumps({"looks": looks, "partitions": worst}))
+    sys.stdout.write(json.dumps({"away_s": away_s, "partitions": worst}))
 
 
 main()
