@@ -46,7 +46,7 @@ def check_api(
     Nothing is created. The API server is that of the pod, or of KUBECONFIG. Exits with 0 then, 1 when the time is over
     and says what is wrong, 2 when the command is wrong."""
     from controller_admin.checks.api import look_at_api
-    from controller_operator.main import NoKubernetes, kubernetes_objects
+    from controller_operator.kubernetes.api_server import NoKubernetes, kubernetes_objects
 
     async def run() -> int:
         try:

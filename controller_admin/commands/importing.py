@@ -89,8 +89,8 @@ def import_topics(
     from controller_admin.importing.live_topics import Choice, NoTopics
     from controller_admin.importing.managed_topics import NoSuchCluster
     from controller_core.zk.session import ZkError
+    from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiError
-    from controller_operator.main import NoKubernetes
 
     target = Target(cluster=cluster, cluster_namespace=cluster_namespace, namespace=namespace)
     choice = Choice(with_internal=internal, pins_replicas=replica_assignment)
@@ -126,8 +126,8 @@ class _Output:
 
 async def _known(target: "Target", context: str | None) -> "KnownCluster":
     from controller_admin.importing.managed_topics import known_cluster
+    from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
     from controller_operator.kubernetes.object_store import Key
-    from controller_operator.main import current_namespace, kubernetes_objects
 
     async with kubernetes_objects(context) as objects:
         namespace = target.namespace or current_namespace(context)

@@ -21,6 +21,8 @@ def run(
     zookeeper_jute_maxbuffer_bytes: Annotated[
         int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
     ] = None,
+    lease: Annotated[str | None, typer.Option(help="The Lease that says which of several works.")] = None,
+    lease_namespace: Annotated[str | None, typer.Option(help="Its namespace; none: that of the pod.")] = None,
     log_format: Annotated[str, typer.Option(help="json or console.", envvar="KONTROLLER_LOG_FORMAT")] = "json",
 ) -> None:
     """Turns the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) into what a controller acts on.
@@ -32,8 +34,9 @@ def run(
 
     from controller_core.process.logging import configure_logging
     from controller_core.process.settings import invalid
+    from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiRefused
-    from controller_operator.main import NoKubernetes
+    from controller_operator.leading.leadership import NotLeading
     from controller_operator.main import run as run_operator
     from controller_operator.settings import OperatorSettings
 
@@ -45,6 +48,8 @@ def run(
         "metrics_port": metrics_port,
         "zookeeper_session_timeout_ms": zookeeper_session_timeout_ms,
         "zookeeper_jute_maxbuffer_bytes": zookeeper_jute_maxbuffer_bytes,
+        "lease": lease,
+        "lease_namespace": lease_namespace,
     }
     try:
         settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})
@@ -53,7 +58,7 @@ def run(
     configure_logging(log_format)
     try:
         asyncio.run(run_operator(settings))
-    except (NoKubernetes, ApiRefused, OSError) as error:
+    except (NoKubernetes, ApiRefused, NotLeading, OSError) as error:
         raise failure(error) from error
 
 
@@ -65,9 +70,9 @@ def release(
     """Takes the operator's finalizer off all resources, so that they can be deleted when no operator runs any more.
 
     Topics, features and data stay as they are. End the operator first: while it runs, it puts the finalizer back."""
+    from controller_operator.kubernetes.api_server import NoKubernetes, kubernetes_objects
     from controller_operator.kubernetes.object_api import ApiError
     from controller_operator.kubernetes.release import release_all
-    from controller_operator.main import NoKubernetes, kubernetes_objects
 
     if all_namespaces == bool(namespace):
         raise usage_error(ValueError("say where: either namespaces (--namespace) or all of them (--all-namespaces)"))

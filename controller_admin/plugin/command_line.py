@@ -210,8 +210,8 @@ def _done(
     from controller_admin.plugin.changes import NotDone
     from controller_admin.plugin.exit_codes import ExitCode
     from controller_admin.plugin.objects import NoDefinitions, NoSuchKind
+    from controller_operator.kubernetes.api_server import NoKubernetes, current_namespace, kubernetes_objects
     from controller_operator.kubernetes.object_api import ApiError
-    from controller_operator.main import NoKubernetes, current_namespace, kubernetes_objects
 
     async def run() -> Any:
         async with kubernetes_objects(context) as api:

@@ -47,6 +47,7 @@ THROTTLES: Final = f"{KONTROLLER}/throttles"
 DELETED_TOPICS: Final = f"{KONTROLLER}/deleted_topics"
 PROCESSES: Final = f"{KONTROLLER}/processes"
 QUESTIONS: Final = f"{KONTROLLER}/questions"
+OPERATORS: Final = f"{KONTROLLER}/operators"
 
 ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"
 """The path given to a sequential create; ZooKeeper appends the number."""
@@ -134,6 +135,11 @@ def topic_config(name: TopicName) -> str:
 def broker_config(broker_id: BrokerId | None) -> str:
     """The dynamic configuration of a broker; with None that of all brokers, the cluster-wide default."""
     return f"{BROKER_CONFIGS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
+
+
+def operator_fence(lease_uid: str) -> str:
+    """What the operator that leads by a Lease has written last of all that have led by it; without data."""
+    return f"{OPERATORS}/{lease_uid}"
 
 
 def removed_replica(replica: PartitionReplica) -> str:

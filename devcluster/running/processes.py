@@ -83,6 +83,11 @@ class ManagedProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def exit_code(self) -> int | None:
+        """How it has ended, negative for a signal; None while it runs, and after `kill`."""
+        return None if self._process is None else self._process.poll()
+
+    @property
     def is_stopped(self) -> bool:
         """Whether it stands still after a SIGSTOP. Raises ProcessNotRunningError."""
         state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -1,78 +1,116 @@
 """The operator as a process: `kontroller operator run`."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
+import socket
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
+from uuid import uuid4
 
 import structlog
-from kubernetes_asyncio import config
-from yaml import YAMLError
 
 from controller_core.process.http import serve_metrics
 from controller_core.process.signals import until_signalled
+from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.learned_limit import LearnedLimitSession
 from controller_core.zk.session import ZkSession
-from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+from controller_operator.kubernetes.api_client import api_client
+from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
 from controller_operator.kubernetes.object_api import ObjectApi
+from controller_operator.leading.elector import Elector, LeaseTimes
+from controller_operator.leading.fenced_objects import FencedObjects
+from controller_operator.leading.fenced_session import FencedSession
+from controller_operator.leading.kubernetes_lease import KubernetesLease
+from controller_operator.leading.leadership import Leadership
 from controller_operator.observation.observer import ChrootMissing, NotCurrent
 from controller_operator.observation.pool import Connect
 from controller_operator.probes import serve_probes
 from controller_operator.reconciling.runtime import OperatorRuntime
+from controller_operator.reconciling.wall_clock import utc_now
 from controller_operator.settings import OperatorSettings
 
 _EXIT_S: Final = 30.0
-_NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_NO_KUBECONFIG: Final = (
-    config.ConfigException,
-    YAMLError,
-    TypeError,
-    AttributeError,
-    ValueError,
-    LookupError,
-    OSError,
-)
-"""A file that is no kubeconfig at all fails wherever the library happens to look into it."""
 _log = structlog.get_logger(__name__)
-
-
-class NoKubernetes(Exception):
-    """There is nothing that says how to reach an API server."""
 
 
 async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, connect: Connect | None = None) -> None:
     """Runs the operator until SIGTERM or SIGINT, which it must get in the main thread.
 
     `api` and `connect` are the seams to the API server and to ZooKeeper, for who wants to stand in between. Raises
-    `NoKubernetes`, `ApiRefused` where rights are missing, and `OSError` where a port is taken.
+    `NoKubernetes`, `ApiRefused` where rights are missing, `OSError` where a port is taken, and `NotLeading` where there is
+    a lease and it was lost: whoever runs operators then runs this one anew.
     """
+    connect = connect or zookeeper_connector(settings)
     async with AsyncExitStack() as stack:
         objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
-        runtime = OperatorRuntime(settings, objects, connect or zookeeper_connector(settings))
+        elector = _elector(settings, stack)
+        runtime = (
+            leading_runtime(settings, objects, connect, elector)
+            if elector
+            else OperatorRuntime(settings, objects, connect)
+        )
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
             stack.push_async_callback(stop_serving)
         if settings.liveness is not None:
-            look = {"health": runtime.is_stuck, "readiness": lambda: runtime.trouble}
-            stack.push_async_callback(await serve_probes(settings.liveness, **look))
-        _log.info("operator begins", namespaces=settings.namespaces or "all")
-        await until_signalled(_work(runtime))
+            readiness = partial(_trouble, runtime, elector)
+            stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
+            stack.push_async_callback(stop_answering)
+        _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
+        await until_signalled(_work(runtime, elector))
         _log.info("operator ends")
 
 
-async def _work(runtime: OperatorRuntime) -> None:
-    """Works until it is cancelled; then what is under way gets a moment to end."""
+def _elector(settings: OperatorSettings, stack: AsyncExitStack) -> Elector | None:
+    """Who asks for the Lease of the settings, over connections of its own: nothing else that is asked delays it."""
+    if settings.lease is None:
+        return None
+    client = api_client()
+    stack.push_async_callback(client.close)
+    lease = KubernetesLease(client, settings.lease_namespace or current_namespace(), settings.lease)
+    identity = settings.lease_identity or f"{socket.gethostname()}_{uuid4()}"
+    return Elector(lease, identity, LeaseTimes(duration_s=settings.lease_duration_s), now=utc_now)
+
+
+def _trouble(runtime: OperatorRuntime, elector: Elector | None) -> str | None:
+    return runtime.trouble or (elector.trouble if elector else None)
+
+
+def leading_runtime(
+    settings: OperatorSettings, api: ObjectApi, connect: Connect, leadership: Leadership
+) -> OperatorRuntime:
+    """An operator that writes nowhere unless it leads."""
+
+    async def connect_fenced(address: str) -> ZkSession:
+        session = FencedSession(await connect(address), leadership)
+        try:
+            await session.raise_fence()
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    open_client = partial(RequestClient, before_sending=leadership.require)
+    return OperatorRuntime(settings, FencedObjects(api, leadership), connect_fenced, open_client)
+
+
+async def _work(runtime: OperatorRuntime, elector: Elector | None) -> None:
+    """Works until it is cancelled or the lease is lost; then what is under way gets a moment to end."""
     try:
-        await runtime.start()
-        await asyncio.Event().wait()
+        await runtime.watch()
+        if elector is not None:
+            await elector.acquire()
+        runtime.begin_work()
+        await (elector.keep() if elector is not None else asyncio.Event().wait())
     finally:
         try:
             async with asyncio.timeout(_EXIT_S):
                 await runtime.stop()
         except TimeoutError:
             _log.warning("the work did not end in time", waited_s=_EXIT_S)
+        if elector is not None:
+            await elector.release()
 
 
 def zookeeper_connector(settings: OperatorSettings) -> Connect:
@@ -105,42 +143,3 @@ async def _require_chroot(address: str, session: ZkSession) -> None:
     if root is None:
         chroot = address.partition("/")[2]
         raise ChrootMissing(f"there is no /{chroot}: end zookeeper.connect like that of the brokers, or start them")
-
-
-@asynccontextmanager
-async def kubernetes_objects(context: str | None = None) -> AsyncIterator[KubernetesObjects]:
-    """The objects of the API server of the pod, or of `KUBECONFIG`, there by `context` or the current one.
-
-    Raises `NoKubernetes`."""
-    await _load_kubernetes_config(context)
-    objects = KubernetesObjects()
-    try:
-        yield objects
-    finally:
-        await objects.close()
-
-
-def current_namespace(context: str | None = None) -> str:
-    """The namespace that kubectl takes where none is given: the pod's own, that of the context, or `default`."""
-    try:
-        if context is None and _NAMESPACE_OF_POD.exists():
-            return _NAMESPACE_OF_POD.read_text().strip()
-        contexts, active = config.list_kube_config_contexts()
-    except _NO_KUBECONFIG:
-        return "default"
-    named = next((each for each in contexts or () if each["name"] == context), active)
-    return str(((named or {}).get("context") or {}).get("namespace") or "default")
-
-
-async def _load_kubernetes_config(context: str | None) -> None:
-    """The pod's service account, or the kubeconfig of `KUBECONFIG` or the home folder, where a context is one. Raises
-    `NoKubernetes`."""
-    if context is None:
-        with suppress(config.ConfigException):
-            config.load_incluster_config()  # type: ignore[no-untyped-call]  # kubernetes_asyncio leaves it untyped
-            return
-    try:
-        await config.load_kube_config(context=context)
-    except _NO_KUBECONFIG as error:
-        message = f"neither a service account nor a usable kubeconfig: set KUBECONFIG to one ({error})"
-        raise NoKubernetes(message) from error

@@ -48,6 +48,11 @@ class OperatorMetrics:
             ["action", "outcome"],
             registry=self.registry,
         )
+        self.leader = Gauge(
+            "kontroller_operator_leader",
+            "1 where this process is the one that works, 0 where it waits for the lease.",
+            registry=self.registry,
+        )
         self.observation_lag_s = Histogram(
             "kontroller_operator_observation_lag_seconds",
             "From the first sign of a change in ZooKeeper to the view that shows it.",

@@ -33,6 +33,24 @@ class OperatorSettings(BaseSettings):
         le=(1 << 31) - 1,
         description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
     )
+    lease: str | None = Field(
+        default=None,
+        max_length=253,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        description="The Lease that says which of several operators works; none: this one works, and must be the only one.",
+    )
+    lease_namespace: str | None = Field(
+        default=None, max_length=63, description="The namespace of the Lease; none: that of the pod, or of KUBECONFIG."
+    )
+    lease_identity: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=253,
+        description="What this process is called in the Lease, and no other; none: the host and a random number.",
+    )
+    lease_duration_s: int = Field(
+        default=10, ge=3, le=300, description="For how long an operator that has stopped to renew the Lease keeps it."
+    )
     workers: int = Field(default=16, ge=1, description="How many objects are worked on at the same time.")
     resync_interval_s: float = Field(
         default=600.0, gt=0, description="How often all objects are read again, whatever the watches said."

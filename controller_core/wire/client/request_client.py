@@ -10,7 +10,7 @@ where a request was sent and no answer came (`AnswerLost`) the asker must look a
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
@@ -99,7 +99,8 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 class RequestClient:
     """A `ClusterClient` over TCP, PLAINTEXT.
 
-    `timeout_ms` is for everything that one call does, and should be more than the request itself says."""
+    `timeout_ms` is for everything that one call does, and should be more than the request itself says.
+    `before_sending` is called in the moment before something is sent, and what it raises is raised: nothing was sent."""
 
     def __init__(
         self,
@@ -108,11 +109,13 @@ class RequestClient:
         client_id: str = CLIENT_ID,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
+        before_sending: Callable[[], None] = lambda: None,
     ) -> None:
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
         self._timeout_ms = timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
+        self._before_sending = before_sending
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ControllerClient`."""
@@ -148,6 +151,7 @@ class RequestClient:
             client_id=self._client_id,
             timeout_ms=self._timeout_ms,
             connect_timeout_ms=self._connect_timeout_ms,
+            before_sending=self._before_sending,
         )
 
     async def _attempt(self, frame: bytes, response_type: type[Response], deadline: float) -> Response:
@@ -189,6 +193,7 @@ class RequestClient:
         self, server: Address, frame: bytes, response_type: type[Response], deadline: float
     ) -> Response:
         async with self._connected(server, deadline) as connection:
+            self._before_sending()
             return await _exchange(connection, frame, response_type)
 
     @asynccontextmanager

@@ -56,7 +56,7 @@ class KubernetesObjects:
         token = ""
         while True:
             arguments = {"limit": _PAGE, "_request_timeout": _ANSWER_S, **({"_continue": token} if token else {})}
-            page = await _asked(_list_request(self._objects, kind, namespace, arguments))
+            page = await asked(_list_request(self._objects, kind, namespace, arguments))
             token = page["metadata"].get("continue", "")
             yield Listing(
                 items=[_typed(item, kind) for item in page["items"]], version=page["metadata"]["resourceVersion"]
@@ -74,7 +74,7 @@ class KubernetesObjects:
             "_preload_content": False,
             "_request_timeout": ClientTimeout(total=_WATCH_S + _CONNECT_S, sock_connect=_CONNECT_S),
         }
-        response: Any = await _asked(_list_request(self._watched, kind, namespace, arguments))
+        response: Any = await asked(_list_request(self._watched, kind, namespace, arguments))
         async with response:
             if response.status != 200:
                 raise _error(response.status, (await response.text())[:500])
@@ -120,17 +120,19 @@ class KubernetesObjects:
 
     async def dry_run(self, raw: Raw) -> None:
         """What `create` raises, without creating anything."""
-        await _asked(self._objects.create_namespaced_custom_object(*_place(key_of(raw)), raw, dry_run="All"))
+        await asked(self._objects.create_namespaced_custom_object(*_place(key_of(raw)), raw, dry_run="All"))
 
     async def served_kinds(self) -> frozenset[str]:
         """The kinds of our group and version that the API server knows; `ObjectGone` where it knows neither."""
-        found: Any = await _asked(self._objects.get_api_resources(GROUP, VERSION))
+        found: Any = await asked(self._objects.get_api_resources(GROUP, VERSION))
         return frozenset(resource.kind for resource in found.resources)
 
     async def delete(self, raw: Raw) -> None:
         key = key_of(raw)
-        options = {"preconditions": {"uid": raw["metadata"]["uid"]}, "propagationPolicy": "Background"}
-        await _asked(
+        metadata = raw["metadata"]
+        known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        options = {"preconditions": known, "propagationPolicy": "Background"}
+        await asked(
             self._objects.delete_namespaced_custom_object(
                 *_place(key), key.name, body=options, _request_timeout=_ANSWER_S
             )
@@ -138,7 +140,7 @@ class KubernetesObjects:
 
     async def create_event(self, namespace: str, event: Raw) -> None:
         with suppress(ObjectChanged):
-            await _asked(self._core.create_namespaced_event(namespace, event, _request_timeout=_ANSWER_S))
+            await asked(self._core.create_namespaced_event(namespace, event, _request_timeout=_ANSWER_S))
 
     async def close(self) -> None:
         await self._watch_client.close()
@@ -183,11 +185,11 @@ def _kept(item: Raw) -> Raw:
 
 async def _answered(request: Awaitable[Any]) -> Raw:
     """Awaits a request that is answered with an object."""
-    return _kept(await _asked(request))
+    return _kept(await asked(request))
 
 
-async def _asked(request: Awaitable[Any]) -> Raw:
-    """Awaits a request and translates its errors."""
+async def asked(request: Awaitable[Any]) -> Raw:
+    """Awaits a request of the library. Raises `ApiError`s in place of its errors."""
     try:
         answer: Raw = await request
     except ApiException as error:

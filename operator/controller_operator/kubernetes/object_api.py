@@ -95,7 +95,7 @@ class ObjectApi(Protocol):
     async def create(self, raw: Raw) -> Raw: ...
 
     async def delete(self, raw: Raw) -> None:
-        """Deletes this very object."""
+        """Deletes this very object, as it is known."""
         ...
 
     async def create_event(self, namespace: str, event: Raw) -> None:

@@ -1,5 +1,7 @@
 """The operator at work: the store of objects, the queue of those to look at, and the workers that do.
 
+One that only watches keeps its store current and does nothing else, so that it can begin at once when it is to work.
+
 An object is looked at when it changes, when the cluster that it refers to changes in a way that can concern it, when
 an object that it depends on changes, after a time that its plan asked for, and after errors with growing pauses. Where all
 are looked at, at the beginning, now and then, and when a cluster is back, what somebody changes meanwhile goes first.
@@ -29,6 +31,7 @@ from controller_operator.kafka.feature_requests import OpenClient
 from controller_operator.kubernetes.object_api import ApiError, ObjectApi
 from controller_operator.kubernetes.object_feed import ObjectFeed
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject, key_of_resource
+from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observer import Observation
 from controller_operator.observation.pool import Connect
@@ -63,7 +66,6 @@ class OperatorRuntime:
         self._store = ObjectStore()
         self._queue = WorkQueue()
         self.metrics = OperatorMetrics()
-        self.metrics.observe(self._store.conditions)
         self._recorder = EventRecorder(api)
         self._access = ClusterAccess(
             self._store,
@@ -89,7 +91,8 @@ class OperatorRuntime:
         self._failures: dict[Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._at_work: dict[Key, float] = {}
-        self._has_begun = False
+        self._is_listed = False
+        self._is_at_work = False
         self._feeds = [
             ObjectFeed(
                 api,
@@ -106,15 +109,30 @@ class OperatorRuntime:
             self.metrics.objects.labels(kind).set_function(partial(self._store.count, kind))
 
     async def start(self) -> None:
-        """Lists all objects and begins to work. Raises `ApiRefused` where the rights for that are missing."""
+        """Watches, then works. Raises `ApiRefused` where the rights to list objects are missing."""
+        await self.watch()
+        self.begin_work()
+
+    async def watch(self) -> None:
+        """Lists all objects and follows what becomes of them. Raises `ApiRefused` where the rights for that are missing."""
         for feed in self._feeds:
             await feed.begin()
         for feed in self._feeds:
             self._spawn(feed.run, f"feed of {feed.kind}")
+        self._is_listed = True
+
+    def begin_work(self) -> None:
+        """Looks at all objects, and from now on at those that are concerned by a change."""
+        self._is_at_work = True
+        self.metrics.leader.set(1)
+        self.metrics.observe(self._store.conditions)
+        for key in self._store.keys(KafkaCluster.definition.kind):
+            if (stored := self._store.get(key)) is not None:
+                self._concerned_by_cluster(stored)
+        self._queue.add_unhurried(self._store.keys())
         self._spawn(self._resync, "resync")
         for number in range(self._settings.workers):
             self._spawn(self._work, f"worker {number}")
-        self._has_begun = True
 
     def look_at(self, keys: Iterable[Key]) -> None:
         """Has these objects looked at as soon as there is a worker."""
@@ -124,7 +142,7 @@ class OperatorRuntime:
     def trouble(self) -> str | None:
         """Why the operator does not do its work now; None where it does."""
         troubles = [feed.trouble for feed in self._feeds if feed.trouble]
-        return "; ".join(troubles) or (None if self._has_begun else "objects are being listed")
+        return "; ".join(troubles) or (None if self._is_listed else "objects are being listed")
 
     def is_stuck(self) -> str | None:
         """What has come to an end that should never end, or has been at one object for far too long."""
@@ -144,9 +162,10 @@ class OperatorRuntime:
 
     async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:
         """Has looked at whatever is concerned by what a feed brought."""
-        add = self._queue.add if self._has_begun else self._queue.add_unhurried
+        if not self._is_at_work:
+            return
         for stored in changed:
-            add(self._concerned(stored))
+            self._queue.add(self._concerned(stored))
             self._queue.add_unhurried(self._concerned_by_cluster(stored))
         for stored in gone:
             await self._forget(stored)
@@ -244,7 +263,7 @@ class OperatorRuntime:
     async def _look_at(self, key: Key) -> Result:
         try:
             result = await self._reconciler.reconcile(key)
-        except (ApiError, ZkError, MalformedZnode) as error:
+        except (ApiError, ZkError, MalformedZnode, NotLeading) as error:
             pause_s = self._pause_s(key)
             _log.warning("look failed", object=str(key), error=f"{type(error).__name__}: {error}", again_in_s=pause_s)
             return Result(word="failed", look_again_in_s=pause_s)

@@ -94,11 +94,12 @@ def dry_run(api: KubernetesApi, objects: list[Object], *arguments: str) -> list[
     ).splitlines()
 
 
-def may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str) -> bool:
-    """Whether `who` may; the resource is written as `name[.group][/subresource]`."""
+def may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str, called: str = "") -> bool:
+    """Whether `who` may; the resource is written as `name[.group][/subresource]`. `called`: with one of that name."""
     whole, _, subresource = resource.partition("/")
     name, _, group = whole.partition(".")
     attributes = {"verb": verb, "group": group, "resource": name, "subresource": subresource, "namespace": namespace}
+    attributes |= {"name": called}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",

@@ -157,10 +157,26 @@ def test_a_controller_without_a_journal_has_no_volume_and_no_setting_of_it(api: 
     assert [volume["name"] for volume in spec["template"]["spec"]["volumes"]] == ["tmp"]
 
 
+def test_of_several_operators_each_is_one_of_its_own_and_all_ask_for_one_lease(api: KubernetesApi) -> None:
+    assert workload(api, "operator")["replicas"] == 2
+    assert workload(api, "operator", "--set", "operator.replicas=3")["replicas"] == 3
+    operator = container(api, "operator")
+    assert {"--lease=kontroller-operator", f"--lease-namespace={RELEASE_NAMESPACE}"} <= set(operator["args"])
+    fields = {
+        each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in operator["env"] if "valueFrom" in each
+    }
+    assert fields == {"POD_NAME": "metadata.name", "POD_UID": "metadata.uid"}
+    given = {each["name"]: each.get("value") for each in operator["env"]}
+    assert given["KONTROLLER_LEASE_IDENTITY"] == "$(POD_NAME)_$(POD_UID)"
+
+
 def test_the_operator_is_told_which_namespaces_to_watch(api: KubernetesApi) -> None:
     assert "--all-namespaces" in container(api, "operator")["args"]
     listed = container(api, "operator", "--set", "watchNamespaces={payments,audit}")["args"]
-    assert [argument for argument in listed if "namespace" in argument] == ["--namespace=payments", "--namespace=audit"]
+    assert [argument for argument in listed if argument.startswith("--namespace")] == [
+        "--namespace=payments",
+        "--namespace=audit",
+    ]
 
 
 def test_controller_and_brokers_are_told_of_the_same_zookeeper(api: KubernetesApi) -> None:

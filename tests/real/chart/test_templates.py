@@ -78,7 +78,7 @@ def test_the_chart_has_the_definitions_of_the_folder_crds(api: KubernetesApi) ->
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ("operator.replicas=2", "replicas"),
+        ("operator.replicas=10", "replicas"),
         ("controller.replicas=0", "replicas"),
         ("watchNamespaces={Payments}", "watchNamespaces"),
         ("controller.zookeeper=zk", "/controller/zookeeper"),

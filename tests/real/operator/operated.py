@@ -102,11 +102,12 @@ class Objects:
 
 
 class Operator:
-    """An operator process on the API server."""
+    """An operator process on the API server; with a lease it works only while it has that."""
 
-    def __init__(self, folder: RunFolder, kubeconfig: Path) -> None:
+    def __init__(self, folder: RunFolder, kubeconfig: Path, *, lease: str | None = None) -> None:
         self._folder = folder
         self._kubeconfig = kubeconfig
+        self._lease = {"KONTROLLER_LEASE": lease, "KONTROLLER_LEASE_NAMESPACE": NAMESPACE} if lease else {}
         self._port = reserve_port()
         self.process = self._make(None)
 
@@ -139,7 +140,11 @@ class Operator:
             name,
             [sys.executable, "-m", "tests.real.operator.operator_process", *arguments],
             log_path=self._folder.log(name),
-            env={"KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"},
+            env={
+                "KUBECONFIG": str(self._kubeconfig),
+                "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}",
+                **self._lease,
+            },
             ready=lambda: accepts(self._port),
         )
 
@@ -165,9 +170,9 @@ def operated_namespace(api: KubernetesCluster, connect: str, **cluster: Any) -> 
 
 
 @contextmanager
-def running_operator(folder: RunFolder, api: KubernetesCluster) -> Iterator[Operator]:
+def running_operator(folder: RunFolder, api: KubernetesCluster, *, lease: str | None = None) -> Iterator[Operator]:
     """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
-    running = Operator(folder, api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator"))
+    running = Operator(folder, api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator"), lease=lease)
     try:
         running.start()
         yield running

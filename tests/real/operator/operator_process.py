@@ -64,7 +64,7 @@ async def main(namespace: str, liveness_port: str, die_after: str = "") -> None:
     connect = zookeeper_connector(settings)
 
     async def counting_connect(address: str) -> ZkSession:
-        session: Any = Counting(await connect(address), count, ("transact",))
+        session: Any = Counting(await connect(address), count, ("transact", "transact_many"))
         return session  # type: ignore[no-any-return]  # a session in all but its type
 
     await config.load_kube_config()

@@ -146,7 +146,7 @@ class SimulatedApiServer:
 
     async def delete(self, raw: Raw) -> None:
         self._ask("delete", raw["kind"])
-        if self._known(key_of(raw))["metadata"]["uid"] != raw["metadata"]["uid"]:
+        if self._same(raw)["metadata"]["uid"] != raw["metadata"]["uid"]:
             raise ObjectChanged("another uid")
         await self.remove(key_of(raw))
 

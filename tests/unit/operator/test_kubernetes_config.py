@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controller_operator.main import current_namespace
+from controller_operator.kubernetes.api_server import current_namespace
 
 
 def kubeconfig(folder: Path, **namespaces: str | None) -> Path:
@@ -42,5 +42,5 @@ def test_without_a_usable_kubeconfig_it_is_default(
 
 def test_in_a_pod_it_is_the_pods_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "namespace").write_text("of-the-pod\n")
-    monkeypatch.setattr("controller_operator.main._NAMESPACE_OF_POD", tmp_path / "namespace")
+    monkeypatch.setattr("controller_operator.kubernetes.api_server._NAMESPACE_OF_POD", tmp_path / "namespace")
     assert current_namespace() == "of-the-pod"

@@ -58,6 +58,15 @@ def test_the_operator_may_do_nothing_else(api: KubernetesApi, release: str, verb
     assert not may(api, OPERATOR, verb, resource, "payments")
 
 
+def test_operators_agree_over_one_lease_and_touch_no_other(api: KubernetesApi, release: str) -> None:
+    leases, own = "leases.coordination.k8s.io", "kontroller-operator"
+    assert all(may(api, OPERATOR, verb, leases, RELEASE_NAMESPACE, own) for verb in ("get", "patch"))
+    assert may(api, OPERATOR, "create", leases, RELEASE_NAMESPACE)
+    assert not any(may(api, OPERATOR, verb, leases, RELEASE_NAMESPACE, own) for verb in ("delete", "update", "list"))
+    assert not any(may(api, OPERATOR, verb, leases, RELEASE_NAMESPACE, "another") for verb in ("get", "patch"))
+    assert not may(api, OPERATOR, "create", leases, "payments")
+
+
 def test_an_operator_of_some_namespaces_has_no_rights_elsewhere(api: KubernetesApi) -> None:
     values = ("--set", "watchNamespaces={payments},crds.install=false,fullnameOverride=one")
     stdin = "\n---\n".join(json.dumps(each) for each in rendered(api, *values))

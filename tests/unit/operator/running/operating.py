@@ -96,6 +96,14 @@ class Operating:
 @asynccontextmanager
 async def operating(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[Operating]:
     """An operator that has begun to work, with the KafkaCluster `demo` of three brokers and these objects."""
+    async with watching(*objects, **settings) as around:
+        around.runtime.begin_work()
+        yield around
+
+
+@asynccontextmanager
+async def watching(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[Operating]:
+    """An operator that knows the same objects, and has not begun to work."""
     around = Operating()
     await around.write(*(Create(path=path) for path in _PARENTS), *_cluster_znodes())
     for each in (raw("KafkaCluster", {}, name="demo"), *objects):
@@ -104,7 +112,7 @@ async def operating(*objects: dict[str, Any], **settings: Any) -> AsyncIterator[
         await around.api.apply(each)
     around.runtime = OperatorRuntime(OperatorSettings(all_namespaces=True, **settings), around.api, around.connect)
     try:
-        await around.runtime.start()
+        await around.runtime.watch()
         yield around
     finally:
         await around.runtime.stop()

@@ -1,0 +1,66 @@
+"""Which API server is asked: that of the pod, or of a kubeconfig."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from kubernetes_asyncio import config
+from yaml import YAMLError
+
+from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+
+_NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_NO_KUBECONFIG: Final = (
+    config.ConfigException,
+    YAMLError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    LookupError,
+    OSError,
+)
+"""A file that is no kubeconfig at all fails wherever the library happens to look into it."""
+
+
+class NoKubernetes(Exception):
+    """There is nothing that says how to reach an API server."""
+
+
+@asynccontextmanager
+async def kubernetes_objects(context: str | None = None) -> AsyncIterator[KubernetesObjects]:
+    """The objects of the API server of the pod, or of `KUBECONFIG`, there by `context` or the current one.
+
+    Raises `NoKubernetes`."""
+    await _load_kubernetes_config(context)
+    objects = KubernetesObjects()
+    try:
+        yield objects
+    finally:
+        await objects.close()
+
+
+def current_namespace(context: str | None = None) -> str:
+    """The namespace that kubectl takes where none is given: the pod's own, that of the context, or `default`."""
+    try:
+        if context is None and _NAMESPACE_OF_POD.exists():
+            return _NAMESPACE_OF_POD.read_text().strip()
+        contexts, active = config.list_kube_config_contexts()
+    except _NO_KUBECONFIG:
+        return "default"
+    named = next((each for each in contexts or () if each["name"] == context), active)
+    return str(((named or {}).get("context") or {}).get("namespace") or "default")
+
+
+async def _load_kubernetes_config(context: str | None) -> None:
+    """The pod's service account, or the kubeconfig of `KUBECONFIG` or the home folder, where a context is one. Raises
+    `NoKubernetes`."""
+    if context is None:
+        with suppress(config.ConfigException):
+            config.load_incluster_config()  # type: ignore[no-untyped-call]  # kubernetes_asyncio leaves it untyped
+            return
+    try:
+        await config.load_kube_config(context=context)
+    except _NO_KUBECONFIG as error:
+        message = f"neither a service account nor a usable kubeconfig: set KUBECONFIG to one ({error})"
+        raise NoKubernetes(message) from error

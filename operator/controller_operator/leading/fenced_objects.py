@@ -1,0 +1,53 @@
+"""Writes to the API server by the process that leads, and by no other.
+
+Besides, each write is on the condition of the version that it was decided on, or on the absence of what it creates: what
+is sent in the moment in which the lease is lost changes nothing that the next leader has touched."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+from controller_operator.kubernetes.object_api import Change, Listing, ObjectApi
+from controller_operator.kubernetes.object_store import Key, Raw
+from controller_operator.leading.leadership import Leadership
+
+
+class FencedObjects:
+    """An `ObjectApi` whose writes raise `NotLeading` where this process does not lead."""
+
+    def __init__(self, api: ObjectApi, leadership: Leadership) -> None:
+        self._api = api
+        self._leadership = leadership
+
+    async def list_all(self, kind: str, namespace: str | None) -> Listing:
+        return await self._api.list_all(kind, namespace)
+
+    def pages(self, kind: str, namespace: str | None) -> AsyncIterator[Listing]:
+        return self._api.pages(kind, namespace)
+
+    def watch(
+        self, kind: str, namespace: str | None, version: str
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change]]:
+        return self._api.watch(kind, namespace, version)
+
+    async def get(self, key: Key) -> Raw:
+        return await self._api.get(key)
+
+    async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
+        self._leadership.require()
+        return await self._api.patch_status(raw, patch)
+
+    async def set_finalizers(self, raw: Raw, finalizers: list[str]) -> Raw:
+        self._leadership.require()
+        return await self._api.set_finalizers(raw, finalizers)
+
+    async def create(self, raw: Raw) -> Raw:
+        self._leadership.require()
+        return await self._api.create(raw)
+
+    async def delete(self, raw: Raw) -> None:
+        self._leadership.require()
+        await self._api.delete(raw)
+
+    async def create_event(self, namespace: str, event: Raw) -> None:
+        self._leadership.require()
+        await self._api.create_event(namespace, event)
