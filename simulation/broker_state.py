@@ -5,7 +5,19 @@ ZkMetadataCache); those about the request as a whole are in `simulation.brokers`
 """
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
+
+from kio.schema.describe_log_dirs.v2 import DescribeLogDirsResponse
+from kio.schema.describe_log_dirs.v2.response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32, i64
 
 from controller_core.model.ids import (
     EPOCH_DURING_DELETE,
@@ -20,6 +32,7 @@ from controller_core.model.ids import (
     TopicPartition,
 )
 from controller_core.wire.messages import (
+    NO_THROTTLE,
     ErrorCode,
     LeaderAndIsrPartitionError,
     LeaderAndIsrPartitionState,
@@ -100,6 +113,7 @@ class SimulatedReplicas:
     broker: BrokerId
     hosted: dict[TopicPartition, SimulatedReplica] = field(default_factory=dict)
     logs: dict[TopicPartition, TopicId | None] = field(default_factory=dict)
+    log_bytes: dict[TopicPartition, int] = field(default_factory=dict)
     offline: set[TopicPartition] = field(default_factory=set)
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -161,6 +175,7 @@ class SimulatedReplicas:
         if state.delete_partition:
             self.hosted.pop(topic_partition, None)
             self.logs.pop(topic_partition, None)
+            self.log_bytes.pop(topic_partition, None)
         elif current is not None:
             self.hosted[topic_partition] = replace(current, is_stopped=True)
         return ErrorCode.none
@@ -179,3 +194,27 @@ def _replica(topic_id: TopicId | None, state: LeaderAndIsrPartitionState) -> Sim
         removing_replicas=state.removing_replicas,
         leader_recovery_state=state.leader_recovery_state,
     )
+
+
+def log_dirs(
+    logs: Iterable[TopicPartition], sizes: Mapping[TopicPartition, int], *, has_failed: bool
+) -> DescribeLogDirsResponse:
+    """The answer of a broker with these logs; those without a size are empty. A directory that `has_failed` is one more."""
+    topics = tuple(
+        DescribeLogDirsTopic(
+            name=WireTopicName(topic),
+            partitions=tuple(
+                DescribeLogDirsPartition(
+                    partition_index=i32(each.partition),
+                    partition_size=i64(sizes.get(each, 0)),
+                    offset_lag=i64(0),
+                    is_future_key=False,
+                )
+                for each in group
+            ),
+        )
+        for topic, group in groupby(sorted(logs), key=attrgetter("topic"))
+    )
+    works = DescribeLogDirsResult(error_code=ErrorCode.none, log_dir="/data/1", topics=topics)
+    failed = DescribeLogDirsResult(error_code=ErrorCode.kafka_storage_error, log_dir="/data/2", topics=())
+    return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, results=(works, failed) if has_failed else (works,))

@@ -10,7 +10,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
-from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
+from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    PartitionId,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
 from controller_core.model.metadata import Broker
 from controller_core.wire.codecs.encoding import encode_control_request
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, BrokerUnreachable, NotConnected, UnreadableAnswer
@@ -28,7 +38,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from simulation.broker_state import SimulatedMetadata, SimulatedReplica, SimulatedReplicas
+from simulation.broker_state import SimulatedMetadata, SimulatedReplica, SimulatedReplicas, log_dirs
 
 T = TypeVar("T")
 R = TypeVar("R", LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
@@ -65,6 +75,11 @@ class SimulatedBroker:
     def logs(self) -> dict[TopicPartition, TopicId | None]:
         """The logs on its disks, with the topic id in each one's metadata. They survive `bounce`."""
         return self._state.logs
+
+    @property
+    def log_bytes(self) -> dict[TopicPartition, int]:
+        """How large its logs are, where they are not empty: a follower with less than its leader has not caught up."""
+        return self._state.log_bytes
 
     @property
     def offline(self) -> set[TopicPartition]:
@@ -152,6 +167,17 @@ class SimulatedBroker:
         if broker != self.id:
             raise UnreadableAnswer(f"broker {self.id} was asked for the configuration of broker {broker}")
         return {name: value for name, value in self.static_config.items() if name in names}
+
+    async def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        """Says how large its logs are, and nothing of those in a directory that failed. Raises `BrokerUnreachable` where a
+        fault asks for it."""
+        await self.answer_connection()
+        asked = {
+            TopicPartition(TopicName(str(topic.topic)), PartitionId(int(number)))
+            for topic in request.topics or ()
+            for number in topic.partitions
+        }
+        return log_dirs(self.logs.keys() & asked - self.offline, self.log_bytes, has_failed=bool(self.offline))
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
         """Judges and applies a request. Raises `BrokerUnreachable` where a fault asks for it."""

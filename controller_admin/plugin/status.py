@@ -50,6 +50,7 @@ class Move:
     phase: str | None
     done: int
     total: int
+    time_left: str | None
     message: str | None
 
 
@@ -129,8 +130,11 @@ def _controller(cluster: ClusterHealth) -> str | None:
 
 
 def _moves(moves: Sequence[Move]) -> list[str]:
-    rows = [(m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _percent(m), m.message) for m in moves[:_SHOWN]]
-    heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "WHY")
+    rows = [
+        (m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _percent(m), m.time_left, m.message)
+        for m in moves[:_SHOWN]
+    ]
+    heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "ETA", "WHY")
     return section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
 
 
@@ -180,6 +184,7 @@ def _move(each: Seen) -> Move:
         phase=each.status.get("phase"),
         done=done,
         total=counts.get("total", 0),
+        time_left=(each.status.get("progress") or {}).get("timeLeft"),
         message=each.condition(ConditionType.READY).get("message"),
     )
 

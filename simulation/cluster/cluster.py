@@ -105,7 +105,9 @@ class Cluster(Controllers):
     def _follows(self, broker_id: BrokerId, partition: TopicPartition, leader: SimulatedReplica) -> bool:
         broker = self.brokers[broker_id]
         follows = broker_id in self.live and broker.follows(partition)
-        return follows and broker.replicas[partition].leader_epoch == leader.leader_epoch
+        source = self.brokers[leader.leader].log_bytes.get(partition, 0)
+        has_caught_up = broker.log_bytes.get(partition, 0) >= source
+        return follows and has_caught_up and broker.replicas[partition].leader_epoch == leader.leader_epoch
 
     def _view(self, leader: SimulatedBroker, partition: TopicPartition) -> SimulatedReplica:
         sent = leader.replicas[partition]

@@ -5,13 +5,17 @@ import itertools
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from uuid import uuid4
 
 import pytest
+from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kio.schema.describe_log_dirs.v2.request import DescribableLogDirTopic
 from kio.schema.metadata.v10.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v10.response import MetadataResponse
 from kio.schema.types import TopicName as KioTopicName
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import (
     EPOCH_DURING_DELETE,
@@ -61,6 +65,7 @@ from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import release_port, reserve_port
 from simulation.brokers import SimulatedBroker, simulated_link_factory
 
+Response = TypeVar("Response", bound=ResponsePayload)
 ID = BrokerId(1)
 OTHER = BrokerId(2)
 CONTROLLER = BrokerId(1000)
@@ -77,6 +82,10 @@ class Subject(Protocol):
     connect: BrokerLinkFactory
 
     def has_log(self, topic_partition: TopicPartition) -> bool: ...
+
+    async def log_dirs(self, topic_partition: TopicPartition) -> DescribeLogDirsResponse:
+        """What the broker says of its log directories, and of this partition's log in them."""
+        ...
 
     async def known_leader(self, topic_partition: TopicPartition) -> int | None:
         """The partition's leader in the broker's metadata; None where it does not know the partition."""
@@ -97,6 +106,9 @@ class SimulatedSubject:
     def has_log(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._simulated.logs
 
+    async def log_dirs(self, topic_partition: TopicPartition) -> DescribeLogDirsResponse:
+        return await self._simulated.describe_log_dirs(sizes_request(topic_partition))
+
     async def known_leader(self, topic_partition: TopicPartition) -> int | None:
         state = self._simulated.metadata.partitions.get(topic_partition)
         return None if state is None else state.leader
@@ -115,6 +127,9 @@ class RealSubject:
     def has_log(self, topic_partition: TopicPartition) -> bool:
         return (self.log_folder / str(topic_partition)).exists()
 
+    async def log_dirs(self, topic_partition: TopicPartition) -> DescribeLogDirsResponse:
+        return await self._ask(sizes_request(topic_partition), DescribeLogDirsResponse)
+
     async def known_leader(self, topic_partition: TopicPartition) -> int | None:
         topic = await self._known(topic_partition.topic)
         leaders: dict[int, int] = {partition.partition_index: partition.leader_id for partition in topic.partitions}
@@ -125,20 +140,30 @@ class RealSubject:
         return topic_id
 
     async def _known(self, name: TopicName) -> Any:
-        endpoint = self.broker.endpoints[0]
-        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         request = MetadataRequest(
             topics=(MetadataRequestTopic(topic_id=None, name=KioTopicName(name)),),
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )
+        (topic,) = (await self._ask(request, MetadataResponse)).topics
+        return topic
+
+    async def _ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        endpoint = self.broker.endpoints[0]
+        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         writer.write(encode_request(request, 1, "test"))
         content = await read_frame(reader)
         writer.close()
         assert content is not None
-        (topic,) = decode_response(MetadataResponse, content).topics
-        return topic
+        return decode_response(response_type, content)
+
+
+def sizes_request(topic_partition: TopicPartition) -> DescribeLogDirsRequest:
+    topic = DescribableLogDirTopic(
+        topic=KioTopicName(topic_partition.topic), partitions=(i32(topic_partition.partition),)
+    )
+    return DescribeLogDirsRequest(topics=(topic,))
 
 
 @pytest.fixture(scope="module")
@@ -281,6 +306,25 @@ async def stop(link: BrokerLink, request: StopReplicaRequest) -> ErrorCode:
 async def test_a_new_partition_gets_a_log(subject: Subject, link: BrokerLink, controller: Controller) -> None:
     assert await lead(link, controller.leadership(0)) == ErrorCode.none
     assert subject.has_log(controller.partition)
+
+
+async def test_a_log_is_in_a_directory_with_its_size_from_the_beginning_until_it_is_deleted(
+    subject: Subject, link: BrokerLink, controller: Controller
+) -> None:
+    async def sizes() -> list[tuple[str, int, int, bool]]:
+        answer = await subject.log_dirs(controller.partition)
+        assert [directory.error_code for directory in answer.results] == [ErrorCode.none]
+        return [
+            (str(topic.name), each.partition_index, each.partition_size, each.is_future_key)
+            for topic in answer.results[0].topics
+            for each in topic.partitions
+        ]
+
+    assert await sizes() == []
+    assert await lead(link, controller.leadership(0)) == ErrorCode.none
+    assert await sizes() == [(controller.topic, 0, 0, False)]
+    assert await stop(link, controller.stop()) == ErrorCode.none
+    assert await sizes() == []
 
 
 async def test_a_leader_epoch_that_is_not_larger_is_not_applied(link: BrokerLink, controller: Controller) -> None:

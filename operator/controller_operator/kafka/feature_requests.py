@@ -23,7 +23,7 @@ OpenClient = Callable[[Sequence[Address]], ControllerClient]
 """Makes a client of the cluster with these bootstrap servers."""
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
-_PLAINTEXT: Final = "PLAINTEXT"
+PLAINTEXT: Final = "PLAINTEXT"
 _log = structlog.get_logger(__name__)
 
 
@@ -62,11 +62,11 @@ def bootstrap_addresses(configured: str | None, view: ClusterView) -> tuple[Addr
         Address(endpoint.host, endpoint.port)
         for broker in view.brokers.values()
         for endpoint in broker.endpoints
-        if endpoint.security_protocol == _PLAINTEXT
+        if endpoint.security_protocol == PLAINTEXT
     )
     if not registered:
         raise NoBootstrapServerError(
-            f"no live broker has a listener of protocol {_PLAINTEXT}: set spec.bootstrapServers of the KafkaCluster"
+            f"no live broker has a listener of protocol {PLAINTEXT}: set spec.bootstrapServers of the KafkaCluster"
         )
     return registered
 

@@ -14,6 +14,7 @@ from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply
 from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean
 from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
+from controller_operator.kafka.log_sizes import Copies
 from controller_operator.kafka.throttle_steps import ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import (
@@ -25,6 +26,7 @@ from controller_operator.resources.common import (
     Status,
 )
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
+from controller_operator.resources.reassignment import MoveProgress
 
 DELETION_PATIENCE: Final = timedelta(minutes=10)
 """How long after its deletion an object waits for a cluster that does not do what the deletion asks for. It is then let go,
@@ -87,6 +89,8 @@ class Plan(Generic[StatusT_co]):
     """Another status is about to be true: for so long this one need not be written. 0: it is due."""
     needs_fresh_view: bool = False
     """The plan gives something up for lost: it counts only over a view that was read after it was first made."""
+    copies: Copies | None = None
+    """What brokers copy because of the object: how much of it is left may be asked for beside all this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,8 @@ class Context:
     """What ZooKeeper takes in one write."""
     is_view_fresh: bool = False
     """Whether the view was read in whole since this reconciliation began."""
+    progress: MoveProgress | None = None
+    """How much of the object's move is left to copy, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from controller_operator.plans.outcome import Context, Plan, Verdict, ready_reas
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.reconciling.access import ClusterAccess, Granted
+from controller_operator.reconciling.move_meter import MoveMeter
 from controller_operator.reconciling.object_writer import status_saying
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import Status
@@ -102,25 +103,27 @@ class ReassignmentHandler:
 
     leftover = "the move, if it runs, goes on"
 
-    def __init__(self, access: ClusterAccess) -> None:
+    def __init__(self, access: ClusterAccess, meter: MoveMeter) -> None:
         self._access = access
+        self._meter = meter
 
     def plan(self, resource: PartitionReassignment, grant: Granted, context: Context) -> Plan[Status]:
         paused = _paused(resource, context) if resource.metadata.deletion_timestamp is None else None
         if paused:
             return paused
+        context = replace(context, progress=self._meter.progress_of(resource))
         plan = plan_reassignment(resource, grant.view, context)
         if ready_reason(plan.status) is not Reason.WAITING_FOR_OTHER_REASSIGNMENT:
             return plan
         return plan_reassignment(resource, grant.view, context, self._access.moves_under_way(resource))
 
 
-def kind_handlers(store: ObjectStore, access: ClusterAccess) -> Mapping[str, KindHandler]:
+def kind_handlers(store: ObjectStore, access: ClusterAccess, meter: MoveMeter) -> Mapping[str, KindHandler]:
     """The handler of each kind, by its name."""
     return {
         KafkaCluster.definition.kind: ClusterHandler(store),
         KafkaTopic.definition.kind: TopicHandler(store, access),
-        PartitionReassignment.definition.kind: ReassignmentHandler(access),
+        PartitionReassignment.definition.kind: ReassignmentHandler(access, meter),
         PreferredElection.definition.kind: ElectionHandler(),
         FeatureSet.definition.kind: FeatureSetHandler(access),
     }

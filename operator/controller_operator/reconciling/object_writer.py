@@ -130,7 +130,8 @@ def status_saying(verdict: Verdict, resource: AnyResource, now: datetime) -> Sta
     """The status of an object of which nothing new is known but a verdict."""
     said = conditions(verdict, resource.status, resource.metadata, now.replace(microsecond=0))
     kept = resource.status.next_steps if resource.is_paused else None
-    update = {"observed_generation": resource.metadata.generation, "conditions": said, "next_steps": kept}
+    gone = dict.fromkeys(resource.status.momentary)
+    update = {"observed_generation": resource.metadata.generation, "conditions": said, "next_steps": kept, **gone}
     return resource.status.model_copy(update=update)
 
 

@@ -15,20 +15,22 @@ from controller_core.zk.session import TooLarge
 from controller_operator.kafka.cancel_requests import CancelReply
 from controller_operator.kafka.election_requests import ElectionReply
 from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
+from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.plans.outcome import Context, Step, Verdict, ended_status, seconds_left
+from controller_operator.plans.outcome import Context, Plan, Step, Verdict, ended_status, seconds_left
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.kinds import kind_handlers, with_next_steps
 from controller_operator.reconciling.letting_go import LettingGo
+from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import PartitionReassignment, PreferredElection
-from controller_operator.resources.common import FINALIZER, Ending
+from controller_operator.resources.common import FINALIZER, Ending, Status
 from controller_operator.resources.conditions import ConditionType, Reason
 
 _ROUNDS: Final = 6
@@ -59,22 +61,26 @@ class Reconciler:
         open_client: OpenClient,
         *,
         missing_cluster_grace_s: float,
+        open_broker: OpenBroker = OVER_TCP,
         now: Now = utc_now,
     ) -> None:
-        """`tell` has other objects looked at that this one's change concerns; `open_client` makes a client of a cluster."""
+        """`tell` has other objects looked at that this one's change concerns; `open_client` makes a client of a cluster,
+        `open_broker` one of a broker."""
         self._now = now
         self._store = store
         self._api = api
         self._access = access
         self._writer = ObjectWriter(store, api, recorder, metrics, tell, now)
         self._steps = StepRunner(store, api, self._writer, recorder, metrics, open_client)
-        self._handlers = kind_handlers(store, access)
+        self._meter = MoveMeter(open_broker, tell, now)
+        self._handlers = kind_handlers(store, access, self._meter)
         self._letting_go = LettingGo(self._writer, self._handlers, now, missing_cluster_grace_s=missing_cluster_grace_s)
 
     async def reconcile(self, key: Key) -> Result:
         """One look at an object. Raises `ApiError` and `ZkError` where something cannot be reached or is refused."""
         stored = self._store.get(key)
         if stored is None:
+            self._meter.forget(key)
             return Result(word="gone")
         try:
             return await self._reconcile_bounded(stored)
@@ -83,6 +89,10 @@ class Reconciler:
         except ObjectChanged:
             self._store.update(await self._api.get(key))
             return Result(word="changed", look_again_in_s=0.0)
+
+    async def close(self) -> None:
+        """Ends what goes on beside the looks."""
+        await self._meter.close()
 
     async def _gone(self, stored: StoredObject, error: ObjectGone) -> Result:
         """Something was not there: the object itself, or what is needed for it, such as a kind or a subresource."""
@@ -130,6 +140,7 @@ class Reconciler:
 
     async def _keep_ended(self, stored: StoredObject, resource: RunsOnce, ending: Ending) -> Result:
         """An object whose one run is over needs no cluster any more; it goes when its time is over, unless it is paused."""
+        self._meter.forget(stored.key)
         if FINALIZER in resource.metadata.finalizers:
             stored = await self._writer.release(stored)
         if resource.metadata.deletion_timestamp is not None:
@@ -179,7 +190,7 @@ class Reconciler:
             if isinstance(stored.resource, PartitionReassignment) and stored.resource.ending is not None:
                 return await self._keep_ended(stored, stored.resource, stored.resource.ending)
             if not plan.steps:
-                return Result(word="settled", look_again_in_s=plan.look_again_in_s)
+                return Result(word="settled", look_again_in_s=self._again_in_s(stored, plan, grant))
             try:
                 done, replies = await self._steps.carry_out(stored, plan.steps, grant)
             except TooLarge as error:  # no plan has measured it; nothing was sent
@@ -187,6 +198,13 @@ class Reconciler:
             grant = replace(grant, view=await grant.observer.refresh(touched(plan.steps)))
             context = _after(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
+
+    def _again_in_s(self, stored: StoredObject, plan: Plan[Status], grant: Granted) -> float | None:
+        """When the plan wants it, or there is more to measure."""
+        if plan.copies is None:
+            return plan.look_again_in_s
+        due_in_s = self._meter.look(stored, plan.copies, grant.view)
+        return min(due_in_s, plan.look_again_in_s or due_in_s)
 
     async def _stalled(self, stored: StoredObject, verdict: Verdict) -> Result:
         if stored.resource is not None:

@@ -28,6 +28,7 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.feature_requests import OpenClient
+from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kubernetes.object_api import ApiError, ObjectApi
 from controller_operator.kubernetes.object_feed import ObjectFeed
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject, key_of_resource
@@ -38,6 +39,7 @@ from controller_operator.observation.pool import Connect
 from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling.access import ClusterAccess, topics_changed
 from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.reconciling.move_meter import OVER_TCP
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
@@ -60,6 +62,8 @@ class OperatorRuntime:
         connect: Connect,
         open_client: OpenClient = RequestClient,
         now: Now = utc_now,
+        *,
+        open_broker: OpenBroker = OVER_TCP,
     ) -> None:
         self._settings = settings
         self._api = api
@@ -83,6 +87,7 @@ class OperatorRuntime:
             self._queue.add,
             open_client,
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
+            open_broker=open_broker,
             now=now,
         )
         self._last_views: dict[str, ClusterView] = {}
@@ -158,6 +163,7 @@ class OperatorRuntime:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._queue.close()
+        await self._reconciler.close()
         await self._access.close()
 
     async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:

@@ -96,6 +96,9 @@ class Spec(Model):
 class Status(Observed):
     """What every status says."""
 
+    momentary: ClassVar[tuple[str, ...]] = ()
+    """The fields that are true only as long as somebody looks: they go where nothing new is known of an object."""
+
     observed_generation: int | None = Field(default=None, ge=NOTHING_OBSERVED)
     """The generation of the spec that this status is about; -1 until the operator has seen the object."""
 

@@ -227,8 +227,29 @@ class ThrottleStatus(Observed):
     """Whether all of it is in the configurations."""
 
 
+class MoveProgress(Observed):
+    """How much is left to copy. Read from the brokers' log directories every ten seconds."""
+
+    bytes_left: int
+    """Bytes that the leaders have and the new replicas do not, over all partitions that move or wait for their turn (while
+    suspended only of those that move). To three digits."""
+
+    bytes_per_second: int | None = None
+    """By how much bytesLeft fell in a second, over the last half a minute: what was copied less what producers wrote. 0
+    when it does not fall. Absent until there are two readings. To two digits."""
+
+    time_left: str | None = None
+    """How long it takes at this rate, such as 2h10m or 40s. Absent where nothing is left to copy, the rate is 0 or not
+    known, or it would take more than a year."""
+
+    estimated_completion_time: Timestamp | None = None
+    """When all is copied at this rate, in whole minutes. There when timeLeft is."""
+
+
 class PartitionReassignmentStatus(Status):
     """How far the move is."""
+
+    momentary: ClassVar = ("progress",)
 
     phase: ReassignmentPhase | None = None
     """Pending, AwaitingApproval, Running, Suspended (nothing more begins; what moves goes on), Completed, Failed or
@@ -245,6 +266,11 @@ class PartitionReassignmentStatus(Status):
 
     counts: ReassignmentCounts | None = None
     """How many partitions are how far."""
+
+    progress: MoveProgress | None = None
+    """How much is left to copy, and how long that takes. There only while the move runs, and absent while it cannot be
+    known: a broker that takes part does not answer, has no PLAINTEXT listener, or could not read all of its log
+    directories; or a partition has no leader."""
 
     plan: (
         Annotated[
@@ -282,12 +308,31 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
             Column(name="Done", json_path=".status.counts.done", type="integer", description="Partitions moved."),
             Column(name="Total", json_path=".status.counts.total", type="integer", description="Partitions to move."),
             Column(
+                name="ETA",
+                json_path=".status.progress.timeLeft",
+                description="How long it will take to copy what is left.",
+            ),
+            Column(
                 name="Throttle",
                 json_path=".status.throttle.bytesPerSecond",
                 type="integer",
                 description="Bytes a second that each broker may send, and may receive, for the moves.",
             ),
             READY,
+            Column(
+                name="BytesLeft",
+                json_path=".status.progress.bytesLeft",
+                type="integer",
+                description="Bytes that are left to copy.",
+                wide=True,
+            ),
+            Column(
+                name="BytesPerSecond",
+                json_path=".status.progress.bytesPerSecond",
+                type="integer",
+                description="By how much that falls in a second.",
+                wide=True,
+            ),
             REASON,
             MESSAGE,
             AGE,

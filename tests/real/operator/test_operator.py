@@ -416,6 +416,39 @@ def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_hav
     run_tool(CONFIGS, *told, "--delete-config", "leader.replication.throttled.rate")
 
 
+def test_a_limited_move_shows_how_much_is_left_and_how_long_that_takes_and_ends_without_them(
+    operator: Operator,
+    objects: Objects,
+    znodes: ClusterZnodes,
+    kafka: KafkaCluster,
+    kubernetes_api: KubernetesCluster,
+    topic: str,
+) -> None:
+    limit = 5 * RECORD_BYTES
+    znodes.create_topic(topic, [[1]])
+    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    _fill(kafka, topic)
+    partitions = [{"topic": topic, "partition": 0, "replicas": [1, 3]}]
+    objects.apply("PartitionReassignment", topic, {"partitions": partitions, "throttle": {"bytesPerSecond": limit}})
+
+    def progress() -> dict[str, Any]:
+        found: dict[str, Any] = objects.status("partitionreassignment", topic).get("progress", {})
+        return found
+
+    wait_until(lambda: "timeLeft" in progress(), "it is known how long it takes", deadline_s=60)
+    first = progress()
+    assert 0 < first["bytesLeft"] <= RECORD_BYTES * RECORDS * 1.1
+    assert limit / 2 <= first["bytesPerSecond"] <= limit * 2
+    columns = kubernetes_api.kubectl("get", "kpr", topic, "--namespace", NAMESPACE).splitlines()
+    assert columns[0].split()[5] == "ETA"
+    assert columns[1].split()[5].endswith(("s", "m"))
+    wait_until(lambda: progress().get("bytesLeft", 0) < first["bytesLeft"], "less is left", deadline_s=30)
+    raised = {"partitions": partitions, "throttle": {"bytesPerSecond": 10**9}}
+    objects.apply("PartitionReassignment", topic, raised)
+    status = objects.wait_ready("partitionreassignment", topic)["status"]
+    assert (status["phase"], status.get("progress")) == ("Completed", None)
+
+
 def _throttles(znodes: ClusterZnodes, topic: str) -> dict[str, dict[str, str]]:
     """What configurations say of throttles."""
     entities = (f"topics/{topic}", *(f"brokers/{broker}" for broker in (1, 2, 3)))

@@ -25,6 +25,7 @@ from controller_operator.plans.outcome import (
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
 from controller_operator.plans.reassignment.deletion import plan_deletion
 from controller_operator.plans.reassignment.drain_plan import planned_drain
+from controller_operator.plans.reassignment.progress import copies
 from controller_operator.plans.reassignment.rows import (
     ENDED,
     Rows,
@@ -214,18 +215,21 @@ def _plan(
     needs_fresh_view: bool = False,
 ) -> Plan[PartitionReassignmentStatus]:
     has_begun = phase not in _BEFORE_IT_BEGINS
+    status = PartitionReassignmentStatus(
+        observed_generation=move.metadata.generation,
+        conditions=conditions(verdict, move.status, move.metadata, context.now),
+        phase=phase,
+        start_time=move.status.start_time or (context.now if has_begun else None),
+        completion_time=context.now if phase.is_final else None,
+        counts=counted(rows),
+        plan=move.status.plan,
+        plan_hash=move.status.plan_hash,
+        partitions=shown(rows),
+    )
+    is_running = status.is_under_way
     return Plan(
-        status=PartitionReassignmentStatus(
-            observed_generation=move.metadata.generation,
-            conditions=conditions(verdict, move.status, move.metadata, context.now),
-            phase=phase,
-            start_time=move.status.start_time or (context.now if has_begun else None),
-            completion_time=context.now if phase.is_final else None,
-            counts=counted(rows),
-            plan=move.status.plan,
-            plan_hash=move.status.plan_hash,
-            partitions=shown(rows),
-        ),
+        status=status.model_copy(update={"progress": context.progress}) if is_running else status,
+        copies=copies(rows, is_suspended=phase is ReassignmentPhase.SUSPENDED) if is_running else None,
         steps=steps,
         finalizer=_finalizer(move, phase),
         notices=notices,

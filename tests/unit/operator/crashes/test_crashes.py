@@ -130,6 +130,19 @@ async def a_move_with_a_limit_is_taken_back(world: World) -> None:
     assert not world.cluster.zk.tree.children(paths.THROTTLES)
 
 
+async def a_large_partition_moves(world: World) -> None:
+    """It is copied for half a minute, so the status comes to show how long it takes."""
+    world.cluster.create_topic("orders", [1, 2])
+    await world.until(lambda: led(world, tp("orders", 0)) == (1, [1, 2]))
+    for number in (1, 2):
+        world.cluster.broker(number).log_bytes[tp("orders", 0)] = 40_000
+    target = {"topic": "orders", "partition": 0, "replicas": [2, 4]}
+    key = await world.apply("PartitionReassignment", "move", {"partitions": [target]})
+    await world.until(lambda: "timeLeft" in world.status(key).get("progress", {}))
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    assert "progress" not in world.status(key)
+
+
 def rates_of(world: World, broker: int) -> list[str]:
     """The limits that are configured for a broker."""
     found = world.cluster.data(f"{paths.BROKER_CONFIGS}/{broker}")
@@ -265,6 +278,7 @@ SCENARIOS = (
     a_move_is_taken_back,
     partitions_move_with_a_limit,
     a_move_with_a_limit_is_taken_back,
+    a_large_partition_moves,
     leaders_are_given_back,
     a_run_that_was_missed_is_made_up_for,
     a_leader_is_elected_out_of_the_isr,

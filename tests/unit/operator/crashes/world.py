@@ -13,11 +13,14 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar
 
-from kio.static.protocol import RequestPayload
+from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
+from controller_core.wire.link import BrokerUnreachable
 from controller_core.zk import paths
 from controller_core.zk.session import ConnectionLost, Create, WriteOp, ZkError, ZkSession
+from controller_operator.kafka.log_sizes import BrokerClient
 from controller_operator.kubernetes.object_api import ApiUnavailable
 from controller_operator.kubernetes.object_store import Key, Raw, key_of
 from controller_operator.reconciling.runtime import OperatorRuntime
@@ -35,6 +38,7 @@ Act = Callable[[], Awaitable[T]]
 BROKERS = (1, 2, 3, 4, 5, 6)
 CLUSTER = Key("KafkaCluster", "shop", "demo")
 _REPLICATION_PAUSE_S = 0.5
+_COPIED_BYTES_PER_S = 1_000
 _LONGEST_S = 600.0
 """In the loop's time."""
 _WRITING_CALLS = ("patch_status", "set_finalizers", "create", "delete", "create_event")
@@ -66,6 +70,10 @@ class World:
         self.mishaps = 0
         self._died = asyncio.Event()
         self.runtime: OperatorRuntime | None = None
+        self.sizes_asked: list[tuple[float, int]] = []
+        """When which broker was asked for the sizes of logs, in the loop's time."""
+        self.silent: set[int] = set()
+        """The brokers that never say how large their logs are."""
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(_LONGEST_S):
@@ -117,7 +125,12 @@ class World:
         for last_write in (*writes, None):
             self.life, self._died = Life(last_write=last_write), asyncio.Event()
             self.runtime = OperatorRuntime(
-                OperatorSettings(all_namespaces=True), _MortalApi(self), self._connect, self._client, self.now
+                OperatorSettings(all_namespaces=True),
+                _MortalApi(self),
+                self._connect,
+                self._client,
+                self.now,
+                open_broker=self._broker_client,
             )
             beginning = asyncio.create_task(self.runtime.start())
             try:
@@ -135,6 +148,9 @@ class World:
 
     def _client(self, _addresses: Sequence[Address]) -> ControllerClient:
         return _MortalClient(self)
+
+    def _broker_client(self, addresses: Sequence[Address]) -> BrokerClient:
+        return _BrokerClient(self, [int(address.host.removeprefix("broker-")) for address in addresses])
 
     async def write(self, name: str, act: Act[T], lose: Callable[[bool], Awaitable[T]]) -> T:
         """A write of the present operator: one that is dead writes nothing, and one that dies learns nothing.
@@ -227,6 +243,31 @@ class _MortalClient:
         return active.answer if active else None
 
 
+class _BrokerClient:
+    """The way to one broker. An operator that is dead learns nothing."""
+
+    def __init__(self, world: World, listeners: Sequence[int]) -> None:
+        self._world = world
+        self._listeners = listeners
+        self._client = SimulatedControllerClient(lambda: self._answer)
+        self._life = world.life
+
+    async def ask_any(self, request: RequestPayload, response_type: type[Any]) -> Any:
+        response = await self._client.ask(request, response_type)
+        return await self._life.never() if self._life.is_over else response
+
+    async def _answer(self, request: RequestPayload) -> ResponsePayload:
+        assert isinstance(request, DescribeLogDirsRequest)
+        (number,) = self._listeners
+        self._world.sizes_asked.append((asyncio.get_running_loop().time(), number))
+        if number in self._world.silent:
+            await asyncio.Event().wait()
+        try:
+            return await self._world.cluster.broker(number).describe_log_dirs(request)
+        except BrokerUnreachable as error:
+            raise ControllerUnreachable(str(error)) from error
+
+
 @asynccontextmanager
 async def installation() -> AsyncIterator[World]:
     """Six brokers, a controller in charge, followers that catch up, and the KafkaCluster `demo`; no operator yet."""
@@ -252,6 +293,16 @@ async def _replicate(cluster: Cluster) -> None:
     while True:
         await cluster.replicate()
         await asyncio.sleep(_REPLICATION_PAUSE_S)
+        _copy(cluster, int(_COPIED_BYTES_PER_S * _REPLICATION_PAUSE_S))
+
+
+def _copy(cluster: Cluster, most_bytes: int) -> None:
+    """Every follower copies so much of each partition, or what is left of it."""
+    for broker in cluster.brokers.values():
+        for partition in filter(broker.follows, broker.replicas):
+            size, leader = broker.log_bytes.get(partition, 0), cluster.leader_of(partition)
+            left = leader.log_bytes.get(partition, 0) - size if leader else 0
+            broker.log_bytes[partition] = size + max(0, min(left, most_bytes))
 
 
 @asynccontextmanager

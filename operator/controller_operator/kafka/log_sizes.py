@@ -1,0 +1,115 @@
+"""How large replicas are, as their brokers say it (DescribeLogDirs): nobody else knows how much of one has been copied.
+
+A size is only one where it is certain. A replica that a broker does not name has no log yet, but not where one of the
+broker's directories has failed, which may hold it. A log that is on its way from one directory to another (`is_future_key`)
+is not the replica. What contradicts itself, or is out of range, counts as no answer.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, Protocol, TypeVar
+
+from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kio.schema.describe_log_dirs.v2.request import DescribableLogDirTopic
+from kio.schema.describe_log_dirs.v2.response import DescribeLogDirsResult
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import Broker
+from controller_core.wire.client.request_client import Address
+from controller_operator.kafka.feature_requests import PLAINTEXT
+
+MAX_ASKED: Final = 500
+"""Partitions of one request."""
+Response = TypeVar("Response", bound=ResponsePayload)
+
+
+class BrokerClient(Protocol):
+    """The seam for who asks one broker, at any of its listeners."""
+
+    async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """The answer of the first listener that gives one. Raises `RequestError`."""
+        ...
+
+
+OpenBroker = Callable[[Sequence[Address]], BrokerClient]
+"""Makes a client of the broker with these listeners."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A partition's data goes from its leader to the brokers that are not in sync yet; to none where all are."""
+
+    leader: BrokerId
+    to: tuple[BrokerId, ...]
+
+
+Copies = Mapping[TopicPartition, Copy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSizes:
+    """What a broker says of the replicas that it was asked about."""
+
+    bytes_of: Mapping[TopicPartition, int]
+    are_all_seen: bool
+    """Whether all of its directories could be read: what is not named then has no log there."""
+
+
+class UnusableSizesError(Exception):
+    """What a broker says of its logs makes no sense, or says nothing."""
+
+
+def listener_addresses(broker: Broker) -> tuple[Address, ...]:
+    """Where a broker can be asked; empty where it has no listener without encryption."""
+    return tuple(Address(each.host, each.port) for each in broker.endpoints if each.security_protocol == PLAINTEXT)
+
+
+async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClient) -> LogSizes:
+    """The sizes of a broker's replicas, 500 at a time. Raises `RequestError` and `UnusableSizesError`."""
+    bytes_of: dict[TopicPartition, int] = {}
+    are_all_seen = True
+    for first in range(0, len(partitions), MAX_ASKED):
+        request = _request(partitions[first : first + MAX_ASKED])
+        found = read_log_sizes(await client.ask_any(request, DescribeLogDirsResponse))
+        bytes_of |= found.bytes_of
+        are_all_seen &= found.are_all_seen
+    return LogSizes(bytes_of=bytes_of, are_all_seen=are_all_seen)
+
+
+def read_log_sizes(response: DescribeLogDirsResponse) -> LogSizes:
+    """What an answer says, over all directories. Raises `UnusableSizesError`."""
+    if not response.results:  # how this version says that the asker may not know
+        raise UnusableSizesError("it names no log directory")
+    bytes_of: dict[TopicPartition, int] = {}
+    for partition, size in (each for directory in response.results for each in _replicas_in(directory)):
+        if partition in bytes_of:
+            raise UnusableSizesError(f"it has {partition} in two directories")
+        if size < 0:
+            raise UnusableSizesError(f"it has {size} bytes of {partition}")
+        bytes_of[partition] = size
+    are_all_seen = all(directory.error_code is ErrorCode.none for directory in response.results)
+    return LogSizes(bytes_of=bytes_of, are_all_seen=are_all_seen)
+
+
+def _replicas_in(directory: DescribeLogDirsResult) -> Iterator[tuple[TopicPartition, int]]:
+    for topic in directory.topics:
+        for each in topic.partitions:
+            if not each.is_future_key:
+                partition = TopicPartition(TopicName(str(topic.name)), PartitionId(int(each.partition_index)))
+                yield partition, int(each.partition_size)
+
+
+def _request(partitions: Sequence[TopicPartition]) -> DescribeLogDirsRequest:
+    by_topic = groupby(sorted(partitions), key=attrgetter("topic"))
+    return DescribeLogDirsRequest(
+        topics=tuple(
+            DescribableLogDirTopic(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in group))
+            for topic, group in by_topic
+        )
+    )

@@ -1,0 +1,147 @@
+"""Asks brokers how much of a move is left, beside all other work: nothing of the move ever waits for their answers.
+
+A look at a move begins a reading where one is due, and the next look shows what came of it. What is known is only in
+memory: it is measured again by the next operator, and until its first reading is there the status stays as it was found.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.supervision import noticed
+from controller_core.wire.client.request_client import RequestClient, RequestError
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.log_sizes import (
+    Copies,
+    LogSizes,
+    OpenBroker,
+    UnusableSizesError,
+    ask_log_sizes,
+    listener_addresses,
+)
+from controller_operator.kubernetes.object_store import Key, StoredObject, key_of_resource
+from controller_operator.plans.reassignment.progress import Reading, progress, questions, reading, with_latest
+from controller_operator.reconciling.wall_clock import Now
+from controller_operator.resources import PartitionReassignment
+from controller_operator.resources.reassignment import MoveProgress
+
+EVERY_S: Final = 10.0
+TIMEOUT_S: Final = 5.0
+"""Of a whole reading: brokers that hang have the rest of the pause to themselves."""
+_LISTENER_MS: Final = 4_000
+"""Of all listeners of a broker, each of which has an equal share of it."""
+_AT_ONCE: Final = 8
+"""How many brokers one move asks at the same time."""
+_STALE_S: Final = 3 * EVERY_S
+_log = structlog.get_logger(__name__)
+
+OVER_TCP: Final[OpenBroker] = partial(RequestClient, timeout_ms=_LISTENER_MS)
+"""PLAINTEXT."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Measured:
+    """What is known of one object's move. Times are those of the event loop."""
+
+    uid: str
+    begun_at_s: float
+    known_at_s: float | None = None
+    """None: no reading has ended yet."""
+    readings: tuple[Reading, ...] = ()
+    found: MoveProgress | None = None
+    work: asyncio.Task[None] | None = None
+
+
+class MoveMeter:
+    """The progress of moves, read at most every ten seconds each."""
+
+    def __init__(self, open_broker: OpenBroker, tell: Callable[[Iterable[Key]], None], now: Now) -> None:
+        """`tell` has a move looked at of which something new is known."""
+        self._open_broker = open_broker
+        self._tell = tell
+        self._now = now
+        self._moves: dict[Key, _Measured] = {}
+
+    def progress_of(self, move: PartitionReassignment) -> MoveProgress | None:
+        """How far the move is: what its status says, as long as this operator knows nothing yet."""
+        measured = self._moves.get(key_of_resource(move))
+        if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
+            return move.status.progress
+        return measured.found if _time_s() - measured.known_at_s <= _STALE_S else None
+
+    def look(self, stored: StoredObject, copies: Copies, view: ClusterView) -> float:
+        """Begins a reading where one is due; returns the seconds until the next one is."""
+        key, now_s = stored.key, _time_s()
+        measured = self._moves.get(key)
+        if measured is None or measured.uid != stored.uid:
+            self.forget(key)
+            measured = self._moves[key] = _Measured(uid=stored.uid, begun_at_s=now_s - EVERY_S)
+        left_s = measured.begun_at_s + EVERY_S - now_s
+        if left_s > 0:
+            return left_s
+        measured.begun_at_s = now_s
+        self._begin(key, measured, copies, view)
+        return EVERY_S
+
+    def forget(self, key: Key) -> None:
+        """The move has ended, or is not shown any more."""
+        measured = self._moves.pop(key, None)
+        if measured is not None and measured.work is not None:
+            measured.work.cancel()
+
+    async def close(self) -> None:
+        """Ends all readings."""
+        work = [each.work for each in self._moves.values() if each.work is not None]
+        for key in [*self._moves]:
+            self.forget(key)
+        await asyncio.gather(*work, return_exceptions=True)
+
+    def _begin(self, key: Key, measured: _Measured, copies: Copies, view: ClusterView) -> None:
+        def nothing_known(_: Exception) -> None:
+            self._keep(key, measured, None)
+
+        reading = self._read(key, measured, copies, view)
+        measured.work = noticed(reading, name=f"progress of {key}", on_error=nothing_known)
+
+    async def _read(self, key: Key, measured: _Measured, copies: Copies, view: ClusterView) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                latest = await self._read_sizes(copies, view)
+        except* (RequestError, UnusableSizesError, TimeoutError) as troubles:
+            latest = None
+            if measured.found is not None or measured.known_at_s is None:
+                why = [str(each) or type(each).__name__ for each in troubles.exceptions]
+                _log.warning("progress not known", object=str(key), errors=why)
+        self._keep(key, measured, latest)
+
+    async def _read_sizes(self, copies: Copies, view: ClusterView) -> Reading | None:
+        asked = questions(copies)
+        if not asked.keys() <= view.brokers.keys():
+            return None  # a broker that is not there says nothing, and neither do the others of it
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes:
+            addresses = listener_addresses(view.brokers[broker])
+            async with gate:
+                return await ask_log_sizes(partitions, self._open_broker(addresses))
+
+        async with asyncio.TaskGroup() as group:
+            asking = {broker: group.create_task(ask(broker, partitions)) for broker, partitions in asked.items()}
+        return reading(copies, {broker: task.result() for broker, task in asking.items()}, _time_s())
+
+    def _keep(self, key: Key, measured: _Measured, latest: Reading | None) -> None:
+        measured.readings = with_latest(measured.readings, latest) if latest else ()
+        found = progress(measured.readings, self._now())
+        is_new = found != measured.found or measured.known_at_s is None
+        measured.found, measured.known_at_s = found, _time_s()
+        if is_new:
+            self._tell((key,))
+
+
+def _time_s() -> float:
+    return asyncio.get_running_loop().time()
