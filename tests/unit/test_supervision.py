@@ -23,6 +23,7 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_core/controller/role/reach.py",
     "controller_core/process/signals.py",
     "controller_core/wire/listener/client_connection.py",
+    "operator/controller_operator/reconciling/move_meter.py",
 }
 SUPERVISED_ITSELF: Final = {
     "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
