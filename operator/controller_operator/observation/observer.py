@@ -44,6 +44,8 @@ class Observation:
     """Why the view may be out of date, or None where it is current."""
     reason: Reason = Reason.ZOOKEEPER_UNAVAILABLE
     """What kind of trouble."""
+    is_being_read: bool = False
+    """The only trouble is that there is so much to read: ZooKeeper answers."""
     lag_s: float | None = None
     """Seconds from the first sign of a change to this view."""
 
@@ -147,6 +149,8 @@ class ClusterObserver:
         session = await self._open_session()
         self._session = session
         self._pause_s = self._retry_s
+        if self._observation.view is None:
+            self._observation = Observation(trouble="its znodes are being read", is_being_read=True)
         return session
 
     async def _keep_current(self, session: ZkSession) -> None:

@@ -184,6 +184,8 @@ class ClusterAccess:
         observation = observer.observation
         if observation.view is not None and observation.trouble is None:
             return Granted(cluster=cluster, observer=observer, view=observation.view, permission=permission)
+        if observation.is_being_read:
+            return Withheld(verdict=None, retry_s=max(grace_s, _POLL_S))
         now = asyncio.get_running_loop().time()
         left_s = self._trouble_since.setdefault(connect, now) + grace_s - now
         if left_s > 0:

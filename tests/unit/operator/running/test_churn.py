@@ -1,6 +1,7 @@
 """What is written to the API server follows from what happens: little where little does, and nothing twice."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import ANY_VERSION, Create, SetData, ZkSession
+from controller_core.zk.delegating_session import DelegatingSession
+from controller_core.zk.session import ANY_VERSION, Create, SetData, Watch, ZkNode, ZkSession
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.main import zookeeper_connector
 from controller_operator.observation.observer import ChrootMissing
@@ -250,6 +252,31 @@ async def test_a_topic_s_own_moves_expire() -> None:
         await around.until(lambda: around.api.all("PartitionReassignment"))
         (move,) = around.api.all("PartitionReassignment")
         assert move["spec"]["ttlSecondsAfterFinished"] == 24 * 3600
+
+
+async def test_a_cluster_that_takes_long_to_read_is_not_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_read = asyncio.Event()
+
+    class Slow(DelegatingSession):
+        async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+            await is_read.wait()
+            return await super().read_watched(paths, watch)
+
+    connect = Operating.connect
+
+    async def slowly(around: Operating, address: str) -> ZkSession:
+        return Slow(await connect(around, address))
+
+    monkeypatch.setattr(Operating, "connect", slowly)
+    async with operating() as around:
+        await around.until(lambda: around.sessions)
+        await around.looked_at(CLUSTER)
+        around.runtime._access._trouble_since[CONNECT] = 0.0  # it has taken as long as the machine is up
+        await around.looked_at(CLUSTER)
+        assert around.condition(CLUSTER)["reason"] == "Progressing"
+        assert writes_of(around, "KafkaCluster") == 1
+        is_read.set()
+        await around.until_said(CLUSTER, "Reconciled")
 
 
 async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
