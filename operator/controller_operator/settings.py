@@ -51,7 +51,11 @@ class OperatorSettings(BaseSettings):
     lease_duration_s: int = Field(
         default=10, ge=3, le=300, description="For how long an operator that has stopped to renew the Lease keeps it."
     )
-    workers: int = Field(default=16, ge=1, description="How many objects are worked on at the same time.")
+    workers: int = Field(
+        default=8,
+        ge=1,
+        description="How many objects are worked on at the same time: with more all wait longer for the same API server.",
+    )
     resync_interval_s: float = Field(
         default=600.0, gt=0, description="How often all objects are read again, whatever the watches said."
     )

@@ -28,7 +28,8 @@ from controller_operator.kubernetes.object_api import (
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
 from controller_operator.resources.common import GROUP, VERSION
 
-_PAGE: Final = 500
+_PAGE: Final = 200
+"""A page of topics with partitions is some megabytes, which are read as JSON in one go."""
 _MERGE: Final = "application/merge-patch+json"
 _ANSWER_S: Final = 60
 _CONNECT_S: Final = 30
