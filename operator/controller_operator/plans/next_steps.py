@@ -6,7 +6,7 @@ too. It ends with the first steps whose effect the next plan would have to see i
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from controller_core.model.wording import counted, listed
 from controller_operator.kafka.actions import (
@@ -35,7 +35,14 @@ _WITH_PARTITIONS: Final[dict[type[Step], str]] = {
 Planner = Callable[[Resource[Any, Any], Context], Plan[Status]]
 
 
-def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> tuple[str, ...]:
+class NextSteps(NamedTuple):
+    """What would be done for an object, and for how long that holds where it depends on the time."""
+
+    words: tuple[str, ...]
+    look_again_in_s: float | None
+
+
+def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> NextSteps:
     """What `plan` would have done for an object, were it not paused; or what it would wait for."""
     resource = _unpaused(paused)
     steps: tuple[Step, ...] = ()
@@ -46,7 +53,8 @@ def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> t
         resource = resource.model_copy(update={"status": planned.status})
         if has_come_to_rest or not all(isinstance(step, SetThrottle) for step in planned.steps):
             break
-    return _words(steps) or _obstacle(resource.status.condition(ConditionType.READY))
+    words = _words(steps) or _obstacle(resource.status.condition(ConditionType.READY))
+    return NextSteps(words, planned.look_again_in_s)
 
 
 def _unpaused(resource: Resource[Any, Any]) -> Resource[Any, Any]:

@@ -83,6 +83,8 @@ class Plan(Generic[StatusT_co]):
     finalizer: FinalizerWish = FinalizerWish.KEEP_AS_IS
     notices: tuple[Notice, ...] = ()
     look_again_in_s: float | None = None
+    not_after: datetime | None = None
+    """From then on the steps are not to be done any more: what writing the status has delayed is planned again."""
     is_progress: bool = False
     """The status has new numbers and says nothing else that is new: it may be written later."""
     may_wait_s: float = 0.0

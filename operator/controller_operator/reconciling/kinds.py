@@ -136,9 +136,12 @@ def with_next_steps(
     is_asked = resource.is_paused and resource.metadata.deletion_timestamp is None
     is_asked = is_asked and not isinstance(resource, KafkaCluster)
     found = next_steps(resource, partial(_permitted, handler, grant), context) if is_asked else None
-    if found == plan.status.next_steps:
+    if found is not None:
+        plan = replace(plan, look_again_in_s=found.look_again_in_s)
+    words = found.words if found is not None else None
+    if words == plan.status.next_steps:
         return plan
-    return replace(plan, status=plan.status.model_copy(update={"next_steps": found}))
+    return replace(plan, status=plan.status.model_copy(update={"next_steps": words}))
 
 
 def _permitted(handler: KindHandler, grant: Granted, resource: AnyResource, context: Context) -> Plan[Status]:

@@ -7,6 +7,7 @@ the object has changed in between, with growing pauses after errors.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -166,12 +167,12 @@ class Reconciler:
         return Result(word="withheld", look_again_in_s=grant.retry_s)
 
     async def _with_cluster(self, stored: StoredObject, grant: Granted) -> Result:
-        context = Context(now=self._now().replace(microsecond=0))
+        context = Context(now=self._present())
         handler = self._handlers[stored.key.kind]
         for _ in range(_ROUNDS):
             if stored.resource is None:
                 return await self._keep_unreadable(stored)
-            context = replace(context, limits=WriteLimits.of(grant.observer.session))
+            context = replace(context, now=self._present(), limits=WriteLimits.of(grant.observer.session))
             plan = handler.plan(stored.resource, grant, context)
             plan = with_next_steps(plan, handler, stored.resource, grant, context)
             if plan.needs_fresh_view and not context.is_view_fresh:
@@ -191,6 +192,8 @@ class Reconciler:
                 return await self._keep_ended(stored, stored.resource, stored.resource.ending)
             if not plan.steps:
                 return Result(word="settled", look_again_in_s=self._again_in_s(stored, plan, grant))
+            if plan.not_after is not None and self._present() >= plan.not_after:
+                continue
             try:
                 done, replies = await self._steps.carry_out(stored, plan.steps, grant)
             except TooLarge as error:  # no plan has measured it; nothing was sent
@@ -198,6 +201,10 @@ class Reconciler:
             grant = replace(grant, view=await grant.observer.refresh(touched(plan.steps)))
             context = _after(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
+
+    def _present(self) -> datetime:
+        """The present moment, as it is written down: in whole seconds."""
+        return self._now().replace(microsecond=0)
 
     def _again_in_s(self, stored: StoredObject, plan: Plan[Status], grant: Granted) -> float | None:
         """When the plan wants it, or there is more to measure."""

@@ -55,7 +55,11 @@ class Reason(StrEnum):
         "AwaitingApproval",
         "spec.approval is Required, and spec.approvedPlan is not the plan of the moment.",
     )
-    INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or spec.timeZone is none, or names a time that never comes."
+    OUTSIDE_WINDOW = (
+        "OutsideWindow",
+        "No window of spec.schedule is open, so nothing more begins before status.nextWindowTime.",
+    )
+    INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or a time zone is none, or names a time that never comes."
     CANCELLED = "Cancelled", "The work was stopped before its end and what had begun was rolled back."
     PARTITIONS_FAILED = "PartitionsFailed", "Some partitions could not be dealt with: see the status of each."
 

@@ -26,12 +26,14 @@ from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
     MAX_PARTITIONS,
     MAX_STATUS_ENTRIES,
+    Cron,
     Model,
     Observed,
     ObservedReplicas,
     Partition,
     Rule,
     Timestamp,
+    TimeZone,
     Topic,
     keyed_by,
     rules,
@@ -133,28 +135,11 @@ class PreferredElectionSpec(Spec):
     acknowledge_data_loss: bool | None = None
     """Must be true for an unclean election: records that producers believe to be safe may be lost for good."""
 
-    schedule: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        json_schema_extra=rules(
-            Rule(
-                r"self.matches(r'^\s*\S+(\s+\S+){4}\s*$')",
-                "schedule is a cron expression of five fields, such as 30 3 * * SUN",
-            )
-        ),
-    )
+    schedule: Cron | None = None
     """When to run, again and again, as cron has it: minute, hour, day of month, month, day of week. It runs once when left
     out. A time that passed while nobody could run it is made up for, once."""
 
-    time_zone: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=64,
-        json_schema_extra=rules(
-            Rule(r"self.matches(r'^[\w+/-]+$')", "timeZone is a name of the IANA time zones, such as Europe/Berlin")
-        ),
-    )
+    time_zone: TimeZone | None = None
     """The time zone of the schedule, by its IANA name; UTC when left out."""
 
     imbalance_threshold_percent: int | None = Field(default=None, ge=0, le=100)

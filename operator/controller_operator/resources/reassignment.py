@@ -26,6 +26,7 @@ from controller_operator.resources.schema import (
     MAX_PARTITIONS,
     MAX_STATUS_ENTRIES,
     Broker,
+    Cron,
     Model,
     Observed,
     ObservedReplicas,
@@ -33,6 +34,7 @@ from controller_operator.resources.schema import (
     Replicas,
     Rule,
     Timestamp,
+    TimeZone,
     Topic,
     keyed_by,
     rules,
@@ -64,6 +66,32 @@ class ReassignmentThrottle(Model):
     bytes_per_second: int = Field(ge=MIN_THROTTLE, le=MAX_THROTTLE)
     """Bytes a second that each broker may send, and may receive, for the moves. Must be above what producers write to the
     partitions, or the new replicas never catch up. Can change while it runs."""
+
+
+MAX_WINDOWS: Final = 10
+"""When each of them opens is looked for at every look at the object."""
+MAX_WINDOW_MINUTES: Final = 7 * 24 * 60
+
+
+class Window(Model):
+    """A time at which partitions may begin to move, again and again."""
+
+    schedule: Cron
+    """When it opens, as cron has it: minute, hour, day of month, month, day of week."""
+
+    time_zone: TimeZone | None = None
+    """The time zone of the schedule, by its IANA name; UTC when left out."""
+
+    duration_minutes: int = Field(ge=1, le=MAX_WINDOW_MINUTES)
+    """For how long it is open, in time that passes: a day of 23 or 25 hours makes it neither shorter nor longer. One that
+    opens again before it closes stays open."""
+
+
+class MoveSchedule(Model):
+    """When partitions may begin to move."""
+
+    windows: Annotated[tuple[Window, ...], Field(min_length=1, max_length=MAX_WINDOWS)]
+    """Partitions begin to move while one of these is open. What has begun goes on to its end."""
 
 
 class Approval(StrEnum):
@@ -133,6 +161,10 @@ class PartitionReassignmentSpec(Spec):
 
     suspend: bool | None = None
     """While true no further partition begins to move; those that have begun go on to their end. May change."""
+
+    schedule: MoveSchedule | None = None
+    """When partitions may begin to move; at any time when left out. What has begun goes on to its end, and a deletion waits
+    for nothing. May change while it runs."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
     """How many partitions move at a time: the next ones begin when these are done. All at once when left out. May change
@@ -249,7 +281,7 @@ class MoveProgress(Observed):
 class PartitionReassignmentStatus(Status):
     """How far the move is."""
 
-    momentary: ClassVar = ("progress",)
+    momentary: ClassVar = ("progress", "next_window_time")
 
     phase: ReassignmentPhase | None = None
     """Pending, AwaitingApproval, Running, Suspended (nothing more begins; what moves goes on), Completed, Failed or
@@ -257,6 +289,9 @@ class PartitionReassignmentStatus(Status):
 
     start_time: Timestamp | None = None
     """When the first partition began to move."""
+
+    next_window_time: Timestamp | None = None
+    """When the next window of the schedule opens. There only while none is open and partitions have not begun to move."""
 
     completion_time: Timestamp | None = None
     """When the last partition was done, failed or cancelled."""
@@ -319,6 +354,12 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
                 description="Bytes a second that each broker may send, and may receive, for the moves.",
             ),
             READY,
+            Column(
+                name="NextWindow",
+                json_path=".status.nextWindowTime",
+                description="When partitions may begin to move again, in UTC.",
+                wide=True,
+            ),
             Column(
                 name="BytesLeft",
                 json_path=".status.progress.bytesLeft",

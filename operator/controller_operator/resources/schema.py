@@ -113,5 +113,32 @@ Replicas = Annotated[
 ]
 """The brokers that a spec puts a partition's replicas on, the preferred one first."""
 
+Cron = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=100,
+        json_schema_extra=rules(
+            Rule(
+                r"self.matches(r'^\s*\S+(\s+\S+){4}\s*$')",
+                "schedule is a cron expression of five fields, such as 30 3 * * SUN",
+            )
+        ),
+    ),
+]
+"""Times that come again and again: minute, hour, day of month, month, day of week."""
+
+TimeZone = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        json_schema_extra=rules(
+            Rule(r"self.matches(r'^[\w+/-]+$')", "timeZone is a name of the IANA time zones, such as Europe/Berlin")
+        ),
+    ),
+]
+"""The name of a time zone."""
+
 ObservedReplicas = tuple[BrokerId, ...]
 """Brokers as the cluster shows them in a status."""

@@ -43,6 +43,12 @@ def move(topic: str = "orders", partition: int = 0, replicas: tuple[int, ...] = 
     return {"topic": topic, "partition": partition, "replicas": list(replicas)}
 
 
+def windows(*changes: dict[str, Any]) -> dict[str, Any]:
+    """A spec with so many windows, each with something that differs."""
+    nightly = {"schedule": "0 22 * * MON-FRI", "timeZone": "Europe/Berlin", "durationMinutes": 360}
+    return {"schedule": {"windows": [nightly | each for each in changes]}}
+
+
 def feature(name: str, level: int = 1) -> dict[str, Any]:
     return {"name": name, "maxVersionLevel": level}
 
@@ -180,6 +186,14 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("PartitionReassignment", {"partitions": []}, "should have at least 1 items"),
         ("PartitionReassignment", {"throttle": {"bytesPerSecond": 1023}}, "should be greater than or equal to 1024"),
         ("PartitionReassignment", {"maxConcurrentPartitions": 501}, "should be less than or equal to 500"),
+        ("PartitionReassignment", {"schedule": {}}, "spec.schedule.windows: Required value"),
+        ("PartitionReassignment", windows(), "should have at least 1 items"),
+        ("PartitionReassignment", windows(*[{}] * 11), "must have at most 10 items"),
+        ("PartitionReassignment", windows(*[{}] * 5_000), "must have at most 10 items"),
+        ("PartitionReassignment", windows({"schedule": "@daily"}), "a cron expression of five fields"),
+        ("PartitionReassignment", windows({"timeZone": "Europe Berlin"}), "a name of the IANA time zones"),
+        ("PartitionReassignment", windows({"durationMinutes": 0}), "should be greater than or equal to 1"),
+        ("PartitionReassignment", windows({"durationMinutes": 10_081}), "should be less than or equal to 10080"),
         ("PartitionReassignment", {"partitions": None}, "give either partitions or drainBrokers"),
         ("PartitionReassignment", {"drainBrokers": [1]}, "give either partitions or drainBrokers"),
         ("PartitionReassignment", {"partitions": None, "drainBrokers": []}, "should have at least 1 items"),
@@ -234,7 +248,7 @@ def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
     [
         ("KafkaCluster", "security"),
         ("KafkaTopic", "retention"),
-        ("PartitionReassignment", "schedule"),
+        ("PartitionReassignment", "goals"),
         ("PreferredElection", "quorum"),
         ("FeatureSet", "minVersionLevel"),
     ],
@@ -292,7 +306,7 @@ def test_what_cannot_change_is_refused(
         ("KafkaCluster", {"zookeeper": {"connect": "elsewhere:2181/kafka"}, "bootstrapServers": None}),
         ("KafkaTopic", {"topicName": "example", "partitions": 4, "config": None, "driftPolicy": "Report"}),
         ("KafkaTopic", {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2]] * 3}),
-        ("PartitionReassignment", {"ttlSecondsAfterFinished": 60}),
+        ("PartitionReassignment", {"ttlSecondsAfterFinished": 60, **windows(*[{}] * 10)}),
         ("PreferredElection", {"ttlSecondsAfterFinished": 60, "acknowledgeDataLoss": True}),
         ("FeatureSet", {"features": [{"name": "f", "maxVersionLevel": 2}], "allowDowngrade": True, "dryRun": True}),
     ],

@@ -12,8 +12,8 @@ from typing import Any, Final
 from controller_operator.kafka.cluster_view import ClusterView, Counts, sum_counts
 from controller_operator.plans.election.rows import scope
 from controller_operator.plans.election.run import plan_run
-from controller_operator.plans.election.run_times import InvalidSchedule, RunTimes, run_times
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
+from controller_operator.plans.run_times import InvalidSchedule, RunTimes, run_times
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.election import (
     ElectionCounts,

@@ -141,6 +141,6 @@ def _status(
             "completion_time": context.now if phase is not None and phase.is_final else None,
             "counts": counted(rows),
             "partitions": shown(rows),
-            "progress": None,
+            **dict.fromkeys(move.status.momentary),
         }
     )

@@ -25,6 +25,7 @@ from controller_operator.plans.outcome import (
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
 from controller_operator.plans.reassignment.deletion import plan_deletion
 from controller_operator.plans.reassignment.drain_plan import planned_drain
+from controller_operator.plans.reassignment.holding import held, outside_window, suspended
 from controller_operator.plans.reassignment.progress import copies
 from controller_operator.plans.reassignment.rows import (
     ENDED,
@@ -46,8 +47,9 @@ from controller_operator.plans.reassignment.turns import (
     next_in_turn,
 )
 from controller_operator.plans.reassignment.waiting import Others, wait
+from controller_operator.plans.reassignment.windows import Opening, opening, timed
 from controller_operator.resources.common import FINALIZER
-from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
@@ -82,13 +84,18 @@ def _plan_move(
 ) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
-    if not move.status.is_under_way:
-        return _begin(move, targets, view, context, others)
-    return _follow(move, targets, view, context, others)
+    present = opening(move.spec.schedule, context.now)
+    plan = _follow if move.status.is_under_way else _begin
+    return timed(plan(move, targets, view, context, others, present), present, context.now)
 
 
 def _begin(
-    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context, others: Others
+    move: PartitionReassignment,
+    targets: Targets,
+    view: ClusterView,
+    context: Context,
+    others: Others,
+    present: Opening,
 ) -> Plan[PartitionReassignmentStatus]:
     """Nothing was asked for yet: is it possible, is there anything to do, is the way free?"""
     rows = first_rows(move, view)
@@ -98,13 +105,17 @@ def _begin(
         rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
         return _finish(move, rows, context)
     move = with_plan_hash(move, wanted, view)
-    if move.spec.suspend:
-        return _plan(move, ReassignmentPhase.SUSPENDED, rows, _suspended(rows), context)
+    if suspension := suspended(move, rows):
+        return _plan(move, ReassignmentPhase.SUSPENDED, rows, suspension, context)
     if approval := missing_approval(move, wanted):
         return _plan(move, ReassignmentPhase.AWAITING_APPROVAL, rows, approval, context)
     batch = next_in_turn(move, wanted, [], view)
-    obstacle = refusal or _too_large(batch, view, context) or wait(batch, view, others)
-    if obstacle is not None:
+    # What stands in the way whenever a window opens is said before it does.
+    if trouble := refusal or _too_large(batch, view, context):
+        return _plan(move, ReassignmentPhase.PENDING, rows, trouble, context)
+    if pause := outside_window(rows, present):
+        return _plan(move, ReassignmentPhase.SUSPENDED, rows, pause, context)
+    if obstacle := wait(batch, view, others):
         return _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
     return _plan(
         move, ReassignmentPhase.RUNNING, rows, _asking(batch), context, (SubmitReassignment(partitions=batch),)
@@ -112,7 +123,12 @@ def _begin(
 
 
 def _follow(
-    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context, others: Others
+    move: PartitionReassignment,
+    targets: Targets,
+    view: ClusterView,
+    context: Context,
+    others: Others,
+    present: Opening,
 ) -> Plan[PartitionReassignmentStatus]:
     """The move was asked for, or was about to be."""
     rows = present_rows(move, view)
@@ -122,14 +138,14 @@ def _follow(
     rows = [lost(row) if key(row) in asked else row for row in rows]
     needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
     waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
-    batch = {} if move.spec.suspend else next_in_turn(move, waiting, rows, view)
+    pause = held(move, rows, present)
+    batch = {} if pause else next_in_turn(move, waiting, rows, view)
     if batch and not needs_fresh_view and not is_own_request(targets, view):
         return _ask_again(move, rows, batch, view, context, others)
     if all(row.step in ENDED for row in rows):
         return _finish(move, rows, context, needs_fresh_view=needs_fresh_view)
-    phase = ReassignmentPhase.SUSPENDED if move.spec.suspend else ReassignmentPhase.RUNNING
-    verdict = _suspended(rows) if move.spec.suspend else _on_their_way(rows)
-    plan = _plan(move, phase, rows, verdict, context, needs_fresh_view=needs_fresh_view)
+    phase = ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
+    plan = _plan(move, phase, rows, pause or _on_their_way(rows), context, needs_fresh_view=needs_fresh_view)
     # That a partition was seen under way is an intent's end, and must be on record before anything else happens.
     return replace(plan, is_progress=phase is move.status.phase and _is_known(move, plan.status, context))
 
@@ -150,16 +166,6 @@ def _on_their_way(rows: Rows) -> Verdict:
     counts = counted(rows)
     later = f", {counts.waiting} wait for their turn" if counts.waiting else ""
     return Verdict.working(Reason.PROGRESSING, f"{counts.moving} of {len(rows)} partitions are on their way{later}")
-
-
-def _suspended(rows: Rows) -> Verdict:
-    counts = counted(rows)
-    message = (
-        f"as spec.suspend is true, {counts.waiting} partitions do not begin to move;"
-        f" {counts.moving} that have begun go on to their end"
-    )
-    paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
-    return Verdict(ready=ConditionStatus.FALSE, reason=Reason.SUSPENDED, message=message, others=(paused,))
 
 
 def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:

@@ -19,8 +19,9 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         "What the message says; the reason below says more.",
     ),
     ConditionType.PAUSED: (
-        "The annotation kontroller.dev/pause or spec.suspend stops the work, or approval is due. There only meanwhile.",
-        "Take the annotation, or spec.suspend, away when the work may go on; approve the plan.",
+        "The annotation kontroller.dev/pause or spec.suspend stops the work, approval is due, or no window is open. There"
+        " only meanwhile.",
+        "Take the annotation, or spec.suspend, away when the work may go on; approve the plan; wait for the window.",
     ),
     ConditionType.DRIFTED: (
         "Of a KafkaTopic: whether the topic was changed elsewhere, and is not put right.",
@@ -51,7 +52,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.SCHEDULED: _NOTHING,
     Reason.SUSPENDED: "Take `spec.suspend` out when the work may go on.",
     Reason.AWAITING_APPROVAL: "Read the plan and approve it: `kubectl kontroller approve kpr/NAME` shows it and asks.",
-    Reason.INVALID_SCHEDULE: "Correct `spec.schedule` or `spec.timeZone`, as the message says.",
+    Reason.OUTSIDE_WINDOW: "Wait; to begin at once, take `spec.schedule` out or give it another window.",
+    Reason.INVALID_SCHEDULE: "Correct `spec.schedule` or the time zone, as the message says.",
     Reason.CANCELLED: "Nothing; create a new object to begin again.",
     Reason.PARTITIONS_FAILED: "Read the messages in `status.partitions`, mend the cause, create a new object.",
     Reason.CLUSTER_NOT_FOUND: "Create the KafkaCluster; a wrong reference is corrected in a new object. Goes on by itself.",

@@ -7,11 +7,12 @@ then writes nothing at all.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
@@ -64,6 +65,26 @@ async def partitions_move_one_after_the_other(world: World) -> None:
     key = await world.apply("PartitionReassignment", "move", {**spec, "suspend": True})
     await world.until(lambda: world.status(key).get("phase") == "Suspended")
     await world.apply("PartitionReassignment", "move", spec)
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+
+
+async def partitions_move_in_windows(world: World) -> None:
+    """Two windows of a minute. The first partition is still under way when the first one closes."""
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    world.cluster.broker(5).hang()
+    first = world.now().replace(second=0, microsecond=0) + timedelta(minutes=1)
+    second = first + timedelta(minutes=2)
+    windows = [{"schedule": f"{at:%M %H} * * *", "durationMinutes": 1} for at in (first, second)]
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    spec = {"partitions": targets, "maxConcurrentPartitions": 1, "schedule": {"windows": windows}}
+    key = await world.apply("PartitionReassignment", "move", spec)
+    await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    assert first <= world.now() < first + timedelta(minutes=1)
+    await world.until(lambda: world.said(key) == "OutsideWindow")
+    world.cluster.broker(5).resume()
+    await world.until(lambda: world.status(key)["counts"]["done"] == 1)
+    await world.until(lambda: world.cluster.topic("orders").partitions[PartitionId(1)].is_being_reassigned)
+    assert second <= world.now() < second + timedelta(minutes=1)
     await world.until(lambda: world.status(key).get("phase") == "Completed")
 
 
@@ -275,6 +296,7 @@ SCENARIOS = (
     a_move_is_approved,
     a_broker_is_emptied,
     partitions_move_one_after_the_other,
+    partitions_move_in_windows,
     a_move_is_taken_back,
     partitions_move_with_a_limit,
     a_move_with_a_limit_is_taken_back,

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -72,6 +72,8 @@ class World:
         self.runtime: OperatorRuntime | None = None
         self.sizes_asked: list[tuple[float, int]] = []
         """When which broker was asked for the sizes of logs, in the loop's time."""
+        self.clock_error = timedelta()
+        """By how much the operator's clock is ahead."""
         self.silent: set[int] = set()
         """The brokers that never say how large their logs are."""
 
@@ -129,7 +131,7 @@ class World:
                 _MortalApi(self),
                 self._connect,
                 self._client,
-                self.now,
+                lambda: self.now() + self.clock_error,
                 open_broker=self._broker_client,
             )
             beginning = asyncio.create_task(self.runtime.start())

@@ -41,6 +41,7 @@ _BASES: Mapping[str, dict[str, Any]] = {
     "PartitionReassignment": {
         "clusterRef": _CLUSTER_REF,
         "partitions": [{"topic": "there", "partition": 0, "replicas": [3, 4]}],
+        "schedule": {"windows": [{"schedule": "* * * * *", "timeZone": "Europe/Berlin", "durationMinutes": 60}]},
     },
     "PreferredElection": {"clusterRef": _CLUSTER_REF, "partitions": [{"topic": "there", "partition": 0}]},
     "FeatureSet": {"clusterRef": _CLUSTER_REF, "features": [{"name": "f", "maxVersionLevel": 2}]},

@@ -8,7 +8,7 @@ import pytest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create
 from controller_operator.kubernetes.object_store import Key
-from tests.unit.operator.plans.test_reassignment import requested
+from tests.unit.operator.plans.reassignment.test_reassignment import requested
 from tests.unit.operator.tenants.operated import Operated, kafka_cluster
 
 

@@ -11,7 +11,7 @@ from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import NOW, healthy, ready, reassignment, status_of, view
-from tests.unit.operator.plans.test_reassignment import asked, requested
+from tests.unit.operator.plans.reassignment.test_reassignment import asked, requested
 
 LOOK = Context(now=NOW, is_view_fresh=True)
 TARGETS: dict[int, Sequence[int]] = {0: [4, 5], 1: [4, 5]}

@@ -23,7 +23,7 @@ from tests.unit.operator.clusters import (
     topic,
     view,
 )
-from tests.unit.operator.plans.test_reassignment import asked, requested
+from tests.unit.operator.plans.reassignment.test_reassignment import asked, requested
 
 FRESH = Context(now=NOW, is_view_fresh=True)
 TARGETS: dict[int, Sequence[int]] = {0: [4, 5], 1: [4, 5], 2: [4, 5]}

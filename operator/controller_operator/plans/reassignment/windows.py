@@ -1,0 +1,64 @@
+"""When partitions may begin to move: while one of the object's windows is open, and at any time where it has none.
+
+That follows from the clock alone, and nothing of it is remembered: by a clock that is wrong a move begins as much too early
+or too late as that is wrong, and when it is right again nothing is left of that.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from controller_operator.plans.outcome import Plan
+from controller_operator.plans.run_times import InvalidSchedule, run_times
+from controller_operator.resources.reassignment import MoveSchedule, PartitionReassignmentStatus, Window
+
+_SOONEST_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """Whether partitions may begin to move now."""
+
+    is_open: bool
+    changes_at: datetime | None = None
+    """When a window opens; or, as long as one is open, up to when that is sure. None: it never changes."""
+    trouble: str | None = None
+    """Why it is not known when a window opens, in words."""
+
+
+def opening(schedule: MoveSchedule | None, now: datetime) -> Opening:
+    """Whether a window is open. One that never opens leaves open what is meant, so nothing begins."""
+    if schedule is None:
+        return Opening(is_open=True)
+    times = []
+    for number, window in enumerate(schedule.windows, start=1):
+        try:
+            times.append(_not_over(window, now))
+        except InvalidSchedule as error:
+            return Opening(is_open=False, trouble=f"window {number} of spec.schedule: {error}")
+    closing = [closes_at for opens_at, closes_at in times if opens_at <= now]
+    if closing:
+        return Opening(is_open=True, changes_at=max(closing))
+    return Opening(is_open=False, changes_at=min(opens_at for opens_at, _ in times))
+
+
+def timed(
+    plan: Plan[PartitionReassignmentStatus], present: Opening, now: datetime
+) -> Plan[PartitionReassignmentStatus]:
+    """The plan of a move, with what time brings to partitions that have not begun: a window, or the end of this one."""
+    phase, counts = plan.status.phase, plan.status.counts
+    is_over = phase is not None and phase.is_final
+    if present.changes_at is None or is_over or counts is None or not counts.waiting:
+        return plan
+    left_s = max(_SOONEST_S, (present.changes_at - now).total_seconds())
+    if present.is_open:
+        return replace(plan, look_again_in_s=left_s, not_after=present.changes_at)
+    status = plan.status.model_copy(update={"next_window_time": present.changes_at})
+    return replace(plan, status=status, look_again_in_s=left_s)
+
+
+def _not_over(window: Window, now: datetime) -> tuple[datetime, datetime]:
+    """When it opens and closes: the first of its times that is not over. Raises `InvalidSchedule`."""
+    duration = timedelta(minutes=window.duration_minutes)
+    opens_at = run_times(window.schedule, window.time_zone).after(now - duration)
+    return opens_at, opens_at + duration
