@@ -51,8 +51,7 @@ _SPANS: Final = columns(**{
 
 def known_spans(marks: DataFrame) -> DataFrame:
     """`schemas.KNOWN_SPANS`, of the `MARKS` of histories."""
-    telling = marks.where(f"mark <> '{BREAK}' or forgets or step is not null")
-    spans = of_each(telling, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _SPANS)
+    spans = of_each(marks, ["cluster_id"], MARKS.fieldNames(), _of_a_cluster, _SPANS)
     times = {name: f.timestamp_micros(name) for name in ("began", "ended", "known_again")}
     return spans.withColumns(times).select(*KNOWN_SPANS.schema.fieldNames())
 
@@ -106,6 +105,11 @@ class _Opened(NamedTuple):
     begin: Mark
     first_seq: int
     began_us: int
+    latest_us: int
+    """The latest time so far at which the clock was set back a little: the state was known until then."""
+
+    def until(self, time_us: int) -> "_Opened":
+        return self._replace(latest_us=max(self.latest_us, time_us))
 
 
 def _spans(marks: Sequence[Mark], places: list[Place]) -> Iterator[Span]:
@@ -120,8 +124,12 @@ def _spans(marks: Sequence[Mark], places: list[Place]) -> Iterator[Span]:
         elif mark.mark == SNAPSHOT[1]:
             if started is not None and snapshot is None:
                 snapshot = _Snapshot(started, mark.seq)
-                opened = _Opened(begin, started, places[run].bounded(mark.time_us))
+                began_us = places[run].bounded(mark.time_us)
+                opened = _Opened(begin, started, began_us, began_us)
             started = None
+        elif _is_little_earlier(mark):
+            assert mark.time_us_before is not None
+            opened = opened and opened.until(places[run].bounded(mark.time_us_before))
         else:
             next_run = run + (run < 0 or mark.step is not None)
             if opened and snapshot and not _says_nothing(mark, begin, places[run : next_run + 1]):
@@ -132,7 +140,12 @@ def _spans(marks: Sequence[Mark], places: list[Place]) -> Iterator[Span]:
                 begin, started = mark, None
                 snapshot = _Snapshot(mark.seq, mark.seq) if mark.origin == LOGS else None
             if snapshot and not opened and mark.mark == BREAK:
-                opened = _Opened(begin, mark.seq, places[run].bounded(mark.time_us))
+                began_us = places[run].bounded(mark.time_us)
+                opened = _Opened(begin, mark.seq, began_us, began_us)
+
+
+def _is_little_earlier(mark: Mark) -> bool:
+    return mark.mark == BREAK and not mark.forgets and mark.step is None
 
 
 def _says_nothing(mark: Mark, begin: Mark, places: list[Place]) -> bool:
@@ -153,7 +166,7 @@ def _closed(opened: _Opened, snapshot: _Snapshot, by: Mark, places: list[Place])
         snapshot_seq=snapshot.seq,
         last_seq=by.seq_before,
         began=opened.began_us,
-        ended=places[0].bounded(by.time_us_before),
+        ended=max(opened.latest_us, places[0].bounded(by.time_us_before)),
         has_time=places[0].is_believed,
         ended_by=_ended_by(opened.begin, by, is_steady=is_steady),
         is_steady=is_steady,

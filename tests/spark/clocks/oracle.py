@@ -38,7 +38,8 @@ def timelines(records: Sequence[Record], *, silence_s: int) -> dict[int, Timelin
         last_bound, is_known = max(last_bound, high), leaders is not None
         if leaders is not None:
             start = max(min(max(began["event_time_us"], low), high), latest)
-            latest = max(start, *(min(max(record["event_time_us"], low), high) for record in piece))
+            since = piece[piece.index(began) :]
+            latest = max(start, *(min(max(record["event_time_us"], low), high) for record in since))
             known.append((start, latest, before, changes))
     again = [start for start, *_ in known[1:]] + [latest if is_known else max(latest, last_bound)]
     partitions = sorted({partition for *_, before, _ in known for partition in before})

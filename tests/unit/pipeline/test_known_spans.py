@@ -99,6 +99,12 @@ def test_what_goes_on_behind_a_silence_needs_no_snapshot() -> None:
     assert (before.first_seq, before.last_seq, after.first_seq, after.last_seq) == (1, 9, 10, 11)
 
 
+def test_what_was_known_at_a_time_is_known_until_then_though_the_clock_was_set_back_a_little_behind_it() -> None:
+    journal = Journal().begin().live(40).set_clock(-15).wait(10).alive().wait(45).gap(1)
+    before = spans_of(marks(journal.records))[0]
+    assert ((before.ended - before.began) / SECOND, before.ended_by) == (40, "gap")
+
+
 def test_findings_say_by_how_much_and_what_to_do() -> None:
     journal = Journal().begin().live(20).wait(5_000).live(20).set_clock(-5).alive().alive(off_s=40_000).live(500)
     found = {doubt.problem: (doubt.count, doubt.detail) for doubt in doubts_of(marks(journal.records))}
