@@ -158,6 +158,43 @@ def approve(
     typer.echo(_done(work, namespace, context))
 
 
+@commands.command("drain")
+def drain(
+    brokers: Annotated[list[int], typer.Argument(metavar="BROKER...", help="The ids of the brokers.", min=0)],
+    cluster: Annotated[
+        str | None, typer.Option(help="The KafkaCluster; need not be named where the namespace has one.")
+    ] = None,
+    throttle: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Bytes a second that each broker may send and receive.", min=1)
+    ] = None,
+    at_a_time: Annotated[int | None, typer.Option(help="How many partitions move at a time; else all.", min=1)] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the object; by default drain-BROKER.")] = None,
+    is_agreed: Annotated[bool, typer.Option("--yes", "-y", help="Begin without a question.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would move, and begin nothing.")] = False,
+    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the plan.", min=1)] = 60,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Empties brokers with the fewest moves: shows what would move and asks before anything does."""
+    from controller_admin.plugin import draining
+    from controller_admin.plugin.plan import lines, next_steps
+
+    wanted = draining.Drain(brokers=brokers, cluster=cluster, name=name, bytes_per_second=throttle, at_a_time=at_a_time)
+
+    async def ask(api: "KubernetesObjects", where: str) -> "Seen":
+        return await draining.planned(api, wanted, where, timeout_s)
+
+    made = _done(ask, namespace, context)
+    plan = next_steps(made)
+    typer.echo("\n".join(lines(plan)))
+    ends = draining.take_away
+    try:
+        if plan.steps and not dry_run and (is_agreed or typer.confirm("Move them?", abort=True)):
+            ends = draining.let_go
+    finally:
+        typer.echo(_done(lambda api, _: ends(api, made), namespace, context))
+
+
 @commands.command("cancel")
 def cancel(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
     """Ends moves and elections before their time, by deleting the objects: what still moves goes back."""

@@ -1,11 +1,13 @@
 """What the operator would do about an object next, as its status says it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from controller_admin.plugin.exit_codes import ExitCode, exit_code
 from controller_admin.plugin.objects import Seen
 from controller_admin.plugin.screen import table
+from controller_operator.plans.next_steps import WAITING
 from controller_operator.resources.conditions import ConditionType
 
 
@@ -44,7 +46,8 @@ class NextSteps:
 def next_steps(each: Seen) -> NextSteps:
     """The plan in the status of a KafkaTopic; of a FeatureSet what its features say; of another kind what it waits for.
     Of any kind that is paused what would be done without the pause."""
-    plan, ready = each.status.get("plan") or {}, each.condition(ConditionType.READY)
+    plan = each.status.get("plan") or {} if each.key.kind == "KafkaTopic" else {}
+    ready = each.condition(ConditionType.READY)
     steps = tuple(_step(change) for change in plan.get("changes") or ()) or _features(each) or _moves(each)
     words = tuple(each.status.get("nextSteps") or ()) if each.is_paused else ()
     return NextSteps(
@@ -53,7 +56,7 @@ def next_steps(each: Seen) -> NextSteps:
         is_paused=each.is_paused,
         reason=ready.get("reason"),
         message=ready.get("message"),
-        total=max(plan.get("total", 0), len(steps), len(words)),
+        total=max(plan.get("total", 0), len(steps), _yet_to_move(each), _would_do(words)),
         steps=steps,
         in_words=words,
         waits=each.holds(ConditionType.STALLED) or each.awaits_approval,
@@ -102,6 +105,16 @@ def _moves(each: Seen) -> tuple[PlannedStep, ...]:
         for row in each.status.get("partitions") or ()
         if row.get("step") not in ("Done", "Failed", "Cancelled")
     )  # fmt: skip
+
+
+def _would_do(words: Sequence[str]) -> int:
+    """How much of what a paused object says is no waiting."""
+    return sum(not each.startswith(WAITING) for each in words)
+
+
+def _yet_to_move(each: Seen) -> int:
+    """Of a move: of how many partitions the status may name only some."""
+    return each.counts.get("waiting", 0) + each.counts.get("moving", 0)
 
 
 def _text(value: object) -> str | None:

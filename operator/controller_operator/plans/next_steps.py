@@ -32,6 +32,9 @@ _WITH_PARTITIONS: Final[dict[type[Step], str]] = {
     ElectUnclean: "elect leaders uncleanly for",
     CancelReassignment: "cancel the move of",
 }
+WAITING: Final = "wait,"
+"""How words begin that say why nothing would be done."""
+
 Planner = Callable[[Resource[Any, Any], Context], Plan[Status]]
 
 
@@ -74,7 +77,7 @@ def _obstacle(ready: Condition | None) -> tuple[str, ...]:
     """Why nothing would be done. How far the cluster itself is changes all the time, and is said elsewhere."""
     if ready is None or ready.status is ConditionStatus.TRUE or ready.reason is Reason.PROGRESSING:
         return ()
-    return (f"wait, {ready.reason}: {ready.message}",)
+    return (f"{WAITING} {ready.reason}: {ready.message}",)
 
 
 def _in_words(step: Step) -> str:

@@ -1,5 +1,8 @@
 """A broker is emptied on real servers, by the plan that was shown before."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -12,7 +15,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, PROJECT, operated_namespace, running_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -26,6 +29,15 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
             client.ensure_path("/emptied")
         stack.enter_context(ControllerProcess(servers_folder, cluster.zookeeper_connect, name="emptied-controller"))
         yield stack.enter_context(cluster)
+
+
+def drain(api: KubernetesCluster, *arguments: str) -> str:
+    """What `kubectl kontroller drain` says."""
+    environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig), "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"}
+    command = [sys.executable, "-m", "controller_admin.plugin.command_line", "drain", "-n", NAMESPACE, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done
+    return done.stdout
 
 
 def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
@@ -50,3 +62,12 @@ def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
             number: znodes.assigned("emptied", number) for number in (0, 2, 3)
         }
         assert znodes.assigned("emptied", 1) == [2, 3]
+        shown = drain(kubernetes_api, "2", "--dry-run")
+        wait_until(lambda: objects.get("partitionreassignment", "drain-2") is None, "nothing of it is left")
+        assert "taken away again" in shown
+        assert "emptied-1   2,3" in shown
+        assert znodes.assigned("emptied", 1) == [2, 3]
+        begun = drain(kubernetes_api, "2", "--yes", "--at-a-time", "1", "--throttle", "5000000")
+        assert "emptied-1   2,3" in begun
+        objects.wait_ready("partitionreassignment", "drain-2", "True", "Completed")
+        assert not any(2 in znodes.assigned("emptied", number) for number in range(4))

@@ -81,6 +81,13 @@ def test_a_paused_object_of_any_kind_says_what_would_be_done() -> None:
     assert election.exit_code(fails_on_changes=True) is ExitCode.CHANGES
 
 
+def test_a_paused_object_that_would_wait_would_change_nothing() -> None:
+    waits = ["wait, BrokersUnavailable: 1 of 2 brokers is there"]
+    found = plan.next_steps(seen("KafkaTopic", nextSteps=waits, annotations={"kontroller.dev/pause": "true"}))
+    assert plan.lines(found)[-1] == f"- {waits[0]}"
+    assert found.exit_code(fails_on_changes=True) is ExitCode.GOOD
+
+
 def test_an_object_with_nothing_to_do_says_so() -> None:
     found = plan.next_steps(seen("KafkaTopic", conditions=READY))
     assert plan.lines(found) == ["kt/orders: all is well", "Nothing would be changed."]
