@@ -50,6 +50,8 @@ class Move:
     phase: str | None
     done: int
     total: int
+    throttle: int | None
+    """Bytes a second; None where there is no limit, or none yet."""
     time_left: str | None
     message: str | None
 
@@ -131,10 +133,10 @@ def _controller(cluster: ClusterHealth) -> str | None:
 
 def _moves(moves: Sequence[Move]) -> list[str]:
     rows = [
-        (m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _percent(m), m.time_left, m.message)
+        (m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _percent(m), m.throttle, m.time_left, m.message)
         for m in moves[:_SHOWN]
     ]
-    heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "ETA", "WHY")
+    heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "THROTTLE", "ETA", "WHY")
     return section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
 
 
@@ -184,6 +186,7 @@ def _move(each: Seen) -> Move:
         phase=each.status.get("phase"),
         done=done,
         total=counts.get("total", 0),
+        throttle=(each.status.get("throttle") or {}).get("bytesPerSecond"),
         time_left=(each.status.get("progress") or {}).get("timeLeft"),
         message=each.condition(ConditionType.READY).get("message"),
     )

@@ -62,8 +62,8 @@ async def set_throttle(
     None is left for moves of which all topics are gone: nothing would end it.
 
     An owner stands for one reassignment: the controller ends its throttle when moves of it have begun and all have ended.
-    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and what `ZkSession` raises,
-    `TooLarge` among it."""
+    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and what `ZkSession` raises.
+    `TooLarge` where a configuration has no room for it: then it is as it was before, as others' could not be set either."""
     if bytes_per_second <= 0:
         raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
     write = write or zk.transact
@@ -76,6 +76,7 @@ async def set_throttle(
         data = codecs.encode_throttle(throttle)
         return [] if node is not None and node.data == data else [put(path, node, data)]
 
+    (before,) = await zk.read_many([path])
     await compare_and_set(reading(zk, path), limited, write)
     # From here on the deletion of a topic ends it; of one that was gone before there will be no such event.
     if not await topics_of(zk, moves):
@@ -83,6 +84,28 @@ async def set_throttle(
         return
     # The controller marks what begins from now on; what it began before is seen here.
     await mark_begun(zk, await _running(zk, moves), write=write)
+    try:
+        await settle(zk, write=write)
+    except TooLarge:
+        await _take_back(zk, owner, before, write)
+        raise
+
+
+async def _take_back(zk: ZkSession, owner: str, before: ZkNode | None, write: Write) -> None:
+    """Wants what was wanted before, which had room; moves that have begun meanwhile have begun."""
+    path = paths.throttle(owner)
+    if before is None:
+        await remove_throttle(zk, owner, write=write)
+        return
+    wanted = codecs.decode_throttle(path, before.data)
+
+    def as_before(node: ZkNode | None) -> list[WriteOp]:
+        if node is None:
+            return []
+        is_begun = wanted.is_begun or codecs.decode_throttle(path, node.data).is_begun
+        return [put(path, node, codecs.encode_throttle(replace(wanted, is_begun=is_begun)))]
+
+    await compare_and_set(reading(zk, path), as_before, write)
     await settle(zk, write=write)
 
 

@@ -6,7 +6,7 @@ whole transaction is measured, and for a reassignment also what the controller m
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Final, TypeVar
@@ -25,6 +25,7 @@ from controller_operator.kafka.actions import (
     operations,
 )
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.throttle_steps import SetThrottle, ThrottleStep
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 T = TypeVar("T")
@@ -33,12 +34,19 @@ _AROUND_AN_ANSWER: Final = 88
 """Bytes beside the data in the answer to a read. Clients have the same limit for answers: what they could not read, Kafka's
 own controller and tools among them, is not to be written."""
 _LARGER: Final = "or raise jute.maxbuffer of ZooKeeper, of the brokers and of the operator"
-_REMEDIES: Final[dict[type[Action], str]] = {
+_REMEDIES: Final[dict[type[Action | ThrottleStep], str]] = {
     CreateTopic: f"ask for fewer partitions or replicas, or a smaller config, {_LARGER}",
     AddPartitions: f"ask for fewer partitions, {_LARGER}",
     AlterTopicConfig: f"make config smaller, {_LARGER}",
     SubmitReassignment: f"divide it among several objects, {_LARGER}",
+    SetThrottle: f"move fewer partitions at a time (maxConcurrentPartitions), do without throttle, {_LARGER}",
 }
+
+
+def remedy(steps: Iterable[object]) -> str:
+    """What to change where some of the steps did not fit."""
+    known = (words for step in steps for kind, words in _REMEDIES.items() if isinstance(step, kind))
+    return next(known, _LARGER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +65,8 @@ class WriteLimits:
         size_bytes = self._bytes(operations(action))
         if size_bytes <= self.max_bytes:
             return None
-        remedy = _REMEDIES.get(type(action), _LARGER)
-        return (
-            f"it is a write of {size_bytes} bytes, and ZooKeeper takes {self.max_bytes} (its jute.maxbuffer): {remedy}"
-        )
+        too_large = f"it is a write of {size_bytes} bytes, and ZooKeeper takes {self.max_bytes} (its jute.maxbuffer)"
+        return f"{too_large}: {remedy([action])}"
 
     def why_no_reassignment(self, targets: Targets, view: ClusterView) -> str | None:
         """As `why_too_large`, for a reassignment: also the topics' znodes must have room, as each names the old replicas

@@ -17,7 +17,7 @@ from controller_operator.kafka.cancel_requests import CancelReply
 from controller_operator.kafka.election_requests import ElectionReply
 from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
 from controller_operator.kafka.log_sizes import OpenBroker
-from controller_operator.kafka.write_limits import WriteLimits
+from controller_operator.kafka.write_limits import WriteLimits, remedy
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -197,7 +197,7 @@ class Reconciler:
             try:
                 done, replies = await self._steps.carry_out(stored, plan.steps, grant)
             except TooLarge as error:  # no plan has measured it; nothing was sent
-                return await self._stalled(stored, Verdict.stalled(Reason.TOO_LARGE, str(error)))
+                return await self._stalled(stored, Verdict.stalled(Reason.TOO_LARGE, f"{error}: {remedy(plan.steps)}"))
             grant = replace(grant, view=await grant.observer.refresh(touched(plan.steps)))
             context = _after(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)

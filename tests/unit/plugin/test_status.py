@@ -60,9 +60,11 @@ def test_partitions_that_ail_fail_only_who_asks_for_it(count: str) -> None:
 def test_a_move_shows_how_far_it_is_and_why_it_waits() -> None:
     waits = {"Ready": ("False", "UnknownBroker", "broker 9 is not registered")}
     shown = screen(cluster(), move("Running", conditions=waits))
-    assert "shop        kpr/drain-4   Running   2/8    25%       -     broker 9 is not registered" in shown
-    running = move("Running", conditions=waits, progress={"bytesLeft": 7, "timeLeft": "2h10m"})
-    assert "Running   2/8    25%       2h10m   broker" in screen(cluster(), running)
+    assert "shop        kpr/drain-4   Running   2/8    25%       -          -     broker 9 is not registered" in shown
+    measured = {"progress": {"bytesLeft": 7, "timeLeft": "2h10m"}, "throttle": {"bytesPerSecond": 5000, "isSet": True}}
+    running = screen(cluster(), move("Running", conditions=waits, **measured))
+    assert "PERCENT   THROTTLE   ETA " in running
+    assert "Running   2/8    25%       5000       2h10m   broker" in running
     assert code(cluster(), move("Running")) is ExitCode.CHANGES
 
 

@@ -12,7 +12,7 @@ from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Delete, ZkSession
+from controller_core.zk.session import Delete, TooLarge, ZkSession
 from controller_core.zk.throttle_writes import remove_throttle, set_throttle, throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
@@ -99,6 +99,24 @@ async def test_two_owners_share_brokers_and_each_leaves_the_other_its_own(served
     assert configs(served)["brokers/1"][LEADER_RATE] == "10"
     await remove_throttle(zk, "other")
     assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_one_for_which_there_is_no_room_leaves_all_as_it_was_and_keeps_nobody_else_from_theirs(
+    served: Cluster, is_changed: bool
+) -> None:
+    zk = served.zk.session(max_request_bytes=4000)
+    configure(served, "topics/other", **{LEADER_REPLICAS: ",".join(["9:9"] * 600)})
+    await set_throttle(zk, "other", OTHER_MOVES, 10)
+    if is_changed:
+        await set_throttle(zk, OWNER, MOVES, 1000)
+    before, wanted_before = configs(served), await throttles(zk)
+    with pytest.raises(TooLarge, match=r"other.* 4000 "):
+        await set_throttle(zk, OWNER, MOVES | {tp("other", number): MOVES[ORDERS] for number in range(50)}, 2000)
+    assert configs(served) == before
+    assert await throttles(zk) == wanted_before
+    await set_throttle(zk, "third", MOVES, 7)
+    assert configs(served)["brokers/4"] == rates(7, 4)["brokers/4"]
 
 
 async def test_one_that_was_set_anew_since_it_was_looked_at_is_not_removed(served: Cluster) -> None:

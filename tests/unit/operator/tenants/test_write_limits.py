@@ -1,6 +1,6 @@
 """One object that is too large for ZooKeeper costs nobody the connection, and says what to change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -85,6 +85,47 @@ async def test_a_move_that_does_not_fit_has_not_begun(operating: Callable[..., O
     assert "startTime" not in status
     assert "several objects" in operated.ready(key)["message"]
     assert many.tree.read(paths.REASSIGN_PARTITIONS) is None
+
+
+def throttled_topics(zookeeper: SimulatedZooKeeper) -> int:
+    nodes = [
+        zookeeper.tree.read(paths.topic_config(TopicName(name)))
+        for name in zookeeper.tree.children(paths.TOPIC_CONFIGS) or ()
+    ]
+    return sum(b"throttled" in node.data for node in nodes if node is not None)
+
+
+@pytest.mark.parametrize("change", [{"throttle": None}, {"maxConcurrentPartitions": 5}])
+async def test_a_move_whose_throttle_does_not_fit_has_not_begun_and_says_with_what_it_would(
+    change: Mapping[str, Any], operating: Callable[..., Operated]
+) -> None:
+    names = [f"{number:04}{LONG[4:]}" for number in range(60)]
+    many = await kafka_cluster(*names)
+    operated = operating({"zk": many}, max_request_bytes=20_000)
+    await operated.cluster("demo", "zk", namespace="shop")
+    states: list[SessionState] = []
+    operated.sessions[0].add_listener(states.append)
+    partitions = [{"topic": name, "partition": 0, "replicas": [3, 1]} for name in names]
+    spec = {"partitions": partitions, "throttle": {"bytesPerSecond": 5_000_000}}
+    key = await operated.add("PartitionReassignment", "all", spec)
+    for _ in range(2):
+        await operated.look(key)
+    assert operated.ready(key)["reason"] == Reason.TOO_LARGE
+    assert "20000" in operated.ready(key)["message"]
+    assert "maxConcurrentPartitions" in operated.ready(key)["message"]
+    assert operated.status(key)["counts"]["waiting"] == 60
+    assert many.tree.read(paths.REASSIGN_PARTITIONS) is None
+    assert throttled_topics(many) == 0
+    changed = {name: value for name, value in {**spec, **change}.items() if value is not None}
+    await operated.add("PartitionReassignment", "all", changed, generation=2)
+    await operated.look(key)
+    node = many.tree.read(paths.REASSIGN_PARTITIONS)
+    assert node is not None
+    asked = codecs.decode_reassignment(node.data).partitions
+    assert len(asked) == change.get("maxConcurrentPartitions", 60)
+    assert throttled_topics(many) == change.get("maxConcurrentPartitions", 0)
+    assert operated.condition(key, "Stalled") is None
+    assert states == []
 
 
 async def test_an_election_is_asked_for_in_parts_that_fit(operating: Callable[..., Operated]) -> None:
