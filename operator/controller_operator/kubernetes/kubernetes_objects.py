@@ -3,7 +3,7 @@
 The library's errors are those of the seam from here on.
 """
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -128,6 +128,21 @@ class KubernetesObjects:
         found: Any = await asked(self._objects.get_api_resources(GROUP, VERSION))
         return frozenset(resource.kind for resource in found.resources)
 
+    async def schemas(self) -> Mapping[str, Raw]:
+        published = await asked(
+            self._client.call_api(
+                f"/openapi/v3/apis/{GROUP}/{VERSION}",
+                "GET",
+                header_params={"Accept": "application/json"},
+                response_types_map={200: "object"},
+                auth_settings=["BearerToken"],
+                _return_http_data_only=True,
+                _request_timeout=_ANSWER_S,
+            )
+        )
+        schemas = published["components"]["schemas"].values()
+        return {kind: schema for schema in schemas for kind in _kinds_of(schema) if kind in KIND_CLASSES}
+
     async def delete(self, raw: Raw) -> None:
         key = key_of(raw)
         metadata = raw["metadata"]
@@ -146,6 +161,11 @@ class KubernetesObjects:
     async def close(self) -> None:
         await self._watch_client.close()
         await self._client.close()
+
+
+def _kinds_of(schema: Raw) -> list[str]:
+    kinds = schema.get("x-kubernetes-group-version-kind", ())
+    return [each["kind"] for each in kinds if (each["group"], each["version"]) == (GROUP, VERSION)]
 
 
 def _place(key: Key) -> tuple[str, str, str, str]:

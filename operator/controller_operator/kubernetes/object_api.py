@@ -4,7 +4,7 @@ Statuses are written as merge patches of what differs, and finalizers as a whole
 that they were decided on. The real thing is `kubernetes_objects`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -96,6 +96,10 @@ class ObjectApi(Protocol):
 
     async def delete(self, raw: Raw) -> None:
         """Deletes this very object, as it is known."""
+        ...
+
+    async def schemas(self) -> Mapping[str, Raw]:
+        """The schemas by which the API server keeps objects, by kind: what they do not name, it drops."""
         ...
 
     async def create_event(self, namespace: str, event: Raw) -> None:

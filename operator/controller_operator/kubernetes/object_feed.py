@@ -73,6 +73,12 @@ class ObjectFeed:
             except ApiError as error:
                 await self._pause(error)
 
+    async def read_again(self) -> None:
+        """Takes every object as the API server shows it now, whatever version is known. Raises `ApiError`s."""
+        async for page in self._api.pages(self.kind, self._namespace):
+            taken = [self._store.put_again(raw) for raw in page.items]
+            await self._on_change([stored for stored in taken if stored is not None], ())
+
     async def run(self) -> None:
         """Keeps the store current, for ever."""
         while True:

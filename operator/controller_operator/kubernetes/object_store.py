@@ -177,8 +177,15 @@ class ObjectStore:
 
     def put(self, raw: Raw) -> StoredObject | None:
         """Takes in an object; returns it, or None where what is known is as new."""
-        if not self.is_news(raw):
-            return None
+        return self._take_in(raw) if self.is_news(raw) else None
+
+    def put_again(self, raw: Raw) -> StoredObject | None:
+        """As `put`, also where the same version is known: what the API server shows of it may be other than it was."""
+        known = self._objects.get(key_of(raw))
+        is_same = known is not None and known.version == _version_of(raw)
+        return self._take_in(raw) if is_same or self.is_news(raw) else None
+
+    def _take_in(self, raw: Raw) -> StoredObject:
         stored = StoredObject(raw)
         known = self._objects.get(stored.key)
         kept = self._kept(stored)

@@ -3,7 +3,7 @@
 Besides, each write is on the condition of the version that it was decided on, or on the absence of what it creates: what
 is sent in the moment in which the lease is lost changes nothing that the next leader has touched."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 
 from controller_operator.kubernetes.object_api import Change, Listing, ObjectApi
@@ -31,6 +31,9 @@ class FencedObjects:
 
     async def get(self, key: Key) -> Raw:
         return await self._api.get(key)
+
+    async def schemas(self) -> Mapping[str, Raw]:
+        return await self._api.schemas()
 
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         self._leadership.require()

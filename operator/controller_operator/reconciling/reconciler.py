@@ -21,7 +21,7 @@ from controller_operator.kafka.write_limits import WriteLimits, remedy
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
-from controller_operator.plans.outcome import Context, Plan, Step, Verdict, ended_status, seconds_left
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, ended_status, seconds_left
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.kinds import kind_handlers, with_next_steps
@@ -30,12 +30,13 @@ from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
 from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
 from controller_operator.reconciling.step_runner import Reply, StepRunner, touched
 from controller_operator.reconciling.wall_clock import Now, utc_now
-from controller_operator.resources import PartitionReassignment, PreferredElection
+from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import FINALIZER, Ending, Status
 from controller_operator.resources.conditions import ConditionType, Reason
 
 _ROUNDS: Final = 6
 _AGAIN_S: Final = 0.5
+_HELD_S: Final = 60.0
 RunsOnce = PartitionReassignment | PreferredElection
 _log = structlog.get_logger(__name__)
 
@@ -46,6 +47,10 @@ class Result:
 
     word: str
     look_again_in_s: float | None = None
+
+
+def _no_trouble(_kind: str) -> str | None:
+    return None
 
 
 class Reconciler:
@@ -64,13 +69,16 @@ class Reconciler:
         missing_cluster_grace_s: float,
         open_broker: OpenBroker = OVER_TCP,
         now: Now = utc_now,
+        trouble_of_kind: Callable[[str], str | None] = _no_trouble,
     ) -> None:
         """`tell` has other objects looked at that this one's change concerns; `open_client` makes a client of a cluster,
-        `open_broker` one of a broker."""
+        `open_broker` one of a broker; `trouble_of_kind` says why nothing may be done for a kind."""
         self._now = now
+        self._trouble_of_kind = trouble_of_kind
         self._store = store
         self._api = api
         self._access = access
+        self._recorder = recorder
         self._writer = ObjectWriter(store, api, recorder, metrics, tell, now)
         self._steps = StepRunner(store, api, self._writer, recorder, metrics, open_client)
         self._meter = MoveMeter(open_broker, tell, now)
@@ -120,6 +128,8 @@ class Reconciler:
             return Result(word="released")
 
     async def _reconcile(self, stored: StoredObject) -> Result:
+        if trouble := self._trouble_of_kind(stored.key.kind):
+            return await self._hold(stored, trouble)
         resource = stored.resource
         if resource is None:
             return await self._keep_unreadable(stored)
@@ -129,6 +139,16 @@ class Reconciler:
         if isinstance(grant, Withheld):
             return await self._without_cluster(stored, resource, grant)
         return await self._with_cluster(stored, grant)
+
+    async def _hold(self, stored: StoredObject, trouble: str) -> Result:
+        """Any write would take from the object for good what the API server does not show of it."""
+        if self._letting_go.is_overdue(stored):
+            await self._letting_go.let_go(stored, "DefinitionOutdated", trouble)
+            return Result(word="released")
+        if stored.key.kind == KafkaCluster.definition.kind:
+            notice = Notice(reason="DefinitionOutdated", message=trouble, is_warning=True)
+            await self._recorder.post(stored.raw, notice)
+        return Result(word="held", look_again_in_s=_HELD_S)
 
     async def _keep_unreadable(self, stored: StoredObject) -> Result:
         """Nobody knows what it asks for, so nothing is done for it but to say so, and to let it go when it is deleted."""

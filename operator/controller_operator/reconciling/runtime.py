@@ -29,6 +29,7 @@ from controller_core.zk.session import ZkError
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.feature_requests import OpenClient
 from controller_operator.kafka.log_sizes import OpenBroker
+from controller_operator.kubernetes.definitions import Definitions
 from controller_operator.kubernetes.object_api import ApiError, ObjectApi
 from controller_operator.kubernetes.object_feed import ObjectFeed
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, ObjectStore, StoredObject, key_of_resource
@@ -49,6 +50,7 @@ from controller_operator.settings import OperatorSettings
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 60.0
 _STUCK_S: Final = 600.0
+_DEFINITIONS_S: Final = 30.0
 _log = structlog.get_logger(__name__)
 
 
@@ -67,6 +69,7 @@ class OperatorRuntime:
     ) -> None:
         self._settings = settings
         self._api = api
+        self._definitions = Definitions(api)
         self._store = ObjectStore()
         self._queue = WorkQueue()
         self.metrics = OperatorMetrics()
@@ -89,6 +92,7 @@ class OperatorRuntime:
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
             open_broker=open_broker,
             now=now,
+            trouble_of_kind=self._definitions.trouble_of,
         )
         self._last_views: dict[str, ClusterView] = {}
         self._standings: dict[Key, tuple[str, int, str | None] | None] = {}
@@ -120,10 +124,12 @@ class OperatorRuntime:
 
     async def watch(self) -> None:
         """Lists all objects and follows what becomes of them. Raises `ApiRefused` where the rights for that are missing."""
+        await self._definitions.look()
         for feed in self._feeds:
             await feed.begin()
         for feed in self._feeds:
             self._spawn(feed.run, f"feed of {feed.kind}")
+        self._spawn(self._watch_definitions, "definitions")
         self._is_listed = True
 
     def begin_work(self) -> None:
@@ -146,8 +152,8 @@ class OperatorRuntime:
     @property
     def trouble(self) -> str | None:
         """Why the operator does not do its work now; None where it does."""
-        troubles = [feed.trouble for feed in self._feeds if feed.trouble]
-        return "; ".join(troubles) or (None if self._is_listed else "objects are being listed")
+        troubles = [*(feed.trouble for feed in self._feeds), self._definitions.trouble]
+        return "; ".join(filter(None, troubles)) or (None if self._is_listed else "objects are being listed")
 
     def is_stuck(self) -> str | None:
         """What has come to an end that should never end, or has been at one object for far too long."""
@@ -284,6 +290,17 @@ class OperatorRuntime:
     def _pause_s(self, key: Key) -> float:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return min(_FIRST_PAUSE_S * float(2 ** min(failures - 1, 16)), _LONGEST_PAUSE_S)
+
+    async def _watch_definitions(self) -> None:
+        """What the API server dropped while it read by an earlier definition it shows again by this release's."""
+        while True:
+            await asyncio.sleep(_DEFINITIONS_S)
+            changed = await self._definitions.look()
+            for feed in self._feeds:
+                if feed.kind in changed and self._definitions.trouble_of(feed.kind) is None:
+                    await feed.read_again()
+            if changed:
+                self._queue.add_unhurried(self._store.keys())
 
     async def _resync(self) -> None:
         while True:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
@@ -121,6 +123,14 @@ class Operator:
 
     def wait_until_dead(self) -> None:
         wait_until(lambda: not self.process.is_running, "the operator has died", deadline_s=60)
+
+    def trouble(self) -> str | None:
+        """Why it is not ready, as it answers its probe."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=10):
+                return None
+        except HTTPError as error:
+            return error.read().decode()
 
     def log(self) -> str:
         return self.process.log_path.read_text(errors="replace")

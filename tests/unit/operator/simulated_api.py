@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,13 @@ from controller_operator.kubernetes.object_api import (
     VersionExpired,
 )
 from controller_operator.kubernetes.object_store import Key, Raw, key_of
+from controller_operator.resources import KINDS
+from controller_operator.resources.crds import custom_resource_definition
+
+SCHEMAS: dict[str, Raw] = {
+    definition["spec"]["names"]["kind"]: definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for definition in map(custom_resource_definition, KINDS)
+}
 
 
 class SimulatedApiServer:
@@ -33,6 +41,8 @@ class SimulatedApiServer:
         self._happened = asyncio.Condition()
         self._watches: set[asyncio.Task[Any]] = set()
         self.missing_kinds: set[str] = set()
+        self.dropped: dict[str, str] = {}
+        """By kind, a field of specs that its definition does not name: nobody is shown it, and any write loses it."""
         self.deletion_timestamp = "2026-01-01T00:00:00Z"
         """Of objects that are deleted from now on."""
         self.faults: deque[ApiError] = deque()
@@ -102,7 +112,7 @@ class SimulatedApiServer:
 
     async def list_all(self, kind: str, namespace: str | None) -> Listing:
         self._ask("list", kind)
-        items = [deepcopy(raw) for key, raw in self.objects.items() if _is_of(key, kind, namespace)]
+        items = [self._shown(raw) for key, raw in self.objects.items() if _is_of(key, kind, namespace)]
         version = str(next(self._versions))
         if self.before_listing_arrives is not None:
             await self.before_listing_arrives()
@@ -122,7 +132,7 @@ class SimulatedApiServer:
 
     async def get(self, key: Key) -> Raw:
         self._ask("get", key.kind)
-        return deepcopy(self._known(key))
+        return self._shown(self._known(key))
 
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         self._ask("patch_status", raw["kind"])
@@ -150,6 +160,10 @@ class SimulatedApiServer:
             raise ObjectChanged("another uid")
         await self.remove(key_of(raw))
 
+    async def schemas(self) -> Mapping[str, Raw]:
+        self.requests["schemas"] += 1
+        return {kind: _without(schema, self.dropped.get(kind)) for kind, schema in SCHEMAS.items()}
+
     async def create_event(self, namespace: str, event: Raw) -> None:
         self.requests["create_event"] += 1
         if all(each["metadata"]["name"] != event["metadata"]["name"] for each in self.events):
@@ -171,7 +185,12 @@ class SimulatedApiServer:
         known = self._known(key_of(raw))
         if known["metadata"]["resourceVersion"] != raw["metadata"]["resourceVersion"]:
             raise ObjectChanged("409 it has changed")
-        return known
+        return self._shown(known)
+
+    def _shown(self, raw: Raw) -> Raw:
+        shown = deepcopy(raw)
+        shown.get("spec", {}).pop(self.dropped.get(raw["kind"]), None)
+        return shown
 
     async def _answer(self, verb: str, raw: Raw) -> Raw:
         if self.before_answer is not None:
@@ -216,7 +235,7 @@ class SimulatedApiServer:
                 if change.raw["kind"] == kind and (
                     change.type == "BOOKMARK" or _is_of(key_of(change.raw), kind, namespace)
                 ):
-                    yield change
+                    yield replace(change, raw=self._shown(change.raw))
             if restarts != self._restarts:
                 raise ApiUnavailable("the API server restarts")
             if self.faults:
@@ -224,6 +243,12 @@ class SimulatedApiServer:
             async with self._happened:
                 if position == len(self._log) and not self.faults and restarts == self._restarts:
                     await self._happened.wait()
+
+
+def _without(schema: Raw, field: str | None) -> Raw:
+    spec = schema["properties"]["spec"]
+    known = {name: inner for name, inner in spec["properties"].items() if name != field}
+    return {"properties": {**schema["properties"], "spec": {**spec, "properties": known}}}
 
 
 def _is_of(key: Key, kind: str, namespace: str | None) -> bool:
