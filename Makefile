@@ -37,9 +37,9 @@ SEED ?=
 soak: $(READY) ## Let things happen to a real cluster, as a seed decides, and check it all (MINUTES=30 SEED=n; none: random)
 	$(BIN)/python -m devcluster.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-test: lint unit spark real ## Check the code and run the tests, those against real servers too (large matrices: a sample)
+test: lint unit spark real ## Check the code and run the tests, those against real servers too (of large matrices a sample)
 
-full: ## As `make test`, with the large matrices whole: those of which `make real` runs what the commit's hash chooses
+full: ## As `make test`, with the large matrices whole: those of which it runs what the commit's hash chooses
 	$(MAKE) test SAMPLED=
 
 lint: $(READY) ## Check style, types and the direction of imports
@@ -63,17 +63,20 @@ SAMPLE ?= 0
 mutants: $(READY) ## Try small changes of the code that tests should notice (MODULES="zk.fenced model", SAMPLE=100 SEED=n; all: hours)
 	$(BIN)/python -m scripts.mutants $(MODULES:%=--module %) --sample $(SAMPLE) $(if $(SEED),--seed $(SEED))
 
-spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own
-	$(BIN)/pytest -m "spark and not real" --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/spark
-
+# Of large matrices, the part that the commit's hash chooses.
 SAMPLED ?= --sample
 
-# In two parts: the clusters of the one have ended before those of the other start. In the second, two at a time: mostly
-# they wait, for sessions that end and servers that start. Each has servers of its own. Files that take minutes begin first.
+spark: $(READY) ## Run the tests of the history's pipeline, on a Spark of their own (SAMPLED=: large matrices whole, as `make full`)
+	$(BIN)/pytest -m "spark and not real" $(SAMPLED) --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests/spark
+
+# In two parts: the clusters of the one have ended before those of the other start. Two files at a time: mostly they wait, for
+# sessions that end and servers that start. Each has servers of its own. Files that take minutes begin first.
+AT_ONCE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
 real: $(READY) ## Run the tests against real ZooKeeper, Kafka and Kubernetes (SAMPLED=: large matrices whole, as `make full`)
 	$(BIN)/python -m devcluster build
-	$(BIN)/pytest -v -m real $(SAMPLED) tests/real/conformance tests/real/clients
-	$(BIN)/pytest -v -m real $(SAMPLED) --numprocesses 2 --dist loadfile --no-loadscope-reorder --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
+	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) tests/real/conformance tests/real/clients
+	$(BIN)/pytest -v -m real $(SAMPLED) $(AT_ONCE) --ignore tests/real/conformance --ignore tests/real/clients --ignore tests/e2e
 
 e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb it (KUBECONFIG: on that cluster)
 	$(BIN)/pytest -v tests/e2e

@@ -16,6 +16,10 @@ SETTINGS = {
     # As other programs read times, and as Spark skips what is of other times: its own default has neither.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.ui.enabled": "false",
+    # What only its web page would show is kept all the same, a thousand queries with their plans.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",
 }
 LOCAL_SETTINGS = {

@@ -1,14 +1,15 @@
-"""Large matrices as a sample: of what takes minutes on real servers each commit runs a part, and some commits together all.
+"""Large matrices as a sample: of what takes minutes each commit runs a part, and some commits together all.
 
-A test with many cases is marked `matrix`; `matrix("name")` makes one matrix of the cases of all tests with that name. A
-matrix's cases are dealt out as they stand into `PARTS` parts. With `--sample` one part runs, which the commit's hash
+A test with many cases is marked `matrix`; `matrix("name")` makes one matrix of the cases of all tests with that name, and
+`matrix("name", "together")` takes those of a second name as one case: tests that share what takes the time. A matrix's
+cases are dealt out as they stand into `PARTS` parts. With `--sample` one part runs, which the commit's hash
 chooses: the same part whenever that commit is checked, and over a week of commits every part. Without `--sample`, as in
 `make full`, all cases run; so they do where there is no commit, as in an unpacked archive.
 """
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -52,7 +53,10 @@ class Sample:
         if self.commit is None:
             return
         part = part_of(self.commit)
-        others = {case for cases in _matrices(items).values() for case in set(cases).difference(dealt(cases, part))}
+        chosen = {
+            item for cases in _matrices(items).values() for case in dealt(list(cases.values()), part) for item in case
+        }
+        others = {item for item in items if item.get_closest_marker("matrix") and item not in chosen}
         self.left_out = [item for item in items if item in others]
         items[:] = [item for item in items if item not in others]
         config.hook.pytest_deselected(items=self.left_out)
@@ -64,10 +68,12 @@ class Sample:
         return f"sample: of large matrices {chosen}; {len(self.left_out)} cases are left out, which `make full` runs"
 
 
-def _matrices(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
-    """The cases of each matrix, in the order in which they would run."""
-    matrices: dict[str, list[pytest.Item]] = defaultdict(list)
+def _matrices(items: Sequence[pytest.Item]) -> Mapping[str, Mapping[str, Sequence[pytest.Item]]]:
+    """The cases of each matrix by their names, in the order in which they would run."""
+    matrices: dict[str, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         if marker := item.get_closest_marker("matrix"):
-            matrices[marker.args[0] if marker.args else item.nodeid.partition("[")[0]].append(item)
+            matrix = marker.args[0] if marker.args else item.nodeid.partition("[")[0]
+            case = marker.args[1] if len(marker.args) > 1 else item.nodeid
+            matrices[matrix][case].append(item)
     return matrices

@@ -1,9 +1,10 @@
 """Kafka's and ZooKeeper's jars, and the command lines that run them with little memory and a quick start."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from devcluster.building import jars, progress
+from devcluster.building import class_archives, jars, progress
 from devcluster.building.cache import Entry
 from devcluster.building.toolchain import require
 
@@ -14,6 +15,8 @@ _POM, _CHECKSUMS = jars.inputs(KAFKA_FOLDER)
 KAFKA_VERSION = _POM.partition("<artifactId>kafka_2.13</artifactId><version>")[2].partition("<")[0]
 _SERVER_LOGGING = (KAFKA_FOLDER / "server-log4j.properties").read_text()
 _TOOL_LOGGING = (KAFKA_FOLDER / "tool-log4j.properties").read_text()
+_SERVER_LOGGING_FILE = "server.properties"
+_TOOL_LOGGING_FILE = "tool.properties"
 
 # A short life on few cores: the first compiler tier and the serial collector start fastest.
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.awt.headless=true")
@@ -35,15 +38,27 @@ def kafka_home() -> Path:
 
 def server_command(main_class: str, *arguments: str, heap_mb: int) -> list[str]:
     """The command line of a server that logs to its standard output."""
-    return _command(main_class, arguments, ("-Xms64m", f"-Xmx{heap_mb}m"), "server.properties")
+    return _command(main_class, arguments, ("-Xms64m", f"-Xmx{heap_mb}m"), _SERVER_LOGGING_FILE)
 
 
 def tool_command(main_class: str, *arguments: str) -> list[str]:
     """The command line of a tool that logs warnings to its standard error."""
-    return _command(main_class, arguments, ("-Xmx256m",), "tool.properties")
+    return _command(main_class, arguments, ("-Xmx256m",), _TOOL_LOGGING_FILE)
 
 
 def _command(main_class: str, arguments: tuple[str, ...], options: tuple[str, ...], logging: str) -> list[str]:
+    program = class_archives.of(main_class)
+    return _plain_command(main_class, arguments, (*class_archives.using(_classes(), program), *options), logging)
+
+
+def _classes() -> Path:
+    def recording(program: class_archives.Program, arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+        return _plain_command(program, arguments, options, _TOOL_LOGGING_FILE)
+
+    return class_archives.class_archives(require("java"), (_POM, _CHECKSUMS), recording).folder()
+
+
+def _plain_command(main_class: str, arguments: Sequence[str], options: Sequence[str], logging: str) -> list[str]:
     home = kafka_home()
     return [
         require("java"),
@@ -59,7 +74,7 @@ def _command(main_class: str, arguments: tuple[str, ...], options: tuple[str, ..
 
 def _fetch(folder: Path) -> None:
     require("java")
-    (folder / "server.properties").write_text(_SERVER_LOGGING)
-    (folder / "tool.properties").write_text(_TOOL_LOGGING)
+    (folder / _SERVER_LOGGING_FILE).write_text(_SERVER_LOGGING)
+    (folder / _TOOL_LOGGING_FILE).write_text(_TOOL_LOGGING)
     with progress.step(f"Fetching Kafka {KAFKA_VERSION} and ZooKeeper"):
         jars.fetch(KAFKA_FOLDER, folder / "libs", what="Kafka's jars")

@@ -15,7 +15,12 @@ from bench.report.result import Result
 from bench.scenarios import SCENARIOS
 from devcluster.filling.parts import API_SERVER, Part
 
-pytestmark = [pytest.mark.long, pytest.mark.real, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.matrix("takes minutes", "bench"),
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+]
 
 PARTITIONS = 300
 

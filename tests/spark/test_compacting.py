@@ -20,7 +20,7 @@ from controller_pipeline.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LINES, PR
 from tests.spark.histories import RandomCluster
 from tests.spark.journal_scenes import controller, recorder
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.matrix("long histories", "compacting")]
 
 SNAPSHOTS = 18
 DAY_US = 86_400_000_000

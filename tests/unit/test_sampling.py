@@ -20,6 +20,17 @@ def test_large(number): ...
 @pytest.fixture(params=[pytest.param("theirs", marks=pytest.mark.matrix("theirs")), "ours"])
 def cluster(request): ...
 
+@pytest.mark.matrix("long", "story")
+class TestStory:
+    def test_begins(self): ...
+    def test_ends(self): ...
+
+@pytest.mark.matrix("long", "poem")
+def test_poem(): ...
+
+@pytest.mark.matrix("long", "song")
+def test_song(): ...
+
 def test_one(cluster): ...
 def test_another(cluster): ...
 def test_alone(): ...
@@ -61,7 +72,7 @@ def collected(folder: Path, commit: str | None) -> tuple[set[str], str]:
     printed = subprocess.run(
         line, cwd=folder, env=os.environ | paths, capture_output=True, text=True, check=True
     ).stdout
-    return {text.split("::")[1] for text in printed.splitlines() if text.startswith("test_cases.py::")}, printed
+    return {text.partition("::")[2] for text in printed.splitlines() if text.startswith("test_cases.py::")}, printed
 
 
 @pytest.mark.parametrize("count", range(12))
@@ -82,13 +93,14 @@ def test_commits_choose_all_parts_about_as_often() -> None:
 def test_a_commit_runs_its_part_of_each_matrix_and_all_that_is_in_none(tmp_path: Path) -> None:
     names, printed = collected(tmp_path, "3" * 12)
     large = {f"test_large[{number}]" for number in (0, 3, 6)}
-    assert names == {*large, "test_one[theirs]", "test_one[ours]", "test_another[ours]", "test_alone"}
-    assert f"part 1 of {PARTS}, as commit 333333333333 chooses; 5 cases are left out, which `make full` runs" in printed
+    story = {"TestStory::test_begins", "TestStory::test_ends"}
+    assert names == {*large, *story, "test_one[theirs]", "test_one[ours]", "test_another[ours]", "test_alone"}
+    assert f"part 1 of {PARTS}, as commit 333333333333 chooses; 7 cases are left out, which `make full` runs" in printed
 
 
 def test_over_some_commits_everything_runs(tmp_path: Path) -> None:
     whole, _ = collected(tmp_path, None)
-    assert len(whole) == 12
+    assert len(whole) == 16
     assert set().union(*(collected(tmp_path, f"{number}")[0] for number in range(PARTS))) == whole
 
 
@@ -112,10 +124,10 @@ def test_without_git_everything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert commit_of(tmp_path) is None
 
 
-@pytest.mark.parametrize(("command", "is_sampled"), [("real", True), ("full", False)])
+@pytest.mark.parametrize(("command", "is_sampled"), [("real", True), ("spark", True), ("full", False)])
 def test_make_runs_a_sample_but_for_make_full(command: str, is_sampled: bool) -> None:
     line = ["make", "--dry-run", "--always-make", command]
     printed = subprocess.run(line, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
-    runs = [text for text in printed.splitlines() if "-m real" in text]
+    runs = [text for text in printed.splitlines() if "-m real" in text or '"spark and not real"' in text]
     assert runs
     assert all(("--sample" in text) is is_sampled for text in runs)

@@ -85,3 +85,6 @@ def make_whole(cluster: ConformanceCluster) -> None:
     if own is not None and not own.process.is_running:
         own.restart_whole()
     wait_until(lambda: cluster.znodes.controller() in cluster.controller_ids, "the controller", deadline_s=60)
+    if own is not None:
+        # It is the controller before it has heard of the brokers, in whose stead it answers clients.
+        wait_until(lambda: own.metric("kontroller_brokers") == _BROKERS, "it knows the brokers", deadline_s=60)

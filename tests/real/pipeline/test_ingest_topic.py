@@ -25,7 +25,7 @@ from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
 from tests.spark.histories import as_events, history
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.matrix("takes minutes", "ingest")]
 
 TOPIC = "controller-journal"
 DEADLINE_S = 600

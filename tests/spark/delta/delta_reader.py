@@ -17,22 +17,28 @@ SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
 }
+LOOKED_AT_CLOSELY = "events"
 WRITES = ("DELETE FROM {}", "VACUUM {}", "VACUUM {} RETAIN 0 HOURS")
 
 
 def seen(spark: SparkSession, path: Path, copies: Path) -> dict[str, object]:
     """What is to be seen of a table."""
     name = f"delta.`{path}`"
-    history = spark.sql(f"DESCRIBE HISTORY {name}").orderBy("version").collect()
-    detail = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]
     spark.table(name).write.parquet(str(copies / path.name))
+    detail = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]
+    shown: dict[str, object] = {"divided by": detail.partitionColumns, "files": detail.numFiles}
+    return shown | (over_time(spark, path) if path.name == LOOKED_AT_CLOSELY else {})
+
+
+def over_time(spark: SparkSession, path: Path) -> dict[str, object]:
+    """What is to be seen of its versions, and what comes of writing to it."""
+    name = f"delta.`{path}`"
+    history = spark.sql(f"DESCRIBE HISTORY {name}").orderBy("version").collect()
     first = spark.read.format("delta").option("versionAsOf", history[0].version).load(str(path))
     return {
         "generations": [row.userMetadata for row in history],
-        "divided by": detail.partitionColumns,
-        "files": detail.numFiles,
         "first rows": first.count(),
-        "refused": [refusal(spark, write.format(name)) for write in WRITES] if path.name == "events" else [],
+        "refused": [refusal(spark, write.format(name)) for write in WRITES],
     }
 
 

@@ -21,7 +21,9 @@ from devcluster.building.spark_jars import delta_jars
 from tests.spark.delta import delta_reader
 from tests.spark.histories import history
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.matrix("long histories", "formats")]
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +64,8 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def seen(kept: KeptHistory, copies: Path) -> dict[str, dict[str, Any]]:
     """What Delta's library sees, by table."""
-    line = [sys.executable, delta_reader.__file__, kept.location, str(copies), delta_jars()]
-    ended = subprocess.run(line, capture_output=True, text=True, check=False)
+    line = [sys.executable, "-m", delta_reader.__name__, kept.location, str(copies), delta_jars()]
+    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     found: dict[str, dict[str, Any]] = json.loads(ended.stdout.splitlines()[-1])
     return found

@@ -23,7 +23,7 @@ from tests.spark.folding import nights
 from tests.spark.folding.arrivals import ROUNDS, Round, rounds
 from tests.spark.folding.nights import quiet
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.matrix("long histories", "folding")]
 
 LOGS = Path(__file__).parents[1] / "data" / "text_logs"
 BROKERS = {0: 1, 2: 3}

@@ -6,7 +6,7 @@ from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.running.processes import wait_until
 from tests.real.controller.clusters import OurCluster
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.matrix("takes minutes", "controller")]
 
 TOPIC = "moving"
 HERE, THERE = [1, 2, 3], [4, 5, 6]
