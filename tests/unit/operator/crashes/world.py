@@ -7,10 +7,12 @@ is started, which knows nothing but what it finds. Or it lives, and the request 
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
 
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest
@@ -19,9 +21,9 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
 from controller_core.wire.link import BrokerUnreachable
 from controller_core.zk import paths
-from controller_core.zk.session import ConnectionLost, Create, WriteOp, ZkError, ZkSession
+from controller_core.zk.session import ConnectionLost, Create, TreeWatch, Watch, WriteOp, ZkError, ZkNode, ZkSession
 from controller_operator.kafka.log_sizes import BrokerClient
-from controller_operator.kubernetes.object_api import ApiUnavailable
+from controller_operator.kubernetes.object_api import ApiUnavailable, Change
 from controller_operator.kubernetes.object_store import Key, Raw, key_of
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
@@ -74,6 +76,9 @@ class World:
         """When which broker was asked for the sizes of logs, in the loop's time."""
         self.clock_error = timedelta()
         """By how much the operator's clock is ahead."""
+        self._unheard: deque[Callable[[], object]] = deque()
+        self.late_s = 0.0
+        """After how long the operator hears of what happens, and then only of what came of it."""
         self.silent: set[int] = set()
         """The brokers that never say how large their logs are."""
 
@@ -117,6 +122,24 @@ class World:
         self.is_zookeeper_away = True
         for session in self._sessions:
             self.cluster.zk.disconnect(session)
+
+    def bring_zookeeper_back(self) -> None:
+        self.is_zookeeper_away = False
+        for session in self._sessions:
+            self.cluster.zk.reconnect(session)
+
+    def hear(self, tell: Callable[[], object]) -> None:
+        """Has the operator told of something, now or later."""
+        self._unheard.append(tell)
+        if self.late_s:
+            asyncio.get_running_loop().call_later(self.late_s, self.hear_all)
+        else:
+            self.hear_all()
+
+    def hear_all(self) -> None:
+        """Whoever reads a znode has heard before of all that happened until then: ZooKeeper promises that."""
+        while self._unheard:
+            self._unheard.popleft()()
 
     # the operator
 
@@ -180,6 +203,20 @@ class _MortalApi:
     def __init__(self, world: World) -> None:
         self._world = world
 
+    @asynccontextmanager
+    async def watch(self, kind: str, namespace: str | None, version: str) -> AsyncIterator[AsyncIterator[Change]]:
+        async with self._world.api.watch(kind, namespace, version) as changes:
+            yield self._heard(changes)
+
+    async def _heard(self, changes: AsyncIterator[Change]) -> AsyncIterator[Change]:
+        async for change in changes:
+            if self._world.late_s:
+                await asyncio.sleep(self._world.late_s)
+                present = self._world.api.peek(key_of(change.raw))
+                if present is not None and present["metadata"]["resourceVersion"] != change.version:
+                    continue
+            yield change
+
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._world.api, name)
         if name not in _WRITING_CALLS:
@@ -205,6 +242,26 @@ class _MortalSession(MortalSession):
         super().__init__(session, world.life)
         self._simulated = session
         self._world = world
+
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+        async def heard() -> T:
+            self._world.hear_all()
+            return await read()
+
+        return await super()._read(heard)
+
+    async def read_watched(self, paths: Sequence[str], watch: Callable[[str], Watch]) -> list[ZkNode | None]:
+        def late(path: str) -> Watch:
+            told = watch(path)
+            return lambda event: self._world.hear(partial(told, event))
+
+        return await super().read_watched(paths, late)
+
+    async def children_watched(self, path: str, watch: Watch) -> tuple[str, ...] | None:
+        return await super().children_watched(path, lambda event: self._world.hear(partial(watch, event)))
+
+    async def watch_tree(self, path: str, watch: TreeWatch) -> Callable[[], Awaitable[None]]:
+        return await super().watch_tree(path, lambda changed: self._world.hear(partial(watch, changed)))
 
     async def transact_many(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         return [answer for ops in transactions for answer in await self._transact(ops)]
