@@ -132,9 +132,10 @@ async def advance(term: Term, partitions: Iterable[TopicPartition]) -> None:
 async def resume(term: Term, started: Collection[BrokerId] | None = None) -> None:
     """Goes on with the reassignments that involve newly started brokers; with all of them when a term begins.
 
-    One that only changed its address may have missed that it should delete its replica."""
-    for partition, run in term.state.reassignments.items():
-        for broker in (run.awaiting_deletion or frozenset()).intersection(started or ()):
+    A broker that was down when its old replica was to be deleted, or died or moved to another address before it answered,
+    is asked now: the list of removed replicas has what it keeps only once AR is RAR."""
+    for partition, brokers in term.state.reassignments.await_returned(started or ()).items():
+        for broker in brokers:
             term.batch.stop_replica(partition, broker, delete=True)
     outstanding = [
         partition

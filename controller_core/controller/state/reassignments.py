@@ -45,6 +45,19 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
         """Step 9 is over: the brokers are to answer that they deleted their replicas."""
         self._entries[partition] = replace(self._entries[partition], awaiting_deletion=frozenset(brokers))
 
+    def await_returned(self, brokers: Iterable[BrokerId]) -> dict[TopicPartition, frozenset[BrokerId]]:
+        """Brokers have come: those that still have replicas of reassignments in their last steps are to answer as well."""
+        returned = frozenset(brokers)
+        owing = {
+            partition: returned.intersection(run.full.removing) - run.deleted
+            for partition, run in self._entries.items()
+            if run.awaiting_deletion is not None
+        }
+        owing = {partition: brokers for partition, brokers in owing.items() if brokers}
+        for partition, brokers in owing.items():
+            self.await_deletion(partition, brokers.union(self._entries[partition].awaiting_deletion or ()))
+        return owing
+
     def mark_deleted(self, partition: TopicPartition, broker: BrokerId) -> None:
         """A broker that may be awaited answered that it deleted its replica."""
         run = self._entries[partition]

@@ -15,7 +15,7 @@ from controller_core.wire.messages import (
 )
 from controller_core.zk import paths
 from controller_core.zk.session import WriteOp
-from simulation.checks import assert_sound
+from simulation.checks import assert_no_log_is_nobodys, assert_sound
 from simulation.cluster import Cluster, ids, tp
 
 ORDERS = tp("orders")
@@ -387,6 +387,22 @@ async def test_an_old_replica_whose_broker_dies_while_deleting_is_not_waited_for
     served.kill_broker(3)
     await served.settle()
     assert_moved(served, [4, 5, 6], gone=[1, 2])
+
+
+async def test_an_old_replica_whose_broker_returns_in_the_last_steps_is_deleted_there(served: Cluster) -> None:
+    served.kill_broker(3)
+    await served.settle()
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    served.broker(2).hang()
+    await served.join_isr(ORDERS, 4, 5, 6)
+    assert served.assignment(ORDERS).is_being_reassigned
+    served.start_broker(3)
+    await served.settle()
+    served.broker(2).resume()
+    await served.settle()
+    assert_moved(served, [4, 5, 6], gone=[1, 2, 3])
+    assert_no_log_is_nobodys(served)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.unknown_server_error, ErrorCode.cluster_authorization_failed])
