@@ -20,6 +20,7 @@ from devcluster.clusters.listeners import CLIENTS_APART
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from tests.real.conformance.at_clients_listener import everybody_answers_it
 from tests.real.conformance.clusters import LOG_DIRECTORIES, ConformanceCluster
 
 __all__ = ["ConformanceCluster", "cluster", "started_cluster"]
@@ -79,12 +80,11 @@ def cluster(started_cluster: ConformanceCluster) -> ConformanceCluster:
 
 
 def make_whole(cluster: ConformanceCluster) -> None:
-    """Starts what does not run, and waits for the controller."""
+    """Starts what does not run, and waits until every node knows the controller and all brokers."""
     cluster.kafka.start()
     own = cluster.own_controller
     if own is not None and not own.process.is_running:
         own.restart_whole()
     wait_until(lambda: cluster.znodes.controller() in cluster.controller_ids, "the controller", deadline_s=60)
-    if own is not None:
-        # It is the controller before it has heard of the brokers, in whose stead it answers clients.
-        wait_until(lambda: own.metric("kontroller_brokers") == _BROKERS, "it knows the brokers", deadline_s=60)
+    # Until brokers have heard of each other and of a new controller, they send clients to the one before.
+    everybody_answers_it(cluster)
