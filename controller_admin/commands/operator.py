@@ -1,6 +1,7 @@
 """`kontroller operator`: the operator as a process, and what is left to do when it has ended."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,13 @@ def run(
     ] = None,
     lease: Annotated[str | None, typer.Option(help="The Lease that says which of several works.")] = None,
     lease_namespace: Annotated[str | None, typer.Option(help="Its namespace; none: that of the pod.")] = None,
+    webhook: Annotated[
+        str | None, typer.Option(help="Where to answer whether an object may be as asked: https://HOST:PORT.")
+    ] = None,
+    webhook_certificate: Annotated[
+        Path | None, typer.Option(help="The file of its certificate, with its chain.")
+    ] = None,
+    webhook_key: Annotated[Path | None, typer.Option(help="The file of the certificate's key.")] = None,
     log_format: Annotated[str, typer.Option(help="json or console.", envvar="KONTROLLER_LOG_FORMAT")] = "json",
 ) -> None:
     """Turns the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) into what a controller acts on.
@@ -50,6 +58,9 @@ def run(
         "zookeeper_jute_maxbuffer_bytes": zookeeper_jute_maxbuffer_bytes,
         "lease": lease,
         "lease_namespace": lease_namespace,
+        "webhook": webhook,
+        "webhook_certificate": webhook_certificate,
+        "webhook_key": webhook_key,
     }
     try:
         settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})

@@ -15,6 +15,9 @@ from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.learned_limit import LearnedLimitSession
 from controller_core.zk.session import ZkSession
+from controller_operator.admission.judge import Judge
+from controller_operator.admission.onlooking import Onlooker
+from controller_operator.admission.server import Certificate, serve_admission
 from controller_operator.kubernetes.api_client import api_client
 from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
 from controller_operator.kubernetes.object_api import ObjectApi
@@ -38,8 +41,8 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
     """Runs the operator until SIGTERM or SIGINT, which it must get in the main thread.
 
     `api` and `connect` are the seams to the API server and to ZooKeeper, for who wants to stand in between. Raises
-    `NoKubernetes`, `ApiRefused` where rights are missing, `OSError` where a port is taken, and `NotLeading` where there is
-    a lease and it was lost: whoever runs operators then runs this one anew.
+    `NoKubernetes`, `ApiRefused` where rights are missing, `OSError` where a port is taken or the webhook's certificate is
+    of no use, and `NotLeading` where there is a lease and it was lost: whoever runs operators then runs this one anew.
     """
     connect = connect or zookeeper_connector(settings)
     async with AsyncExitStack() as stack:
@@ -57,6 +60,7 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
             readiness = partial(_trouble, runtime, elector)
             stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
             stack.push_async_callback(stop_answering)
+        await _serve_webhook(settings, runtime, stack)
         _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
         await until_signalled(_work(runtime, elector))
         _log.info("operator ends")
@@ -71,6 +75,16 @@ def _elector(settings: OperatorSettings, stack: AsyncExitStack) -> Elector | Non
     lease = KubernetesLease(client, settings.lease_namespace or current_namespace(), settings.lease)
     identity = settings.lease_identity or f"{socket.gethostname()}_{uuid4()}"
     return Elector(lease, identity, LeaseTimes(duration_s=settings.lease_duration_s), now=utc_now)
+
+
+async def _serve_webhook(settings: OperatorSettings, runtime: OperatorRuntime, stack: AsyncExitStack) -> None:
+    endpoint, chain, key = settings.webhook, settings.webhook_certificate, settings.webhook_key
+    if endpoint is None or chain is None or key is None:  # the settings have all of them or none
+        return
+    onlooker = Onlooker(runtime.working_access, runtime.store, zookeeper_connector(settings))
+    stack.push_async_callback(onlooker.close)
+    judge = Judge(runtime.store, onlooker.access)
+    stack.push_async_callback(await serve_admission(endpoint, Certificate(chain, key), judge))
 
 
 def _trouble(runtime: OperatorRuntime, elector: Elector | None) -> str | None:

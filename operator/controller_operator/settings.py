@@ -1,5 +1,7 @@
 """The settings of the operator: the command's options, then the environment (`KONTROLLER_*`)."""
 
+from pathlib import Path
+
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -33,6 +35,13 @@ class OperatorSettings(BaseSettings):
         le=(1 << 31) - 1,
         description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
     )
+    webhook: str | None = Field(
+        default=None,
+        pattern=r"^https://[^/\s]+:[0-9]{1,5}$",
+        description="Where to answer the API server whether an object may be as asked, https://HOST:PORT; none: nowhere.",
+    )
+    webhook_certificate: Path | None = Field(default=None, description="The file of its certificate, with its chain.")
+    webhook_key: Path | None = Field(default=None, description="The file of the certificate's key.")
     lease: str | None = Field(
         default=None,
         max_length=253,
@@ -75,4 +84,11 @@ class OperatorSettings(BaseSettings):
     def _watches_something(self) -> "OperatorSettings":
         if self.all_namespaces == bool(self.namespaces):
             raise ValueError("say what to watch: either namespaces (--namespace) or all of them (--all-namespaces)")
+        return self
+
+    @model_validator(mode="after")
+    def _webhook_is_whole(self) -> "OperatorSettings":
+        given = [self.webhook is not None, self.webhook_certificate is not None, self.webhook_key is not None]
+        if any(given) and not all(given):
+            raise ValueError("a webhook needs all of --webhook, --webhook-certificate and --webhook-key")
         return self

@@ -46,6 +46,20 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 {{- end }}
 
+{{/* The Service by which the API server asks the operator. */}}
+{{- define "kontroller.webhookName" -}}
+{{- printf "%s-webhook" (include "kontroller.operatorName" . | trunc 55 | trimSuffix "-") }}
+{{- end }}
+
+{{/* The Secret with the webhook's certificate. */}}
+{{- define "kontroller.webhookSecret" -}}
+{{- $certificate := .Values.webhook.certificate }}
+{{- if not (or $certificate.secretName $certificate.certManager.enabled) }}
+{{- fail "webhook.enabled needs a certificate: set webhook.certificate.secretName and caBundle, or certManager.enabled" }}
+{{- end }}
+{{- default (printf "%s-tls" (include "kontroller.webhookName" .)) $certificate.secretName }}
+{{- end }}
+
 {{- define "kontroller.image" -}}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}

@@ -150,6 +150,15 @@ class OperatorRuntime:
         self._queue.add(keys)
 
     @property
+    def store(self) -> ObjectStore:
+        """The objects, as far as they are known."""
+        return self._store
+
+    def working_access(self) -> ClusterAccess | None:
+        """The clusters that this operator works on; None as long as it stands by."""
+        return self._access if self._is_at_work else None
+
+    @property
     def trouble(self) -> str | None:
         """Why the operator does not do its work now; None where it does."""
         troubles = [*(feed.trouble for feed in self._feeds), self._definitions.trouble]

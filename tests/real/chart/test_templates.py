@@ -43,9 +43,20 @@ def test_the_chart_has_nothing_that_helm_finds_fault_with(api: KubernetesApi, va
         ("--set", r"kafka.enabled=true,kafka.zookeeper=zk-0:2181\,zk-1:2181/kafka"),
         ("--set", "watchNamespaces={payments,audit}"),
         ("--set", "operator.serviceAccount.create=false,rbac.create=false"),
+        ("--set", "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ=="),
         ("--set", "imagePullSecrets[0].name=pull,operator.nodeSelector.disk=ssd,operator.podAnnotations.a=b"),
     ],
-    ids=["defaults", "controller", "self-contained", "no-volumes", "kafka", "namespaces", "no-rbac", "scheduling"],
+    ids=[
+        "defaults",
+        "controller",
+        "self-contained",
+        "no-volumes",
+        "kafka",
+        "namespaces",
+        "no-rbac",
+        "webhook",
+        "scheduling",
+    ],
 )
 def test_the_api_server_takes_every_object_of_the_chart(api: KubernetesApi, values: tuple[str, ...]) -> None:
     objects = rendered(api, *values)
@@ -121,12 +132,36 @@ def test_a_wrong_value_is_refused(api: KubernetesApi, values: str, message: str)
         (r"kafka.config.zookeeper\.connect=zk:2181", "kafka.config may not set zookeeper.connect"),
         (r"zookeeper.config.clientPort=1", "zookeeper.config may not set clientPort"),
         (r"zookeeper.config.server\.4=zk", "zookeeper.config may not set server.4"),
+        ("webhook.enabled=true", "webhook.enabled needs a certificate: set webhook.certificate.secretName"),
+        ("webhook.enabled=true,webhook.certificate.secretName=a", "set webhook.certificate.caBundle"),
         ("kafka.firstBrokerId=997", "controllers' ids 999 to 1000 and the brokers' ids 997 to 999 overlap"),
     ],
 )
 def test_values_that_cannot_work_together_are_refused(api: KubernetesApi, values: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         rendered(api, *SELF_CONTAINED, "--set", values)
+
+
+def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted(api: KubernetesApi) -> None:
+    """Its kinds are not in the API server of these tests."""
+    wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true"
+    objects = rendered(api, "--set", wanted)
+    issuer, certificate = (named(objects, kind, "kontroller-operator-webhook") for kind in ("Issuer", "Certificate"))
+    assert issuer["spec"] == {"selfSigned": {}}
+    assert certificate["spec"]["dnsNames"] == [f"kontroller-operator-webhook.{RELEASE_NAMESPACE}.svc"]
+    (volume,) = (
+        each["secret"]
+        for each in named(objects, "Deployment", "kontroller-operator")["spec"]["template"]["spec"]["volumes"]
+        if each["name"] == "webhook"
+    )
+    assert volume["secretName"] == certificate["spec"]["secretName"]
+    asked = named(objects, "ValidatingWebhookConfiguration", "kontroller")
+    said = asked["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+    assert said == f"{RELEASE_NAMESPACE}/{certificate['metadata']['name']}"
+    assert "caBundle" not in asked["webhooks"][0]["clientConfig"]
+    theirs = f"{wanted},webhook.certificate.certManager.issuerRef.kind=ClusterIssuer"
+    others = rendered(api, "--set", f"{theirs},webhook.certificate.certManager.issuerRef.name=company")
+    assert "Issuer" not in {each["kind"] for each in others}
 
 
 def test_values_at_the_limit_are_taken(api: KubernetesApi) -> None:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -106,10 +106,14 @@ class Objects:
 class Operator:
     """An operator process on the API server; with a lease it works only while it has that."""
 
-    def __init__(self, folder: RunFolder, kubeconfig: Path, *, lease: str | None = None) -> None:
+    def __init__(
+        self, folder: RunFolder, kubeconfig: Path, *, lease: str | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
+        """`env`: more settings of it, as variables of the environment."""
         self._folder = folder
         self._kubeconfig = kubeconfig
-        self._lease = {"KONTROLLER_LEASE": lease, "KONTROLLER_LEASE_NAMESPACE": NAMESPACE} if lease else {}
+        leading = {"KONTROLLER_LEASE": lease, "KONTROLLER_LEASE_NAMESPACE": NAMESPACE} if lease else {}
+        self._env = {**leading, **(env or {})}
         self._port = reserve_port()
         self.process = self._make(None)
 
@@ -153,7 +157,7 @@ class Operator:
             env={
                 "KUBECONFIG": str(self._kubeconfig),
                 "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}",
-                **self._lease,
+                **self._env,
             },
             ready=lambda: accepts(self._port),
         )
@@ -180,9 +184,11 @@ def operated_namespace(api: KubernetesCluster, connect: str, **cluster: Any) -> 
 
 
 @contextmanager
-def running_operator(folder: RunFolder, api: KubernetesCluster, *, lease: str | None = None) -> Iterator[Operator]:
+def running_operator(
+    folder: RunFolder, api: KubernetesCluster, *, lease: str | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[Operator]:
     """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
-    running = Operator(folder, api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator"), lease=lease)
+    running = Operator(folder, api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator"), lease=lease, env=env)
     try:
         running.start()
         yield running

@@ -1,0 +1,166 @@
+"""Says of an object that is about to be written what its status would say: what only another spec would cure is refused.
+
+There is no second set of rules: the object is planned over the cluster as it is now, and nothing of the plan is done. What
+somebody else or time may put right, as a broker that is not there yet, only warns: whoever applies many objects at once,
+as GitOps does, applies them in any order. So does what was as wrong before this change, and what cannot be known now.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from controller_operator.kafka.write_limits import WriteLimits
+from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject
+from controller_operator.plans.outcome import Context, Verdict, conditions
+from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
+from controller_operator.reconciling.kinds import KindHandler, kind_handlers
+from controller_operator.reconciling.move_meter import OVER_TCP, MoveMeter
+from controller_operator.reconciling.wall_clock import Now, utc_now
+from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
+from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
+
+_PATIENCE_S: Final = 1.0
+"""How long a question waits for a cluster that is being read."""
+_POLL_S: Final = 0.05
+_ONLY_ANOTHER_SPEC_CURES: Final = frozenset({
+    Reason.INVALID_SPEC,
+    Reason.INVALID_CONFIG,
+    Reason.INVALID_SCHEDULE,
+    Reason.OUTSIDE_WINDOW,
+    Reason.DUPLICATE_REPLICAS,
+    Reason.REPLICATION_FACTOR_MISMATCH,
+    Reason.TOO_LARGE,
+    Reason.PARTITIONS_CANNOT_DECREASE,
+    Reason.NOT_ADOPTED,
+    Reason.DOWNGRADE_NOT_ALLOWED,
+    Reason.NAMESPACE_NOT_ALLOWED,
+    Reason.TOPIC_PREFIX_REQUIRED,
+})  # fmt: skip
+"""Where the object is stalled with them."""
+_AS_ASKED: Final = frozenset({
+    Reason.PROGRESSING,
+    Reason.PAUSED,
+    Reason.COMPLETED,
+    Reason.SCHEDULED,
+    Reason.SUSPENDED,
+    Reason.AWAITING_APPROVAL,
+    Reason.OUTSIDE_WINDOW,
+    Reason.DRY_RUN,
+})  # fmt: skip
+"""What an object is not ready for because its spec wants it so, or only for now."""
+
+
+Clusters = Callable[[], Awaitable[ClusterAccess]]
+"""Where the clusters are seen at the moment: by the operator that works, or by one that stands by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """May it be so?"""
+
+    refusal: str | None = None
+    """Why not, and what to change; None where it may."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Foreseen:
+    """What the status of an object would say."""
+
+    reason: Reason
+    message: str
+    is_refused: bool
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
+
+_FINE: Final = Judgement()
+
+
+class Judge:
+    """Judges objects of all kinds but KafkaCluster, which would have to be connected with first."""
+
+    def __init__(
+        self, store: ObjectStore, clusters: Clusters, now: Now = utc_now, *, patience_s: float = _PATIENCE_S
+    ) -> None:
+        self._store = store
+        self._clusters = clusters
+        self._now = now
+        self._patience_s = patience_s
+
+    async def judge(self, asked: Raw, before: Raw | None = None) -> Judgement:
+        """Whether an object may be as asked; `before`: as it is, where it is there already.
+
+        Both are what the API server sent, of one of our kinds, with a name and a namespace."""
+        if asked["metadata"].get("deletionTimestamp") is not None:
+            return _FINE  # it is let go whatever its spec says
+        if before is not None and before.get("spec") == asked.get("spec"):
+            return _FINE
+        foreseen = await self._foresee(asked)
+        if foreseen is None:
+            return _FINE
+        if not foreseen.is_refused:
+            return Judgement(warnings=(str(foreseen),))
+        known = await self._foresee(before) if before is not None else None
+        if known is not None and known.is_refused and known.reason is foreseen.reason:
+            return Judgement(warnings=(str(foreseen),))
+        return Judgement(refusal=str(foreseen))
+
+    async def _foresee(self, raw: Raw) -> _Foreseen | None:
+        """What would be wrong with an object; None where nothing would."""
+        stored = StoredObject(raw)
+        resource = stored.resource
+        if resource is None:
+            return _Foreseen(reason=Reason.INVALID_SPEC, message=f"{stored.error}", is_refused=True)
+        if isinstance(resource, KafkaCluster):
+            return None
+        if isinstance(resource, PartitionReassignment | PreferredElection) and resource.ending is not None:
+            return None
+        access = await self._clusters()
+        grant = await self._granted(access, resource)
+        now = self._now().replace(microsecond=0)
+        if isinstance(grant, Granted):
+            return _foreseen(self._planned(access, resource, grant, now))
+        if grant.verdict is None:
+            message = "not checked: its cluster is being read, or out of reach"
+            return _Foreseen(reason=Reason.ZOOKEEPER_UNAVAILABLE, message=message, is_refused=False)
+        return _foreseen(conditions(grant.verdict, resource.status, resource.metadata, now))
+
+    async def _granted(self, access: ClusterAccess, resource: AnyResource) -> Granted | Withheld:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._patience_s
+        while True:
+            grant = access.of(resource)
+            if isinstance(grant, Granted) or grant.verdict is not None or loop.time() >= deadline_s:
+                return grant
+            await asyncio.sleep(_POLL_S)
+
+    def _planned(
+        self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
+    ) -> Iterable[Condition]:
+        handler = self._handlers(access)[type(resource).definition.kind]
+        context = Context(now=now, limits=WriteLimits.of(grant.observer.session), is_view_fresh=True)
+        plan = handler.plan(resource, grant, context)
+        refusal: Verdict | None = grant.permission.refusal_of_steps(plan.steps)
+        return conditions(refusal, resource.status, resource.metadata, now) if refusal else plan.status.conditions
+
+    def _handlers(self, access: ClusterAccess) -> Mapping[str, KindHandler]:
+        return kind_handlers(self._store, access, MoveMeter(OVER_TCP, _nobody, self._now))
+
+
+def _nobody(_keys: Iterable[Key]) -> None:
+    """Nothing is measured for an object that is not there."""
+
+
+def _foreseen(said: Iterable[Condition]) -> _Foreseen | None:
+    by_type = {each.type: each for each in said}
+    ready, is_stalled = by_type.get(ConditionType.READY), ConditionType.STALLED in by_type
+    if ready is None or ready.status is ConditionStatus.TRUE:
+        return None
+    is_refused = is_stalled and ready.reason in _ONLY_ANOTHER_SPEC_CURES
+    if not is_refused and ready.reason in _AS_ASKED:
+        return None
+    return _Foreseen(reason=ready.reason, message=ready.message, is_refused=is_refused)

@@ -1,0 +1,111 @@
+"""The webhook's HTTPS server.
+
+Its certificate comes as two files, as a Secret is mounted, and is read again when they change: whoever renews it, as
+cert-manager does, has nothing to restart. Who asks is not known, so a question has a size, and only some are answered at
+the same time. What cannot be answered fails for the API server, which then does as the webhook's `failurePolicy` says.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import orjson
+import structlog
+from aiohttp import web
+
+from controller_core.supervision import supervised
+from controller_operator.admission.judge import Judge
+from controller_operator.admission.review import AdmissionReview, answer
+
+PATH: Final = "/validate"
+_MAX_QUESTION_BYTES: Final = 8 << 20
+"""Two versions of an object, each of the size that etcd takes, and room."""
+_AT_ONCE: Final = 16
+_READ_S: Final = 5.0
+_RENEWED_S: Final = 30.0
+_log = structlog.get_logger(__name__)
+
+
+class Certificate:
+    """A certificate chain and its key, in files."""
+
+    def __init__(self, chain: Path, key: Path) -> None:
+        """Raises `OSError`, which an `ssl.SSLError` is, too, where they cannot be used."""
+        self._files = (chain, key)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._known = self._versions()
+        self.context.load_cert_chain(chain, key)
+
+    def renew(self) -> None:
+        """Uses what the files have now, from the next connection on; what cannot be used leaves all as it is."""
+        try:
+            now = self._versions()
+            if now == self._known:
+                return
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self._files)
+            self.context.load_cert_chain(*self._files)
+        except OSError as error:
+            _log.warning(
+                "the new certificate of the webhook cannot be used", files=list(map(str, self._files)), error=str(error)
+            )
+            return
+        self._known = now
+        _log.info("the webhook has a new certificate")
+
+    def _versions(self) -> tuple[bytes, ...]:
+        return tuple(file.read_bytes() for file in self._files)
+
+
+async def serve_admission(endpoint: str, certificate: Certificate, judge: Judge) -> Callable[[], Awaitable[None]]:
+    """Serves at `endpoint` (https://HOST:PORT), at `PATH`; returns what stops it.
+
+    Raises `OSError` where the port is taken."""
+    where = urlsplit(endpoint)
+    application = web.Application(client_max_size=_MAX_QUESTION_BYTES)
+    application.add_routes([web.post(PATH, _answering(judge))])
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, where.hostname, where.port, ssl_context=certificate.context).start()
+    renewal = supervised(lambda: _keep_renewed(certificate), name="certificate of the webhook")
+
+    async def stop() -> None:
+        renewal.cancel()
+        await runner.cleanup()
+
+    return stop
+
+
+async def _keep_renewed(certificate: Certificate) -> None:
+    while True:
+        await asyncio.sleep(_RENEWED_S)
+        certificate.renew()
+
+
+def _answering(judge: Judge) -> Callable[[web.Request], Awaitable[web.Response]]:
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def respond(request: web.Request) -> web.Response:
+        if room.locked():
+            raise web.HTTPServiceUnavailable(text="too many questions at once\n")
+        async with room:
+            try:
+                async with asyncio.timeout(_READ_S):
+                    sent = await request.read()
+                asked = AdmissionReview.model_validate(orjson.loads(sent)).request
+            except TimeoutError as error:
+                raise web.HTTPRequestTimeout from error
+            except ValueError as error:  # of JSON and of a model are such, too
+                raise web.HTTPBadRequest(text=f"not an AdmissionReview about one of our kinds: {error}\n") from error
+            old = asked.old_object
+            judgement = await judge.judge(asked.named(asked.object), asked.named(old) if old is not None else None)
+        if judgement.refusal is not None:
+            _log.info(
+                "refused", kind=asked.object["kind"], object=f"{asked.namespace}/{asked.name}", why=judgement.refusal
+            )
+        said = answer(asked.uid, judgement.refusal, judgement.warnings)
+        return web.Response(body=orjson.dumps(said), content_type="application/json")
+
+    return respond

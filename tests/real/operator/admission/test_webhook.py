@@ -1,0 +1,211 @@
+"""The chart's webhook on a real API server: kubectl is told at once what the live cluster makes of an object."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from devcluster.building.binaries import KUBERNETES_VERSION
+from devcluster.clusters.certificates import CertificateFiles, make_certificate
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.ports import accepts, release_port, reserve_port
+from devcluster.running.processes import wait_until
+from tests.real.operator.operated import (
+    NAMESPACE,
+    PROJECT,
+    RELEASE,
+    Objects,
+    Operator,
+    operated_namespace,
+    running_operator,
+)
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+LEASE = f"{RELEASE}-operator"
+NEVER_VALID: dict[str, Any] = {"partitions": 1, "replicationFactor": 1, "config": {"retention.ms": "soon"}}
+NOT_YET: dict[str, Any] = {"partitions": 1, "replicationFactor": 2}
+ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """The operator that works and the one that stands by, and an API server that asks one of them."""
+
+    api: KubernetesCluster
+    objects: Objects
+    working: Operator
+    standing_by: Operator
+    ports: tuple[int, int]
+    certificate: CertificateFiles
+
+    def ask(self, port: int, *, failure_policy: str = "Ignore") -> None:
+        """Has the API server ask whoever is at a port, and waits until it does."""
+        self.api.kubectl("apply", "-f", "-", stdin=json.dumps(self._configuration(port, failure_policy)))
+
+    def write(self, name: str, spec: dict[str, Any], *, namespace: str = NAMESPACE) -> str:
+        """Writes a KafkaTopic; what is only warned of is written, too, and fails here."""
+        body = {
+            "apiVersion": "kontroller.dev/v1alpha1",
+            "kind": "KafkaTopic",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"clusterRef": {"name": "demo"}, **spec},
+        }
+        return self.api.kubectl("apply", "--warnings-as-errors", "-f", "-", stdin=json.dumps(body))
+
+    def is_refused(self) -> bool:
+        try:
+            self.write("probe", NEVER_VALID)
+        except CommandError as error:
+            return "InvalidConfig" in str(error)
+        self.api.kubectl("delete", "kafkatopic", "probe", "--namespace", NAMESPACE)
+        return False
+
+    def _configuration(self, port: int, failure_policy: str) -> dict[str, Any]:
+        """That of the chart, but for where it asks: nothing here serves a Service."""
+        trusted = b64encode(self.certificate.certificate.read_bytes()).decode()
+        values = {
+            "webhook.enabled": "true",
+            "webhook.failurePolicy": failure_policy,
+            "webhook.certificate.secretName": "unused",
+            "webhook.certificate.caBundle": trusted,
+            "watchNamespaces": f"{{{NAMESPACE}}}",
+        }
+        given = [argument for name, value in values.items() for argument in ("--set", f"{name}={value}")]
+        where = ("--namespace", NAMESPACE, "--kube-version", KUBERNETES_VERSION)
+        chart = (str(PROJECT / "charts" / RELEASE), *where, "--show-only", "templates/webhook.yaml")
+        (found,) = (
+            each
+            for each in yaml.safe_load_all(self.api.helm("template", RELEASE, *chart, *given))
+            if each["kind"] == "ValidatingWebhookConfiguration"
+        )
+        (webhook,) = found["webhooks"]
+        path = webhook["clientConfig"].pop("service")["path"]
+        webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+        configuration: dict[str, Any] = found
+        return configuration
+
+
+@pytest.fixture(scope="module")
+def asking(
+    servers_folder: RunFolder,
+    zookeeper: ZooKeeper,
+    kubernetes_api: KubernetesCluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Asking]:
+    ports = (reserve_port(), reserve_port())
+    certificate = make_certificate(tmp_path_factory.mktemp("webhook"), "IP:127.0.0.1")
+    with ExitStack() as stack:
+        for port in ports:
+            stack.callback(release_port, port)
+        kafka = KafkaCluster(servers_folder, zookeeper, brokers=1, chroot="/asking")
+        with zookeeper.client() as client:
+            client.ensure_path("/asking")
+        stack.enter_context(ControllerProcess(servers_folder, kafka.zookeeper_connect, name="asking-controller"))
+        stack.enter_context(kafka)
+        objects = stack.enter_context(operated_namespace(kubernetes_api, kafka.zookeeper_connect))
+        operators = []
+        for port in ports:
+            settings = {
+                "KONTROLLER_WEBHOOK": f"https://127.0.0.1:{port}",
+                "KONTROLLER_WEBHOOK_CERTIFICATE": str(certificate.certificate),
+                "KONTROLLER_WEBHOOK_KEY": str(certificate.key),
+            }
+            running = running_operator(servers_folder, kubernetes_api, lease=LEASE, env=settings)
+            operators.append(stack.enter_context(running))
+            objects.wait_ready("kafkacluster", "demo")
+            wait_until(lambda port=port: accepts(port), "the webhook listens")  # type: ignore[misc]  # a lambda with a default
+        gone = ("delete", "validatingwebhookconfiguration", RELEASE, "--ignore-not-found")
+        stack.callback(kubernetes_api.kubectl, *gone)
+        first, second = operators
+        yield Asking(
+            api=kubernetes_api,
+            objects=objects,
+            working=first,
+            standing_by=second,
+            ports=ports,
+            certificate=certificate,
+        )
+
+
+@pytest.fixture
+def asked(asking: Asking, request: pytest.FixtureRequest) -> Asking:
+    """The API server asks the operator that works, unless told; what it is told takes a moment to be in force."""
+    which = getattr(request, "param", "working")
+    asking.ask(asking.ports[0 if which == "working" else 1])
+    wait_until(asking.is_refused, "the webhook is in force", deadline_s=60)
+    return asking
+
+
+@pytest.mark.parametrize("asked", ["working", "standing by"], indirect=True)
+def test_what_only_another_spec_would_cure_is_refused_and_not_kept(asked: Asking) -> None:
+    with pytest.raises(CommandError, match=r"denied the request: InvalidConfig: .*retention\.ms"):
+        asked.write("refused", NEVER_VALID)
+    assert asked.objects.get("kafkatopic", "refused") is None
+    asked.write("taken", {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"})
+    asked.objects.wait_ready("kafkatopic", "taken")
+
+
+def test_what_may_come_right_is_kept_with_a_warning(asked: Asking) -> None:
+    with pytest.raises(CommandError, match="NotEnoughBrokers"):
+        asked.write("waiting", NOT_YET)
+    ready = asked.objects.wait_ready("kafkatopic", "waiting", "False", "NotEnoughBrokers")
+    assert ready["spec"]["replicationFactor"] == 2
+
+
+def test_a_change_that_would_make_it_wrong_is_refused_and_what_is_there_stays_right(asked: Asking) -> None:
+    asked.write("living", {"partitions": 2, "replicationFactor": 1})
+    asked.objects.wait_ready("kafkatopic", "living")
+    with pytest.raises(CommandError, match="InvalidConfig"):
+        asked.write("living", {"partitions": 3, "replicationFactor": 1, "config": {"retention": "1"}})
+    asked.write("living", {"partitions": 3, "replicationFactor": 1, "config": {"retention.ms": "1000"}})
+    ready = asked.objects.wait_ready("kafkatopic", "living")
+    assert len(ready["status"]["partitions"]) == 3
+
+
+def test_a_topic_that_is_there_otherwise_is_seen(asked: Asking) -> None:
+    asked.write("first", {"topicName": "shared", "partitions": 3, "replicationFactor": 1})
+    asked.objects.wait_ready("kafkatopic", "first")
+    asked.api.kubectl("delete", "kafkatopic", "first", "--namespace", NAMESPACE)
+    with pytest.raises(CommandError, match="NotAdopted"):
+        asked.write("second", {"topicName": "shared", "partitions": 2, "replicationFactor": 1})
+
+
+def test_who_is_not_there_keeps_nobody_from_writing_unless_that_is_wanted(asked: Asking) -> None:
+    nobody = reserve_port()
+    try:
+        asked.ask(nobody)
+        wait_until(lambda: not asked.is_refused(), "nobody answers, and all is written", deadline_s=60)
+        asked.ask(nobody, failure_policy="Fail")
+        wait_until(lambda: _is_failing(asked), "nobody answers, and nothing is written", deadline_s=60)
+        asked.objects.annotate("kafkatopic", "taken", "what-is-no-spec=is-written")
+        asked.objects.delete("kafkatopic", "taken")
+        wait_until(lambda: asked.objects.get("kafkatopic", "taken") is None, "the operator lets it go", deadline_s=60)
+    finally:
+        release_port(nobody)
+
+
+def _is_failing(asked: Asking) -> bool:
+    try:
+        asked.write("unlucky", {"partitions": 1, "replicationFactor": 1})
+    except CommandError as error:
+        return "failed calling webhook" in str(error)
+    return False
+
+
+def test_other_namespaces_are_not_asked_about(asked: Asking) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}}
+    asked.api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
+    try:
+        asked.write("refused", NEVER_VALID, namespace=ELSEWHERE)
+    finally:
+        asked.api.kubectl("delete", "kafkatopic", "--all", "--namespace", ELSEWHERE)

@@ -1,0 +1,188 @@
+"""Whoever writes an object hears what its status would say: no where only another spec helps, else a warning."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from controller_operator.admission.judge import Judge, Judgement
+from controller_operator.kubernetes.object_store import Raw
+from controller_operator.resources.conditions import Reason
+from simulation.zookeeper import SimulatedZooKeeper
+from tests.unit.operator.clusters import raw
+from tests.unit.operator.tenants.operated import Operated, kafka_cluster
+
+REF = {"name": "demo", "namespace": "platform"}
+ALLOWED = [{"namespace": "platform"}, {"namespace": "shop"}, {"namespace": "payments", "topicPrefix": "payments."}]
+MAX_REQUEST_BYTES = 20_000
+
+
+@pytest.fixture
+async def zookeeper() -> SimulatedZooKeeper:
+    """Of three brokers and the topics `orders` and `payments.invoices`, each with one partition on 1 and 2."""
+    return await kafka_cluster("orders", "payments.invoices")
+
+
+@pytest.fixture
+async def operated(zookeeper: SimulatedZooKeeper) -> AsyncIterator[Operated]:
+    operator = Operated({"zk": zookeeper}, max_request_bytes=MAX_REQUEST_BYTES)
+    await operator.cluster("demo", "zk", ALLOWED, creationTimestamp="2024-01-01T00:00:00Z")
+    yield operator
+    await operator.close()
+
+
+def judge(operated: Operated) -> Judge:
+    async def clusters() -> Any:
+        return operated.access
+
+    return Judge(operated.store, clusters, patience_s=0.05)
+
+
+def asked(kind: str, spec: dict[str, Any], **metadata: Any) -> Raw:
+    return raw(kind, {"clusterRef": REF, **spec}, **{"name": "asked", "uid": "uid-asked", **metadata})
+
+
+def a_topic(**spec: Any) -> Raw:
+    return asked("KafkaTopic", {"topicName": "new", "partitions": 1, "replicationFactor": 1, **spec})
+
+
+def a_move(*replicas: int, topic: str = "orders", **spec: Any) -> Raw:
+    entry = {"topic": topic, "partition": 0, "replicas": list(replicas)}
+    return asked("PartitionReassignment", {"partitions": [entry], **spec})
+
+
+MANY = [{"topic": "t" * 200, "partition": number, "replicas": [1, 2, 3]} for number in range(100)]
+NEVER = {"windows": [{"start": "0 0 31 2 *", "durationSeconds": 60}]}
+
+REFUSED: dict[str, tuple[Raw, Reason]] = {
+    "a configuration of no meaning": (a_topic(config={"retention.ms": "soon"}), Reason.INVALID_CONFIG),
+    "a configuration that nobody knows": (a_topic(config={"retention": "1"}), Reason.INVALID_CONFIG),
+    "a topic that is there otherwise": (a_topic(topicName="orders", partitions=3), Reason.NOT_ADOPTED),
+    "a topic of too many partitions": (a_topic(partitions=5_000), Reason.TOO_LARGE),
+    "a broker named twice": (a_move(3, 3), Reason.DUPLICATE_REPLICAS),
+    "a schedule that is none": (
+        asked("PreferredElection", {"allPartitions": True, "schedule": "daily"}),
+        Reason.INVALID_SCHEDULE,
+    ),
+    "a topic of others": (
+        asked("KafkaTopic", {"topicName": "stolen", "partitions": 1, "replicationFactor": 1}, namespace="payments"),
+        Reason.TOPIC_PREFIX_REQUIRED,
+    ),
+    "a namespace that nobody allowed": (
+        asked("KafkaTopic", {"topicName": "new", "partitions": 1, "replicationFactor": 1}, namespace="stranger"),
+        Reason.NAMESPACE_NOT_ALLOWED,
+    ),
+    "a spec that cannot be read": (a_topic(partitions="many"), Reason.INVALID_SPEC),
+}  # fmt: skip
+
+WARNED: dict[str, tuple[Raw, Reason]] = {
+    "more replicas than brokers live": (a_topic(replicationFactor=4), Reason.NOT_ENOUGH_BROKERS),
+    "a broker that is not there": (a_move(3, 9), Reason.UNKNOWN_BROKER),
+    "a topic that is not there": (a_move(1, topic="nowhere"), Reason.UNKNOWN_TOPIC),
+    "a cluster that is not there": (a_topic(clusterRef={"name": "nowhere"}), Reason.CLUSTER_NOT_FOUND),
+}  # fmt: skip
+
+FINE: dict[str, Raw] = {
+    "a topic": a_topic(),
+    "a move": a_move(3, 1),
+    "a move to where all is": a_move(1, 2),
+    "a move that is to wait": a_move(3, 1, suspend=True),
+    "a move that is to be approved": a_move(3, 1, approval="Required"),
+    "an election": asked("PreferredElection", {"topics": ["orders"]}),
+    "an election for later": asked("PreferredElection", {"allPartitions": True, "schedule": "0 3 * * *"}),
+    "what is wrong and going": asked("KafkaTopic", {"partitions": "many"}, deletionTimestamp="2026-01-01T00:00:00Z"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "reason"), REFUSED.values(), ids=REFUSED)
+async def test_what_only_another_spec_would_cure_is_refused(operated: Operated, wanted: Raw, reason: Reason) -> None:
+    judgement = await judge(operated).judge(wanted)
+    assert judgement.refusal is not None
+    assert judgement.refusal.startswith(f"{reason}: ")
+    assert not judgement.warnings
+
+
+@pytest.mark.parametrize(("wanted", "reason"), WARNED.values(), ids=WARNED)
+async def test_what_others_or_time_may_put_right_warns(operated: Operated, wanted: Raw, reason: Reason) -> None:
+    judgement = await judge(operated).judge(wanted)
+    assert judgement.refusal is None
+    assert [warning.partition(":")[0] for warning in judgement.warnings] == [reason]
+
+
+@pytest.mark.parametrize("wanted", FINE.values(), ids=FINE)
+async def test_what_is_in_order_hears_nothing(operated: Operated, wanted: Raw) -> None:
+    assert await judge(operated).judge(wanted) == Judgement()
+
+
+@pytest.mark.parametrize("wanted", [*(raw for raw, _ in (REFUSED | WARNED).values()), *FINE.values()])
+async def test_a_question_changes_nothing(operated: Operated, zookeeper: SimulatedZooKeeper, wanted: Raw) -> None:
+    before = (zookeeper.tree.zxid, operated.api.requests.copy(), dict(operated.api.objects))
+    await judge(operated).judge(wanted)
+    assert (zookeeper.tree.zxid, operated.api.requests, operated.api.objects) == before
+
+
+@pytest.mark.parametrize(("wanted", "reason"), REFUSED.values(), ids=REFUSED)
+async def test_the_status_of_what_is_written_all_the_same_says_so_too(
+    operated: Operated, wanted: Raw, reason: Reason
+) -> None:
+    metadata = wanted["metadata"]
+    key = await operated.add(wanted["kind"], "asked", wanted["spec"], namespace=metadata["namespace"])
+    await operated.look(key)
+    assert operated.ready(key)["reason"] == reason
+    assert operated.condition(key, "Stalled") is not None
+
+
+async def test_an_older_object_for_the_topic_only_warns_as_it_may_go_first(operated: Operated) -> None:
+    await operated.add(
+        "KafkaTopic", "older", {"clusterRef": REF, "topicName": "new", "partitions": 1, "replicationFactor": 1}
+    )
+    judgement = await judge(operated).judge(a_topic())
+    assert judgement.refusal is None
+    assert judgement.warnings[0].startswith(f"{Reason.RESOURCE_CONFLICT}: ")
+
+
+async def test_what_was_as_wrong_before_is_no_reason_to_refuse_another_change(operated: Operated) -> None:
+    before = a_topic(config={"retention.ms": "soon"})
+    judgement = await judge(operated).judge(a_topic(partitions=2, config={"retention.ms": "soon"}), before)
+    assert judgement.refusal is None
+    assert judgement.warnings[0].startswith(f"{Reason.INVALID_CONFIG}: ")
+
+
+async def test_a_change_that_makes_it_wrong_is_refused(operated: Operated) -> None:
+    judgement = await judge(operated).judge(a_topic(config={"retention.ms": "soon"}), a_topic())
+    assert judgement.refusal is not None
+
+
+async def test_a_change_of_anything_but_the_spec_is_not_judged(operated: Operated) -> None:
+    wrong = a_topic(config={"retention.ms": "soon"})
+    labelled = {**wrong, "metadata": {**wrong["metadata"], "labels": {"team": "shop"}}}
+    assert await judge(operated).judge(labelled, wrong) == Judgement()
+
+
+async def test_partitions_cannot_be_taken_away(operated: Operated) -> None:
+    before = a_topic(topicName="grown", partitions=3)
+    key = await operated.add("KafkaTopic", "asked", before["spec"], namespace="shop")
+    await operated.look(key)
+    known = operated.api.peek(key)
+    assert known is not None
+    fewer = {**known, "spec": {**known["spec"], "partitions": 2}}
+    judgement = await judge(operated).judge(fewer, known)
+    assert judgement.refusal is not None
+    assert judgement.refusal.startswith(f"{Reason.PARTITIONS_CANNOT_DECREASE}: ")
+
+
+async def test_a_cluster_is_not_connected_with_to_judge_its_object(operated: Operated) -> None:
+    cluster = asked("KafkaCluster", {"zookeeper": {"connect": "nobody:2181"}})
+    del cluster["spec"]["clusterRef"]
+    sessions = list(operated.sessions)
+    assert await judge(operated).judge(cluster) == Judgement()
+    assert operated.sessions == sessions
+
+
+async def test_a_cluster_that_cannot_be_seen_now_only_warns(operated: Operated) -> None:
+    away = {"zookeeper": {"connect": "away"}, "allowedNamespaces": ALLOWED}
+    await operated.add("KafkaCluster", "away", away, namespace="platform")
+    judgement = await judge(operated).judge(a_topic(clusterRef={"name": "away", "namespace": "platform"}))
+    assert judgement == Judgement(
+        warnings=(f"{Reason.ZOOKEEPER_UNAVAILABLE}: not checked: its cluster is being read, or out of reach",)
+    )

@@ -1,0 +1,63 @@
+"""An operator that stands by answers, too, from sessions of its own that end when it begins to work."""
+
+from controller_operator.admission.judge import Judge, Judgement
+from controller_operator.admission.onlooking import Onlooker
+from controller_operator.kubernetes.object_store import Key
+from tests.unit.operator.clusters import raw
+from tests.unit.operator.running.operating import CLUSTER, Operating, watching
+
+WRONG = raw("KafkaTopic", {"partitions": 1, "replicationFactor": 1, "config": {"retention.ms": "soon"}}, name="new")
+
+
+def onlooker(around: Operating) -> Onlooker:
+    return Onlooker(around.runtime.working_access, around.runtime.store, around.connect)
+
+
+async def test_who_stands_by_judges_by_what_it_reads_and_writes_nothing() -> None:
+    async with watching() as around:
+        looking = onlooker(around)
+        zxid = around.zookeeper.tree.zxid
+        judgement = await Judge(around.runtime.store, looking.access).judge(WRONG)
+        assert judgement.refusal is not None
+        assert "retention.ms" in judgement.refusal
+        assert around.zookeeper.tree.zxid == zxid
+        await looking.close()
+
+
+async def test_who_begins_to_work_judges_by_what_it_works_on_and_keeps_no_second_session() -> None:
+    async with watching() as around:
+        looking = onlooker(around)
+        judge = Judge(around.runtime.store, looking.access)
+        await judge.judge(WRONG)
+        (own,) = around.sessions
+        around.runtime.begin_work()
+        await around.until_said(CLUSTER, "Reconciled")
+        assert (await judge.judge(WRONG)).refusal is not None
+        assert await looking.access() is around.runtime.working_access()
+        assert not own.is_connected
+        await looking.close()
+
+
+async def test_a_cluster_that_nobody_names_any_more_is_read_no_more() -> None:
+    async with watching() as around:
+        looking = onlooker(around)
+        judge = Judge(around.runtime.store, looking.access)
+        await judge.judge(WRONG)
+        (own,) = around.sessions
+        await around.api.remove(Key(*CLUSTER))
+        await around.until(lambda: around.runtime.store.get(CLUSTER) is None)
+        judgement = await judge.judge(WRONG)
+        assert judgement.refusal is None
+        assert "ClusterNotFound" in judgement.warnings[0]
+        assert not own.is_connected
+        await looking.close()
+
+
+async def test_while_zookeeper_is_away_nothing_is_refused() -> None:
+    async with watching() as around:
+        around.take_zookeeper_away()
+        looking = onlooker(around)
+        judgement = await Judge(around.runtime.store, looking.access).judge(WRONG)
+        assert judgement.refusal is None
+        assert judgement != Judgement()
+        await looking.close()
