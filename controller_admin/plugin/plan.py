@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from controller_admin.plugin.exit_codes import ExitCode, exit_code
 from controller_admin.plugin.objects import Seen
 from controller_admin.plugin.screen import table
 from controller_operator.plans.next_steps import WAITING
 from controller_operator.resources.conditions import ConditionType
+
+_IN_SHORT: Final = 3
+"""How many steps a plan has in short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,19 @@ def next_steps(each: Seen) -> NextSteps:
         in_words=words,
         waits=each.holds(ConditionType.STALLED) or each.awaits_approval,
     )
+
+
+def in_short(each: Seen) -> str | None:
+    """The plan of an object that somebody has to decide about, in a few words; None where nothing would be done.
+
+    Where it awaits approval the hash is there, too, by which one plan is told from another."""
+    found = next_steps(each)
+    words = [*found.in_words] or [f"{step.action} {step.key}" for step in found.steps]
+    if not words:
+        return None
+    more = f" and {found.total - _IN_SHORT} more" if found.total > _IN_SHORT < len(words) else ""
+    plan_hash = f"{each.status.get('planHash')}: " if each.awaits_approval and each.status.get("planHash") else ""
+    return f"{plan_hash}{'; '.join(words[:_IN_SHORT])}{more}"
 
 
 def lines(found: NextSteps) -> list[str]:

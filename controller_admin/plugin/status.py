@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from controller_admin.plugin.exit_codes import ExitCode, exit_code
 from controller_admin.plugin.objects import Seen
+from controller_admin.plugin.plan import in_short
 from controller_admin.plugin.screen import section, table
 from controller_operator.resources.conditions import ConditionType
 
@@ -64,6 +65,8 @@ class Said:
     name: str
     reason: str | None
     message: str | None
+    plan: str | None = None
+    """What would be done for it, were somebody to let it; None where nothing would, or it is not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +144,10 @@ def _moves(moves: Sequence[Move]) -> list[str]:
 
 
 def _told(title: str, found: Sequence[Said]) -> list[str]:
-    rows = [(each.namespace, each.name, each.reason, each.message) for each in found[:_SHOWN]]
-    return section(title, table(("NAMESPACE", "OBJECT", "REASON", "WHY"), rows), total=len(found), shown=_SHOWN)
+    heads = ("NAMESPACE", "OBJECT", "REASON", "WHY", "PLAN")
+    columns = len(heads) if any(each.plan for each in found) else len(heads) - 1
+    rows = [(each.namespace, each.name, each.reason, each.message, each.plan)[:columns] for each in found[:_SHOWN]]
+    return section(title, table(heads[:columns], rows), total=len(found), shown=_SHOWN)
 
 
 def _percent(move: Move) -> str | None:
@@ -213,5 +218,9 @@ def _is_well(each: Seen) -> bool:
 def _said(each: Seen, type_: ConditionType) -> Said:
     condition = each.condition(type_) or each.condition(ConditionType.READY)
     return Said(
-        namespace=each.key.namespace, name=each.short, reason=condition.get("reason"), message=condition.get("message")
+        namespace=each.key.namespace,
+        name=each.short,
+        reason=condition.get("reason"),
+        message=condition.get("message"),
+        plan=in_short(each),
     )

@@ -114,6 +114,24 @@ def test_paused_objects_are_listed() -> None:
     assert code(cluster(), topic) is ExitCode.CHANGES
 
 
+def test_what_waits_for_a_person_shows_what_that_person_decides_about() -> None:
+    topic = seen(
+        "KafkaTopic", conditions=READY, annotations={"kontroller.dev/pause": "true"},
+        nextSteps=["give topic orders 3 partitions", "write the configuration of topic orders"],
+    )  # fmt: skip
+    assert (
+        screen(topic)
+        .splitlines()[-3]
+        .endswith("give topic orders 3 partitions; write the configuration of topic orders")
+    )
+    rows = [{"topic": "orders", "partition": n, "replicas": [1], "targetReplicas": [2]} for n in range(5)]
+    waits = {"Ready": ("False", "AwaitingApproval", "waits")}
+    waiting = move("AwaitingApproval", conditions=waits, planHash="0123456789abcdef", partitions=rows)
+    assert "PLAN" in screen(waiting)
+    assert "0123456789abcdef: Move orders-0; Move orders-1; Move orders-2 and 2 more" in screen(waiting)
+    assert "PLAN" not in screen(seen("KafkaTopic", conditions=STALLED)), "nothing would be done"
+
+
 def test_objects_that_no_operator_has_seen_are_not_ready() -> None:
     new = Seen({**seen("KafkaCluster", "new").raw, "status": {"observedGeneration": -1}})
     assert "no operator has seen it yet" in screen(new)
