@@ -28,7 +28,6 @@ _ONLY_ANOTHER_SPEC_CURES: Final = frozenset({
     Reason.INVALID_SPEC,
     Reason.INVALID_CONFIG,
     Reason.INVALID_SCHEDULE,
-    Reason.OUTSIDE_WINDOW,
     Reason.DUPLICATE_REPLICAS,
     Reason.REPLICATION_FACTOR_MISMATCH,
     Reason.TOO_LARGE,

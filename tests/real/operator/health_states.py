@@ -159,6 +159,20 @@ def move_paused(stage: Stage, name: str) -> Object:
     return _paused(stage, "PartitionReassignment", name, "False")
 
 
+def move_suspended(stage: Stage, name: str) -> Object:
+    return _held_move(stage, name, "Suspended", suspend=True)
+
+
+def move_to_be_approved(stage: Stage, name: str) -> Object:
+    return _held_move(stage, name, "AwaitingApproval", approval="Required")
+
+
+def move_outside_of_its_windows(stage: Stage, name: str) -> Object:
+    """The next one opens on a 29th of February."""
+    windows = [{"schedule": "0 0 29 2 *", "durationMinutes": 1}]
+    return _held_move(stage, name, "OutsideWindow", schedule={"windows": windows})
+
+
 def move_completed(stage: Stage, name: str) -> Object:
     stage.served(name, 1, 2)
     stage.objects.apply("PartitionReassignment", name, _move(name, 2, 3))
@@ -285,6 +299,9 @@ STATES = [
         ("unknown-broker", "Progressing", "InProgress", "InProgress", move_to_unknown_broker),
         ("running", "Progressing", "InProgress", "InProgress", move_running),
         ("paused", "Suspended", "InProgress", "InProgress", move_paused),
+        ("suspended", "Suspended", "InProgress", "InProgress", move_suspended),
+        ("to-be-approved", "Suspended", "InProgress", "InProgress", move_to_be_approved),
+        ("outside-window", "Suspended", "InProgress", "InProgress", move_outside_of_its_windows),
         ("completed", "Healthy", "Current", "Current", move_completed),
         ("failed", "Degraded", "Failed", "Failed", move_failed),
     ),
@@ -324,6 +341,12 @@ def _topic(
 def _paused(stage: Stage, kind: str, name: str, status: str = "True") -> Object:
     stage.objects.annotate(kind, name, PAUSE)
     return stage.objects.wait_ready(kind, name, status, "Paused")
+
+
+def _held_move(stage: Stage, name: str, reason: str, **held: Any) -> Object:
+    stage.served(name, 1, 2)
+    stage.objects.apply("PartitionReassignment", name, {**_move(name, 1, 3), **held})
+    return stage.objects.wait_ready("PartitionReassignment", name, "False", reason)
 
 
 def _move(topic: str, *replicas: int) -> Object:

@@ -51,9 +51,6 @@ def a_move(*replicas: int, topic: str = "orders", **spec: Any) -> Raw:
     return asked("PartitionReassignment", {"partitions": [entry], **spec})
 
 
-MANY = [{"topic": "t" * 200, "partition": number, "replicas": [1, 2, 3]} for number in range(100)]
-NEVER = {"windows": [{"start": "0 0 31 2 *", "durationSeconds": 60}]}
-
 REFUSED: dict[str, tuple[Raw, Reason]] = {
     "a configuration of no meaning": (a_topic(config={"retention.ms": "soon"}), Reason.INVALID_CONFIG),
     "a configuration that nobody knows": (a_topic(config={"retention": "1"}), Reason.INVALID_CONFIG),
@@ -62,6 +59,10 @@ REFUSED: dict[str, tuple[Raw, Reason]] = {
     "a broker named twice": (a_move(3, 3), Reason.DUPLICATE_REPLICAS),
     "a schedule that is none": (
         asked("PreferredElection", {"allPartitions": True, "schedule": "daily"}),
+        Reason.INVALID_SCHEDULE,
+    ),
+    "windows that never open": (
+        a_move(3, 1, schedule={"windows": [{"schedule": "0 0 31 2 *", "durationMinutes": 60}]}),
         Reason.INVALID_SCHEDULE,
     ),
     "a topic of others": (
@@ -87,6 +88,9 @@ FINE: dict[str, Raw] = {
     "a move": a_move(3, 1),
     "a move to where all is": a_move(1, 2),
     "a move that is to wait": a_move(3, 1, suspend=True),
+    "a move that waits for a window": a_move(
+        3, 1, schedule={"windows": [{"schedule": "0 0 29 2 *", "durationMinutes": 60}]}
+    ),
     "a move that is to be approved": a_move(3, 1, approval="Required"),
     "an election": asked("PreferredElection", {"topics": ["orders"]}),
     "an election for later": asked("PreferredElection", {"allPartitions": True, "schedule": "0 3 * * *"}),
