@@ -10,6 +10,7 @@ where a request was sent and no answer came (`AnswerLost`) the asker must look a
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -17,8 +18,11 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.wire.client.security import NO_SECURITY, Login, LoginFailed, Security
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,
@@ -59,6 +63,10 @@ class AnswerUnreadable(RequestError):
     """What came is no answer to the request: the other side does not speak this version of Kafka's protocol. Fatal."""
 
 
+class NotAdmitted(RequestError):
+    """The other side is not whom it should be, or does not take this client for whom it says it is. Fatal."""
+
+
 class Address(NamedTuple):
     """Where a server listens."""
 
@@ -97,7 +105,7 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 
 class RequestClient:
-    """A `ClusterClient` over TCP, PLAINTEXT.
+    """A `ClusterClient` over TCP; PLAINTEXT, unless `security` says otherwise.
 
     `timeout_ms` is for everything that one call does, and should be more than the request itself says.
     `before_sending` is called in the moment before something is sent, and what it raises is raised: nothing was sent."""
@@ -110,12 +118,19 @@ class RequestClient:
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
         before_sending: Callable[[], None] = lambda: None,
+        security: Security = NO_SECURITY,
     ) -> None:
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
         self._timeout_ms = timeout_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._before_sending = before_sending
+        self._security = security
+
+    @property
+    def bootstrap(self) -> tuple[Address, ...]:
+        """Who is asked first, the one that answered last before the others."""
+        return self._bootstrap
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ControllerClient`."""
@@ -144,20 +159,34 @@ class RequestClient:
                 return response
         raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
 
+    async def ask_one(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """What the first bootstrap server says, which is asked once. Raises `RequestError`, and `Unencodable`."""
+        deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
+        frame = encode_request(request, _CORRELATION_ID, self._client_id)
+        return await self._ask_server(self._bootstrap[0], frame, response_type, deadline)
+
     def at(self, address: Address) -> "RequestClient":
         """See `ClusterClient`."""
+        return self._like((address,), self._timeout_ms)
+
+    def within(self, timeout_ms: int) -> "RequestClient":
+        """The same with another time for everything that one call does."""
+        return self._like(self._bootstrap, timeout_ms)
+
+    def _like(self, bootstrap: Sequence[Address], timeout_ms: int) -> "RequestClient":
         return RequestClient(
-            (address,),
+            bootstrap,
             client_id=self._client_id,
-            timeout_ms=self._timeout_ms,
+            timeout_ms=timeout_ms,
             connect_timeout_ms=self._connect_timeout_ms,
             before_sending=self._before_sending,
+            security=self._security,
         )
 
     async def _attempt(self, frame: bytes, response_type: type[Response], deadline: float) -> Response:
         address = await self._find_controller(deadline)
         response = await self._ask_server(address, frame, response_type, deadline)
-        if _is_refused_by_another(response):
+        if is_refused_by_another(response):
             raise ControllerUnreachable(f"{address} is not the controller")
         return response
 
@@ -198,17 +227,29 @@ class RequestClient:
 
     @asynccontextmanager
     async def _connected(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
-        """A connection for one exchange. Raises `ControllerUnreachable`."""
+        """A connection for one exchange. Raises `ControllerUnreachable` and `NotAdmitted`."""
         now = asyncio.get_running_loop().time()
+        tls = self._security.tls
         try:
             async with asyncio.timeout_at(min(deadline, now + self._connect_timeout_ms / 1000)):
                 reader, writer = await asyncio.open_connection(
-                    address.host, address.port, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S
+                    address.host,
+                    address.port,
+                    happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S,
+                    ssl=tls,
+                    server_hostname=address.host if tls is not None else None,
                 )
+        except ssl.SSLError as error:
+            if isinstance(error, ssl.SSLEOFError):  # it may be about to end
+                raise ControllerUnreachable(f"{address} closed the connection in its TLS handshake") from error
+            raise NotAdmitted(f"{address} cannot be spoken to by TLS: {error}") from error
         except (OSError, TimeoutError, UnicodeError) as error:
             raise ControllerUnreachable(f"{address} cannot be reached: {str(error) or type(error).__name__}") from error
+        connection = _Connection(address, reader, writer, deadline)
         try:
-            yield _Connection(address, reader, writer, deadline)
+            if self._security.login is not None:
+                await _log_in(connection, self._security.login)
+            yield connection
         finally:
             writer.close()
 
@@ -252,6 +293,34 @@ async def _exchange(connection: _Connection, frame: bytes, response_type: type[R
         raise AnswerUnreadable(f"{connection.address} answered what is no {response_type.__name__}: {error}") from error
 
 
+async def _log_in(connection: _Connection, login: Login) -> None:
+    """SASL, as KIP-43 and KIP-152 have it. Raises `NotAdmitted`, `AnswerUnreadable`, and `ControllerUnreachable` where the
+    server does not answer: nothing that somebody asked for was sent yet."""
+
+    async def said(request: RequestPayload, response_type: type[Response]) -> Response:
+        try:
+            return await _exchange(connection, encode_request(request, _CORRELATION_ID, CLIENT_ID), response_type)
+        except AnswerLost as error:
+            raise ControllerUnreachable(f"{error} to the login") from error
+
+    handshake = await said(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
+    if handshake.error_code is not ErrorCode.none:
+        offered = ", ".join(handshake.mechanisms) or "none"
+        raise NotAdmitted(f"{connection.address} does not take SASL {login.mechanism}; it takes {offered}")
+    exchange = login.messages()
+    try:
+        message = next(exchange)
+        while True:
+            answer = await said(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
+            if answer.error_code is not ErrorCode.none:
+                raise NotAdmitted(f"{connection.address} does not admit {login.username}: {answer.error_message}")
+            message = exchange.send(answer.auth_bytes)
+    except StopIteration:
+        return
+    except LoginFailed as error:
+        raise NotAdmitted(f"{connection.address} does not know the password of {login.username}: {error}") from error
+
+
 def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:
     for part in parts:
         if isinstance(part, ErrorCode):
@@ -260,7 +329,7 @@ def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:
             yield from error_codes(part)
 
 
-def _is_refused_by_another(response: ResponsePayload) -> bool:
+def is_refused_by_another(response: ResponsePayload) -> bool:
     """Whether the answer is that of a server that is not the controller. Some responses say it of every part instead."""
     of_the_whole = getattr(response, "error_code", None)
     codes = error_codes(response) if of_the_whole is None else (of_the_whole,)

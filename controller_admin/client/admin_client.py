@@ -1,0 +1,274 @@
+"""`AdminClient`: administers a Kafka cluster from the outside, over Kafka's own protocol, as KIP-4 and KIP-584 have it.
+
+It works with any cluster of Kafka 2.8 or later, whoever its controller is. A call has `timeout_ms` for all that it does;
+`default.api.timeout.ms` of the properties, a minute, where it is not given. Here is what users call; what each call is made
+of is in a module of its own beside this one. `BlockingAdminClient` has the same calls for code without an event loop.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
+
+from controller_admin.client import elections, features, reassignments, topics
+from controller_admin.client.assignments import parse_partitions, parse_reassignment, parse_replica_assignment
+from controller_admin.client.cluster import Cluster
+from controller_admin.client.deletions import marked_for_deletion
+from controller_admin.client.elections import Elected
+from controller_admin.client.errors import UpdateInProgress
+from controller_admin.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
+from controller_admin.client.properties import ClientProperties
+from controller_admin.client.reassignments import Ongoing, Progress, ReassignmentResult
+from controller_admin.client.topics import Alteration, Assignment, TopicDescription, TopicList
+from controller_core.model.ids import TopicPartition
+
+_UPDATE_MS: Final = 60_000
+_NO_CONFIGS: Final[Mapping[str, str]] = {}
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class AdminClient:
+    """One cluster. Every call raises a kind of `AdminError`. Nothing has to be closed."""
+
+    def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
+        """`properties`: of Kafka's clients, with `bootstrap.servers` at least. Raises `InvalidArgument`."""
+        if not isinstance(properties, ClientProperties):
+            properties = ClientProperties.of(properties)
+        self._properties = properties
+        self._cluster = Cluster.of(properties)
+        self._seen = EpochSeen()
+        self._is_updating = False
+
+    # Topics
+
+    async def create_topic(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        *,
+        replica_assignment: str | Assignment | None = None,
+        configs: Mapping[str, str] = _NO_CONFIGS,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Creates a topic by counts, or by an assignment: by `1:2,2:3` partition 0 is on 1 and 2, 1 on 2 and 3."""
+        await topics.create(
+            self._cluster.call(timeout_ms),
+            topic,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            assignment=_assignment(replica_assignment),
+            configs=configs,
+            validate_only=validate_only,
+        )
+
+    async def alter_topic(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        replica_assignment: str | Assignment | None = None,
+        added_configs: Mapping[str, str] = _NO_CONFIGS,
+        deleted_configs: Sequence[str] = (),
+        *,
+        timeout_ms: int | None = None,
+    ) -> Alteration:
+        """Alters configurations, then adds partitions, then moves those whose replicas the assignment has otherwise.
+
+        What can be known to fail is refused before anything is done; the result says which steps were."""
+        return await topics.alter(
+            self._cluster.call(timeout_ms),
+            topic,
+            partitions=partitions,
+            assignment=_assignment(replica_assignment),
+            added_configs=added_configs,
+            deleted_configs=deleted_configs,
+        )
+
+    async def delete_topic(self, topic: str, *, timeout_ms: int | None = None) -> None:
+        """Marks a topic for deletion."""
+        await topics.delete(self._cluster.call(timeout_ms), topic)
+
+    async def list_topics(self, *, timeout_ms: int | None = None) -> TopicList:
+        """The topics that are alive, and those that are marked for deletion, which only `zookeeper.connect` tells."""
+        call = self._cluster.call(timeout_ms)
+        marked = await marked_for_deletion(call, self._properties.zookeeper_connect)
+        alive = await topics.alive(call)
+        return TopicList(
+            alive=tuple(topic for topic in alive if topic not in set(marked or ())), marked_for_deletion=marked
+        )
+
+    async def describe_topic(self, topic: str, *, timeout_ms: int | None = None) -> TopicDescription:
+        """A topic's partitions, and the configurations that were set for it."""
+        (found,) = await self.describe_topics([topic], timeout_ms=timeout_ms)
+        return found
+
+    async def describe_topics(
+        self, names: Sequence[str], *, timeout_ms: int | None = None
+    ) -> tuple[TopicDescription, ...]:
+        """Several topics, by two requests for all of them."""
+        return await topics.describe(self._cluster.call(timeout_ms), *names)
+
+    # Reassignments
+
+    async def start_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
+        """Asks for a move, by the JSON of kafka-reassign-partitions, and returns when it has begun."""
+        await reassignments.start(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    def reassign_partitions(
+        self, reassignment: str, *, timeout_ms: int | None = None
+    ) -> "asyncio.Task[ReassignmentResult]":
+        """Asks for a move; the task ends when the move has ended or cannot start. To cancel the task leaves the move.
+
+        Without `timeout_ms` it may take as long as it takes."""
+        return asyncio.create_task(self.reassign_and_wait(reassignment, timeout_ms=timeout_ms))
+
+    async def reassign_and_wait(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
+        """The same, awaited."""
+        targets = parse_reassignment(reassignment)
+        await reassignments.start(self._cluster.call(timeout_ms), targets)
+        return await reassignments.wait_until_moved(self._cluster, targets, timeout_ms)
+
+    async def verify_reassign_partitions(
+        self, reassignment: str, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Progress]:
+        """For each partition 1 (it is there), 0 (it moves there) or -1 (neither), as the cluster says it now."""
+        return await reassignments.verify(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    async def cancel_reassignment(
+        self, partitions: Sequence[TopicPartition], *, timeout_ms: int | None = None
+    ) -> tuple[TopicPartition, ...]:
+        """Has partitions go back to where they were; returns those that were moving."""
+        return await reassignments.cancel(self._cluster.call(timeout_ms), partitions)
+
+    async def list_reassignments(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, Ongoing]:
+        """All partitions that are being reassigned."""
+        return await reassignments.ongoing(self._cluster.call(timeout_ms))
+
+    # Elections
+
+    def preferred_replica_leader_election(
+        self, partitions: str | None = None, *, timeout_ms: int | None = None
+    ) -> "asyncio.Task[Elected]":
+        """Has partitions, by the JSON of kafka-leader-election, or all, be led by their first replicas."""
+        return asyncio.create_task(self.elect_preferred(partitions, timeout_ms=timeout_ms))
+
+    async def elect_preferred(self, partitions: str | None = None, *, timeout_ms: int | None = None) -> Elected:
+        """The same, awaited."""
+        return await elections.elect_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
+
+    async def elect_unclean(self, partitions: str | None = None, *, timeout_ms: int | None = None) -> Elected:
+        """Has partitions without a leader be led by a live replica. Records that it lacks are lost."""
+        return await elections.elect_unclean(self._cluster.call(timeout_ms), _partitions(partitions))
+
+    async def verify_preferred_replica_leader_election(
+        self, partitions: str | None = None, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Progress]:
+        """For each partition 1 (its first replica leads), 0 (it could) or -1 (it is not in sync, or not there)."""
+        return await elections.verify_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
+
+    # Features
+
+    async def describe_features(self, *, of_controller: bool = False, timeout_ms: int | None = None) -> FeatureMetadata:
+        """What is finalized and supported, as some broker or the controller says it; never older than was seen."""
+        return await features.describe(self._cluster.call(timeout_ms), self._seen, of_controller=of_controller)
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int = _UPDATE_MS
+    ) -> FeatureMetadata:
+        """Finalizes levels: all of them, or none where the controller offers that (see `features`).
+
+        Raises `UpdateInProgress` while another update of this client runs."""
+        return await self._alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
+
+    async def delete_features(self, names: Sequence[str], *, timeout_ms: int = _UPDATE_MS) -> FeatureMetadata:
+        """Has features finalized no more."""
+        return await self._alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))
+
+    async def _alone(self, work: Coroutine[Any, Any, FeatureMetadata]) -> FeatureMetadata:
+        if self._is_updating:
+            work.close()
+            raise UpdateInProgress("another update of features runs: await it, then ask again")
+        self._is_updating = True
+        try:
+            return await work
+        finally:
+            self._is_updating = False
+
+
+def _blocking(
+    method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["BlockingAdminClient", P], R]:
+    def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return client.submit(method(client.asynchronous, *args, **kwargs)).result()
+
+    call.__doc__ = method.__doc__
+    return call
+
+
+def _beginning(
+    method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["BlockingAdminClient", P], "Future[R]"]:
+    def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
+        return client.submit(method(client.asynchronous, *args, **kwargs))
+
+    call.__doc__ = method.__doc__
+    return call
+
+
+class BlockingAdminClient:
+    """The calls of `AdminClient`, each of which returns when it is done. Close it: it has a thread."""
+
+    def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
+        """See `AdminClient`."""
+        self.asynchronous = AdminClient(properties)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kontroller-admin", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
+        """Has the client's thread do it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Ends the thread, and with it what is still being waited for."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    create_topic = _blocking(AdminClient.create_topic)
+    alter_topic = _blocking(AdminClient.alter_topic)
+    delete_topic = _blocking(AdminClient.delete_topic)
+    list_topics = _blocking(AdminClient.list_topics)
+    describe_topic = _blocking(AdminClient.describe_topic)
+    describe_topics = _blocking(AdminClient.describe_topics)
+    start_reassignment = _blocking(AdminClient.start_reassignment)
+    reassign_partitions = _beginning(AdminClient.reassign_and_wait)
+    verify_reassign_partitions = _blocking(AdminClient.verify_reassign_partitions)
+    cancel_reassignment = _blocking(AdminClient.cancel_reassignment)
+    list_reassignments = _blocking(AdminClient.list_reassignments)
+    preferred_replica_leader_election = _beginning(AdminClient.elect_preferred)
+    elect_unclean = _blocking(AdminClient.elect_unclean)
+    verify_preferred_replica_leader_election = _blocking(AdminClient.verify_preferred_replica_leader_election)
+    describe_features = _blocking(AdminClient.describe_features)
+    update_features = _blocking(AdminClient.update_features)
+    delete_features = _blocking(AdminClient.delete_features)
+
+
+def _assignment(given: str | Assignment | None) -> Assignment | None:
+    return parse_replica_assignment(given) if isinstance(given, str) else given
+
+
+def _partitions(given: str | None) -> tuple[TopicPartition, ...] | None:
+    return parse_partitions(given) if given is not None else None

@@ -1,0 +1,204 @@
+"""Who is in the cluster, and one call of it: each request finds its server, within the time of the whole call.
+
+What is known of the cluster is kept, and found again where it proves to be old: a server says that it is not the
+controller, or does not answer. What was certainly not done is asked again, and what may have been done is not.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v12.request import MetadataRequestTopic
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32Timedelta
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_admin.client.errors import AdminError, InvalidArgument, NotAdmittedError, OutcomeUnknown, Unreachable
+from controller_admin.client.properties import ClientProperties
+from controller_core.model.ids import BrokerId
+from controller_core.wire.client.request_client import (
+    Address,
+    AnswerLost,
+    AnswerUnreadable,
+    ControllerUnreachable,
+    NotAdmitted,
+    RequestClient,
+    RequestError,
+    is_refused_by_another,
+)
+from controller_core.wire.codecs.frames import Unencodable
+
+Response = TypeVar("Response", bound=ResponsePayload)
+_PAUSE_S: Final = 0.2
+_SHARE_OF_SERVER: Final = 0.9
+"""Of the time that is left, so that its answer that it had too little still comes."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """What is known of a cluster."""
+
+    client: RequestClient
+    default_timeout_ms: int
+    brokers: dict[BrokerId, Address] = field(default_factory=dict)
+    controller: BrokerId | None = None
+    cluster_id: str | None = None
+
+    @classmethod
+    def of(cls, properties: ClientProperties) -> "Cluster":
+        """Not connected with yet. Raises `InvalidArgument`."""
+        client = RequestClient(
+            properties.bootstrap_servers,
+            client_id=properties.client_id,
+            timeout_ms=properties.default_api_timeout_ms,
+            connect_timeout_ms=properties.socket_connection_setup_timeout_ms,
+            security=properties.security(),
+        )
+        return cls(client=client, default_timeout_ms=properties.default_api_timeout_ms)
+
+    def call(self, timeout_ms: int | None = None) -> "Call":
+        """One call, which has so long for all that it asks."""
+        allowed_ms = self.default_timeout_ms if timeout_ms is None else timeout_ms
+        if allowed_ms <= 0:
+            raise InvalidArgument(f"a call cannot be done in {allowed_ms} ms: give it more than 0")
+        return Call(
+            cluster=self, allowed_ms=allowed_ms, deadline_s=asyncio.get_running_loop().time() + allowed_ms / 1000
+        )
+
+    def learn(self, metadata: MetadataResponse) -> None:
+        """Keeps who is there."""
+        self.brokers = {BrokerId(each.node_id): Address(each.host, int(each.port)) for each in metadata.brokers}
+        self.controller = BrokerId(metadata.controller_id) if metadata.controller_id >= 0 else None
+        self.cluster_id = metadata.cluster_id
+
+    def forget(self) -> None:
+        """Nothing that was known need be true any more."""
+        self.brokers, self.controller = {}, None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a client. All its methods raise `Unreachable`, `NotAdmittedError` and `InvalidArgument`."""
+
+    cluster: Cluster
+    allowed_ms: int
+    deadline_s: float
+
+    @property
+    def left_ms(self) -> int:
+        """What is left of its time; raises `Unreachable` where that is over."""
+        left_ms = round((self.deadline_s - asyncio.get_running_loop().time()) * 1000)
+        if left_ms <= 0:
+            raise Unreachable(f"it did not come about in {self.allowed_ms} ms: allow more time, or look what goes on")
+        return left_ms
+
+    @property
+    def for_server(self) -> i32Timedelta:
+        """How long a server may take that is asked now."""
+        left_ms = min(self.left_ms, (1 << 31) - 1)
+        return i32Timedelta.parse(timedelta(milliseconds=max(1, int(left_ms * _SHARE_OF_SERVER))))
+
+    async def pause(self, pause_s: float = _PAUSE_S) -> None:
+        """Waits before something is looked at again."""
+        await asyncio.sleep(min(pause_s, self.left_ms / 1000))
+
+    async def metadata(self, *topics: str, of_all: bool = False) -> MetadataResponse:
+        """What the first server says that answers, of some topics, all or none; who is there is kept."""
+        asked = (
+            None if of_all else tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(each)) for each in topics)
+        )
+        request = MetadataRequest(
+            topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        metadata = await self.ask_any(request, MetadataResponse)
+        self.cluster.learn(metadata)
+        return metadata
+
+    async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """What the first server says that answers. Only for what may be asked twice."""
+        client = self.cluster.client
+        return await _translated(lambda: client.within(self.left_ms).ask_any(request, response_type))
+
+    async def ask_controller(
+        self, request: RequestPayload, response_type: type[Response], *, changes_nothing: bool = False
+    ) -> Response:
+        """The controller's answer, whoever that is by then. What changes nothing is asked again where the answer was lost;
+        else that raises `OutcomeUnknown`."""
+        trouble: str | None = None
+        while True:
+            try:
+                address = await self.controller_address()
+                response = await self.ask_at(address, request, response_type)
+            except Unreachable as error:
+                trouble = str(error)
+            except OutcomeUnknown as error:
+                self.cluster.forget()
+                if not changes_nothing:
+                    raise
+                trouble = str(error)
+            else:
+                if not is_refused_by_another(response):
+                    return response
+                trouble = f"{address} is not the controller"
+            self.cluster.forget()
+            await self._pause_after(trouble)
+
+    async def ask_broker(self, broker: BrokerId, request: RequestPayload, response_type: type[Response]) -> Response:
+        """A broker's answer. Raises `OutcomeUnknown`, too."""
+        if broker not in self.cluster.brokers:
+            await self.metadata()
+        address = self.cluster.brokers.get(broker)
+        if address is None:
+            raise Unreachable(f"broker {broker} is not there: start it")
+        try:
+            return await self.ask_at(address, request, response_type)
+        except (Unreachable, OutcomeUnknown):
+            self.cluster.forget()
+            raise
+
+    async def controller_address(self) -> Address:
+        """Where the controller is. Waits for one as long as the call may take."""
+        while True:
+            known = self.cluster.brokers.get(self.cluster.controller) if self.cluster.controller is not None else None
+            if known is not None:
+                return known
+            await self.metadata()
+            if self.cluster.controller not in self.cluster.brokers:
+                await self.pause()
+
+    async def _pause_after(self, trouble: str) -> None:
+        try:
+            await self.pause()
+        except Unreachable as error:
+            raise Unreachable(f"{error}: {trouble}") from error
+
+    async def ask_at(self, address: Address, request: RequestPayload, response_type: type[Response]) -> Response:
+        """What one server says, which is asked once. Raises `OutcomeUnknown`, too."""
+        client = self.cluster.client.at(address).within(self.left_ms)
+        return await _translated(lambda: client.ask_one(request, response_type))
+
+
+async def _translated(ask: Callable[[], Awaitable[Response]]) -> Response:
+    try:
+        return await ask()
+    except RequestError as error:
+        raise _as_admin_error(error) from error
+    except Unencodable as error:
+        raise InvalidArgument(f"this cannot be asked for: {error}") from error
+
+
+def _as_admin_error(error: RequestError) -> AdminError:
+    match error:
+        case ControllerUnreachable():
+            return Unreachable(str(error))
+        case AnswerLost():
+            return OutcomeUnknown(f"{error}: it may have been done; describe it first")
+        case NotAdmitted():
+            return NotAdmittedError(str(error))
+        case AnswerUnreadable():
+            return NotAdmittedError(f"{error}: is it a Kafka server, and is security.protocol right?")
+        case _:
+            return AdminError(str(error))

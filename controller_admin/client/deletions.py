@@ -1,0 +1,33 @@
+"""The topics that are marked for deletion: no request tells them, so they are read where the controller reads them."""
+
+from typing import Final
+
+from controller_admin.client.cluster import Call
+from controller_admin.client.errors import Unreachable
+from controller_core.model.ids import TopicName
+from controller_core.zk import paths
+from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.session import ZkError
+
+_SESSION_TIMEOUT_MS: Final = 10_000
+
+
+async def marked_for_deletion(call: Call, zookeeper_connect: str | None) -> tuple[TopicName, ...] | None:
+    """By name; None where no ZooKeeper is known. Raises `Unreachable`."""
+    if zookeeper_connect is None:
+        return None
+    try:
+        session = await KazooSession.connect(
+            zookeeper_connect,
+            makes_chroot=False,
+            session_timeout_ms=_SESSION_TIMEOUT_MS,
+            connect_timeout_ms=min(call.left_ms, _SESSION_TIMEOUT_MS),
+        )
+        try:
+            (names,) = await session.children_many([paths.DELETE_TOPICS])
+        finally:
+            await session.close()
+    except (ZkError, ValueError) as error:
+        message = f"ZooKeeper at {zookeeper_connect} does not tell which topics are marked for deletion: {error}"
+        raise Unreachable(message) from error
+    return tuple(sorted(map(TopicName, names or ())))

@@ -1,0 +1,238 @@
+"""Features that a cluster finalizes: described, updated, deleted, as KIP-584 has it.
+
+**All or nothing.** From version 2 of UpdateFeatures on a controller takes all updates of a request or none (ours does, and
+Kafka's since 4.0); that version is used wherever it is offered. An older controller judges each update by itself. There all
+are validated first and sent only if each may be; another change between the two can still have a part of them refused.
+
+**The higher epoch wins.** Brokers hear of a change one after the other. What has a lower epoch than was seen before is not
+believed, and another server is asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from kio.schema.api_versions.v3 import ApiVersionsRequest as ApiVersionsRequest3
+from kio.schema.api_versions.v3 import ApiVersionsResponse as ApiVersionsResponse3
+from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.update_features.v1 import UpdateFeaturesRequest as UpdateFeaturesRequest1
+from kio.schema.update_features.v1 import UpdateFeaturesResponse as UpdateFeaturesResponse1
+from kio.schema.update_features.v1.request import FeatureUpdateKey as FeatureUpdateKey1
+from kio.schema.update_features.v2 import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kio.schema.update_features.v2.request import FeatureUpdateKey
+from kio.static.primitive import i8, i16
+
+from controller_admin.client.cluster import Call
+from controller_admin.client.errors import (
+    InvalidArgument,
+    NotAdmittedError,
+    OutcomeUnknown,
+    PartlyRefused,
+    Refused,
+    Unreachable,
+)
+from controller_core.wire.client.request_client import Address
+
+_SOFTWARE: Final = {"client_software_name": "kontroller", "client_software_version": "1"}
+_UPDATE_FEATURES: Final = int(UpdateFeaturesRequest.__api_key__)
+_ATOMIC_SINCE: Final = 2
+_NO_EPOCH: Final = -1
+_UPGRADE: Final = 1
+_LARGEST_LEVEL: Final = (1 << 15) - 1
+
+
+class UpdateType(Enum):
+    """What an update may do; the names are KIP-584's, the numbers those that Kafka has for them now."""
+
+    ADD_OR_UPDATE = 1
+    ADD_OR_UPDATE_ALLOW_DOWNGRADE = 2
+    DELETE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureUpdate:
+    """The level that a feature is to be finalized at."""
+
+    feature: str
+    level: int
+    type: UpdateType = UpdateType.ADD_OR_UPDATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupportedRange:
+    """The levels of a feature that the server that answered supports."""
+
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureMetadata:
+    """What one server says of features."""
+
+    finalized: Mapping[str, int]
+    epoch: int | None
+    """Rises with each change; None where the server knows of no finalized features."""
+    supported: Mapping[str, SupportedRange]
+    answered_by: Address
+    updates_are_atomic: bool
+    """Whether this server, where it is the controller, takes all updates of a request or none."""
+
+
+@dataclass(slots=True)
+class EpochSeen:
+    """The highest epoch that a client has seen."""
+
+    epoch: int = _NO_EPOCH
+
+    def believes(self, found: FeatureMetadata) -> bool:
+        """Whether an answer is as new as all before."""
+        epoch = _NO_EPOCH if found.epoch is None else found.epoch
+        if epoch < self.epoch:
+            return False
+        self.epoch = epoch
+        return True
+
+
+async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) -> FeatureMetadata:
+    """What the first server says that is not behind, or the controller.
+
+    Raises `Unreachable` where all are behind what was seen until the time is over."""
+    while True:
+        troubles = []
+        for address in await _servers(call, of_controller=of_controller):
+            try:
+                found = await _ask(call, address)
+            except (Unreachable, OutcomeUnknown) as error:
+                troubles.append(str(error))
+                continue
+            if seen.believes(found):
+                return found
+            troubles.append(f"{address} answers epoch {found.epoch}, and {seen.epoch} was seen already")
+        call.cluster.forget()
+        try:
+            await call.pause()
+        except Unreachable as error:
+            raise Unreachable(f"{error}: {'; '.join(troubles)}") from error
+
+
+async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) -> FeatureMetadata:
+    """Finalizes levels, all or none as far as the controller can, and returns what the controller says after it.
+
+    Raises `InvalidArgument`, `Refused`, and `PartlyRefused` where an older controller has taken only some."""
+    _require_sound(updates)
+    before = await describe(call, seen, of_controller=True)
+    if before.updates_are_atomic:
+        request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_keys(updates, before))
+        response = await call.ask_controller(request, UpdateFeaturesResponse)
+        if response.error_code is not ErrorCode.none:
+            raise Refused("the features", response.error_code, response.error_message)
+    else:
+        refused = await _send_one_by_one(call, updates, before, validate_only=True)
+        if refused:
+            raise refused[0] if len(refused) == 1 else PartlyRefused(refused, "nothing was changed")
+        refused = await _send_one_by_one(call, updates, before, validate_only=False)
+        if refused:
+            others = f"{len(updates) - len(refused)} of {len(updates)} were changed, as something else came between"
+            raise PartlyRefused(refused, others)
+    return await describe(call, seen, of_controller=True)
+
+
+async def delete(call: Call, seen: EpochSeen, names: Sequence[str]) -> FeatureMetadata:
+    """Has features finalized no more, whatever brokers support. See `update`."""
+    return await update(call, seen, [FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
+
+
+async def _servers(call: Call, *, of_controller: bool) -> tuple[Address, ...]:
+    if of_controller:
+        return (await call.controller_address(),)
+    if not call.cluster.brokers:
+        await call.metadata()
+    return (*call.cluster.client.bootstrap, *call.cluster.brokers.values())
+
+
+async def _ask(call: Call, address: Address) -> FeatureMetadata:
+    """Version 4 names features whose range begins at 0, too; who does not know it answers in another version."""
+    response: ApiVersionsResponse | ApiVersionsResponse3
+    try:
+        response = await call.ask_at(address, ApiVersionsRequest(**_SOFTWARE), ApiVersionsResponse)
+    except NotAdmittedError:
+        response = await call.ask_at(address, ApiVersionsRequest3(**_SOFTWARE), ApiVersionsResponse3)
+    if response.error_code is not ErrorCode.none:
+        raise Refused(f"the features of {address}", response.error_code, None)
+    has_epoch = response.finalized_features_epoch != _NO_EPOCH
+    return FeatureMetadata(
+        finalized={each.name: int(each.max_version_level) for each in response.finalized_features},
+        epoch=int(response.finalized_features_epoch) if has_epoch else None,
+        supported={
+            each.name: SupportedRange(min_version=int(each.min_version), max_version=int(each.max_version))
+            for each in response.supported_features
+        },
+        answered_by=address,
+        updates_are_atomic=any(
+            each.api_key == _UPDATE_FEATURES and each.max_version >= _ATOMIC_SINCE for each in response.api_keys
+        ),
+    )
+
+
+async def _send_one_by_one(
+    call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata, *, validate_only: bool
+) -> tuple[Refused, ...]:
+    request = UpdateFeaturesRequest1(
+        timeout=call.for_server,
+        feature_updates=tuple(
+            FeatureUpdateKey1(
+                feature=key.feature, max_version_level=key.max_version_level, upgrade_type=key.upgrade_type
+            )
+            for key in _keys(updates, before)
+        ),
+        validate_only=validate_only,
+    )
+    response = await call.ask_controller(request, UpdateFeaturesResponse1, changes_nothing=validate_only)
+    if response.error_code is not ErrorCode.none:
+        raise Refused("the features", response.error_code, response.error_message)
+    return tuple(
+        Refused(f"feature {each.feature}", each.error_code, each.error_message)
+        for each in response.results
+        if each.error_code is not ErrorCode.none
+    )
+
+
+def _keys(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tuple[FeatureUpdateKey, ...]:
+    """Kafka takes what is said to be a downgrade for nothing else, so it is said only of what is one."""
+    return tuple(
+        FeatureUpdateKey(
+            feature=each.feature,
+            max_version_level=i16(each.level),
+            upgrade_type=i8(_upgrade_type(each, before.finalized.get(each.feature))),
+        )
+        for each in updates
+    )
+
+
+def _upgrade_type(update: FeatureUpdate, present: int | None) -> int:
+    if update.type is UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE and (present is None or present <= update.level):
+        return _UPGRADE
+    return update.type.value
+
+
+def _require_sound(updates: Sequence[FeatureUpdate]) -> None:
+    if not updates:
+        raise InvalidArgument("no feature is named: name at least one")
+    names = [each.feature for each in updates]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidArgument(f"{', '.join(twice)} is named twice: say once what is to become of it")
+    for each in updates:
+        if not each.feature:
+            raise InvalidArgument("a feature has an empty name")
+        if each.type is UpdateType.DELETE:
+            continue
+        if each.level == 0:
+            raise InvalidArgument(
+                f"{each.feature} cannot be finalized at 0, which is how Kafka writes a deletion: disable it, or choose 1 or"
+                " more"
+            )
+        if not 1 <= each.level <= _LARGEST_LEVEL:
+            raise InvalidArgument(f"{each.feature} cannot be finalized at {each.level}: choose 1 to {_LARGEST_LEVEL}")

@@ -1,0 +1,59 @@
+"""How a client speaks to servers that want encryption, or to know who it is: TLS by the standard library, SASL by scramp.
+
+PLAIN and SCRAM are what Kafka's own clients need no other system for. GSSAPI and OAUTHBEARER do, and are refused in words.
+"""
+
+import ssl
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Final
+
+from scramp import ScramClient, ScramException
+
+PLAIN: Final = "PLAIN"
+SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = (PLAIN, *SCRAM)
+
+
+class LoginFailed(Exception):
+    """The server proved not to know the password, or said what is no answer to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """Who the client is, for SASL."""
+
+    mechanism: str
+    """One of `MECHANISMS`."""
+    username: str
+    password: str = field(repr=False)
+
+    def messages(self) -> Generator[bytes, bytes, None]:
+        """What the client says, message by message; each is to be answered by `send` with what the server said to it.
+
+        Raises `LoginFailed` where that is not what it should be."""
+        if self.mechanism == PLAIN:
+            yield f"\0{self.username}\0{self.password}".encode()
+            return
+        yield from self._scram()
+
+    def _scram(self) -> Generator[bytes, bytes, None]:
+        exchange = ScramClient([self.mechanism], self.username, self.password)
+        try:
+            said = yield exchange.get_client_first().encode()
+            exchange.set_server_first(said.decode())
+            said = yield exchange.get_client_final().encode()
+            exchange.set_server_final(said.decode())
+        except (ScramException, UnicodeDecodeError) as error:
+            raise LoginFailed(f"{self.mechanism}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """How a connection is made. The default is PLAINTEXT."""
+
+    tls: ssl.SSLContext | None = None
+    login: Login | None = None
+
+
+NO_SECURITY: Final = Security()

@@ -1,0 +1,30 @@
+"""The admin client over the conforming clusters: by the controller, or by a broker that is not it."""
+
+from itertools import count
+
+import pytest
+
+from controller_admin.client.admin_client import AdminClient
+from tests.real.conformance.clusters import ConformanceCluster
+
+_numbers = count(1)
+
+
+@pytest.fixture(params=["by the controller", "by another broker"])
+def bootstrap(cluster: ConformanceCluster, request: pytest.FixtureRequest) -> str:
+    """Where clients bootstrap."""
+    if request.param == "by the controller":
+        return cluster.bootstrap
+    return cluster.kafka.broker(cluster.order[2]).address
+
+
+@pytest.fixture
+def name() -> str:
+    """Of a topic that no other test has, however often this one runs."""
+    return f"administered-{next(_numbers)}"
+
+
+@pytest.fixture
+def admin(bootstrap: str, cluster: ConformanceCluster) -> AdminClient:
+    properties = {"bootstrap.servers": bootstrap, "zookeeper.connect": cluster.kafka.zookeeper_connect}
+    return AdminClient({**properties, "default.api.timeout.ms": 30_000})
