@@ -13,6 +13,9 @@ from devcluster.node.cgroups import NodeCgroup, hierarchies, mount_name
 
 ADDRESS = "10.88.0.1"
 BRIDGE = "cni0"
+SERVICES = "10.0.0.0/24"
+"""What the API server gives services by default. It asks some itself, webhooks among them, and kube-proxy only changes where
+a packet goes that has a route."""
 READY = "ready"
 
 _NAMESPACES = ("--net", "--mount", "--pid", "--cgroup", "--uts", "--ipc")
@@ -52,6 +55,7 @@ def _prepare(data: Path, logs: Path) -> None:
     _run("ip", "link", "add", BRIDGE, "type", "bridge")
     _run("ip", "address", "add", f"{ADDRESS}/16", "dev", BRIDGE)
     _run("ip", "link", "set", BRIDGE, "up")
+    _run("ip", "route", "add", SERVICES, "dev", BRIDGE)
     for setting, value in _SETTINGS.items():
         Path("/proc/sys", setting).write_text(value)
 
