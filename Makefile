@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds bench bench-requests bench-operator bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds cli bench bench-requests bench-operator bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -86,6 +86,9 @@ node: $(READY) ## Run one node of Kubernetes with our images on it until Ctrl-C,
 
 crds: $(READY) ## Write the definitions of the resources from their models, into crds/ and the chart, and docs/resources.md
 	$(BIN)/python -m controller_operator.resources.crds
+
+cli: $(READY) ## Write docs/cli.md from the commands
+	$(BIN)/python -m scripts.cli_page
 
 QUICK ?=
 DOCS ?=

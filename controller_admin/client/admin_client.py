@@ -12,15 +12,23 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from controller_admin.client import elections, features, reassignments, topics
-from controller_admin.client.assignments import parse_partitions, parse_reassignment, parse_replica_assignment
+from controller_admin.client import describing, elections, features, topics
+from controller_admin.client.assignments import (
+    parse_partitions,
+    parse_reassignment,
+    parse_replica_assignment,
+    reassignment_json,
+)
 from controller_admin.client.cluster import Cluster
 from controller_admin.client.deletions import marked_for_deletion
+from controller_admin.client.describing import ClusterDescription
 from controller_admin.client.elections import Elected
 from controller_admin.client.errors import UpdateInProgress
 from controller_admin.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
 from controller_admin.client.properties import ClientProperties
-from controller_admin.client.reassignments import Ongoing, Progress, ReassignmentResult
+from controller_admin.client.reassigning import copying, reassignments, throttles
+from controller_admin.client.reassigning.copying import MoveProgress
+from controller_admin.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from controller_admin.client.topics import Alteration, Assignment, TopicDescription, TopicList
 from controller_core.model.ids import TopicPartition
 
@@ -41,6 +49,10 @@ class AdminClient:
         self._cluster = Cluster.of(properties)
         self._seen = EpochSeen()
         self._is_updating = False
+
+    async def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
+        """Who is in the cluster, and how its partitions are."""
+        return await describing.describe(self._cluster.call(timeout_ms))
 
     # Topics
 
@@ -118,6 +130,27 @@ class AdminClient:
         """Asks for a move, by the JSON of kafka-reassign-partitions, and returns when it has begun."""
         await reassignments.start(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
+    async def current_assignment(self, reassignment: str, *, timeout_ms: int | None = None) -> str:
+        """The JSON that would take the partitions of a move back to where they are now."""
+        targets = parse_reassignment(reassignment)
+        present = await reassignments.replicas_of(self._cluster.call(timeout_ms), {tp.topic for tp in targets})
+        return reassignment_json({tp: present[tp] for tp in targets if tp in present})
+
+    async def throttle_reassignment(
+        self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
+    ) -> None:
+        """Limits what each broker copies for a move that is to begin, as Kafka's tool does; to be taken away after it."""
+        targets = parse_reassignment(reassignment)
+        await throttles.throttle(self._cluster.call(timeout_ms), targets, bytes_per_second)
+
+    async def unthrottle_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
+        """Takes the throttles of a move away."""
+        await throttles.unthrottle(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    async def progress_of_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> MoveProgress:
+        """How many partitions are done, and how many bytes are left."""
+        return await copying.progress(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
     def reassign_partitions(
         self, reassignment: str, *, timeout_ms: int | None = None
     ) -> "asyncio.Task[ReassignmentResult]":
@@ -128,9 +161,12 @@ class AdminClient:
 
     async def reassign_and_wait(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
         """The same, awaited."""
-        targets = parse_reassignment(reassignment)
-        await reassignments.start(self._cluster.call(timeout_ms), targets)
-        return await reassignments.wait_until_moved(self._cluster, targets, timeout_ms)
+        await self.start_reassignment(reassignment, timeout_ms=timeout_ms)
+        return await self.wait_for_reassignment(reassignment, timeout_ms=timeout_ms)
+
+    async def wait_for_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
+        """Waits until no partition of a move is on its way any more."""
+        return await reassignments.wait_until_moved(self._cluster, parse_reassignment(reassignment), timeout_ms)
 
     async def verify_reassign_partitions(
         self, reassignment: str, *, timeout_ms: int | None = None
@@ -139,10 +175,10 @@ class AdminClient:
         return await reassignments.verify(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
     async def cancel_reassignment(
-        self, partitions: Sequence[TopicPartition], *, timeout_ms: int | None = None
+        self, reassignment: str, *, timeout_ms: int | None = None
     ) -> tuple[TopicPartition, ...]:
-        """Has partitions go back to where they were; returns those that were moving."""
-        return await reassignments.cancel(self._cluster.call(timeout_ms), partitions)
+        """Has the partitions of a move go back to where they were; returns those that were moving."""
+        return await reassignments.cancel(self._cluster.call(timeout_ms), tuple(parse_reassignment(reassignment)))
 
     async def list_reassignments(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, Ongoing]:
         """All partitions that are being reassigned."""
@@ -253,6 +289,9 @@ class BlockingAdminClient:
     list_topics = _blocking(AdminClient.list_topics)
     describe_topic = _blocking(AdminClient.describe_topic)
     describe_topics = _blocking(AdminClient.describe_topics)
+    describe_cluster = _blocking(AdminClient.describe_cluster)
+    throttle_reassignment = _blocking(AdminClient.throttle_reassignment)
+    unthrottle_reassignment = _blocking(AdminClient.unthrottle_reassignment)
     start_reassignment = _blocking(AdminClient.start_reassignment)
     reassign_partitions = _beginning(AdminClient.reassign_and_wait)
     verify_reassign_partitions = _blocking(AdminClient.verify_reassign_partitions)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final, TypeVar
 
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
@@ -33,6 +34,8 @@ from controller_core.wire.codecs.frames import Unencodable
 
 Response = TypeVar("Response", bound=ResponsePayload)
 _PAUSE_S: Final = 0.2
+_ROUND_MS: Final = 10_000
+"""For all servers once, each of which has an equal share of it: one that hangs must not use up the time of a call."""
 _SHARE_OF_SERVER: Final = 0.9
 """Of the time that is left, so that its answer that it had too little still comes."""
 
@@ -118,9 +121,15 @@ class Call:
         return metadata
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """What the first server says that answers. Only for what may be asked twice."""
-        client = self.cluster.client
-        return await _translated(lambda: client.within(self.left_ms).ask_any(request, response_type))
+        """What the first server says that answers, of those that were named and those that are known. Only for what may be
+        asked twice."""
+        while True:
+            servers = dict.fromkeys((*self.cluster.client.bootstrap, *self.cluster.brokers.values()))
+            client = self.cluster.client.at(*servers).within(min(self.left_ms, _ROUND_MS))
+            try:
+                return await _translated(partial(client.ask_any, request, response_type))
+            except Unreachable as error:
+                await self._pause_after(str(error))
 
     async def ask_controller(
         self, request: RequestPayload, response_type: type[Response], *, changes_nothing: bool = False
@@ -178,7 +187,7 @@ class Call:
     async def ask_at(self, address: Address, request: RequestPayload, response_type: type[Response]) -> Response:
         """What one server says, which is asked once. Raises `OutcomeUnknown`, too."""
         client = self.cluster.client.at(address).within(self.left_ms)
-        return await _translated(lambda: client.ask_one(request, response_type))
+        return await _translated(partial(client.ask_one, request, response_type))
 
 
 async def _translated(ask: Callable[[], Awaitable[Response]]) -> Response:

@@ -12,7 +12,7 @@ from kio.static.primitive import i8, i32
 
 from controller_admin.client.cluster import Call
 from controller_admin.client.errors import Refused
-from controller_admin.client.reassignments import Progress
+from controller_admin.client.reassigning.reassignments import Progress
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 
 _PREFERRED: Final = i8(0)

@@ -9,26 +9,19 @@ from kio.schema.create_partitions.v1.request import CreatePartitionsAssignment, 
 from kio.schema.create_topics.v5 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v5.request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
 from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsResponse
-from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
-from kio.schema.describe_configs.v4.request import DescribeConfigsResource
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.schema.metadata.v12.response import MetadataResponseTopic
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i16, i32
 
 from controller_admin.client.assignments import Replicas, require_sound
 from controller_admin.client.cluster import Call
+from controller_admin.client.configs import alter_configs, own_configs
 from controller_admin.client.errors import AdminError, InvalidArgument, Refused
-from controller_admin.client.reassignments import request_moves
+from controller_admin.client.reassigning.reassignments import request_moves
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 
-_TOPIC: Final = i8(2)
-_SET, _DELETE = i8(0), i8(1)
-_OF_THE_TOPIC: Final = 1
-"""Where a configuration comes from: it is the topic's own."""
 _NO_LEADER: Final = -1
 _BY_ASSIGNMENT: Final = -1
 
@@ -138,7 +131,7 @@ async def describe(call: Call, *topics: str) -> tuple[TopicDescription, ...]:
     for name in topics:
         known = found.get(WireTopicName(name))
         _require(f"topic {name}", known.error_code if known else ErrorCode.unknown_topic_or_partition, None)
-    configs = await _configs(call, topics)
+    configs = await own_configs(call, topics)
     return tuple(_description(found[WireTopicName(name)], configs[name]) for name in topics)
 
 
@@ -166,13 +159,13 @@ async def alter(
             raise InvalidArgument(f"{tp} would have a replica on {unknown}, which are no live brokers: start them")
     grows = partitions is not None and partitions > len(before.partitions)
     if added_configs or deleted_configs:
-        await _alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
+        await alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
     if grows:
         await _add_partitions(call, before, partitions or 0, assignment, validate_only=True)
     steps: list[AlteredStep] = []
     try:
         if added_configs or deleted_configs:
-            await _alter_configs(call, topic, added_configs, deleted_configs, validate_only=False)
+            await alter_configs(call, topic, added_configs, deleted_configs, validate_only=False)
             steps.append(AlteredStep(what=f"configurations: {', '.join([*added_configs, *deleted_configs])}"))
         if grows:
             await _add_partitions(call, before, partitions or 0, assignment, validate_only=False)
@@ -233,34 +226,6 @@ async def _add_partitions(
     request = CreatePartitionsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
     for each in (await call.ask_controller(request, CreatePartitionsResponse)).results:
         _require(f"topic {before.topic}", each.error_code, each.error_message)
-
-
-async def _alter_configs(
-    call: Call, topic: str, added: Mapping[str, str], deleted: Sequence[str], *, validate_only: bool
-) -> None:
-    changes = (
-        *(AlterableConfig(name=name, config_operation=_SET, value=value) for name, value in added.items()),
-        *(AlterableConfig(name=name, config_operation=_DELETE, value=None) for name in deleted),
-    )
-    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=changes)
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-    for each in (await call.ask_controller(request, IncrementalAlterConfigsResponse)).responses:
-        _require(f"the configurations of topic {topic}", each.error_code, each.error_message)
-
-
-async def _configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    resources = (
-        DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=None) for topic in topics
-    )
-    response = await call.ask_any(DescribeConfigsRequest(resources=tuple(resources)), DescribeConfigsResponse)
-    for each in response.results:
-        _require(f"the configurations of topic {each.resource_name}", each.error_code, each.error_message)
-    return {
-        each.resource_name: {
-            config.name: config.value for config in each.configs if config.config_source == _OF_THE_TOPIC
-        }
-        for each in response.results
-    }
 
 
 def _description(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> TopicDescription:

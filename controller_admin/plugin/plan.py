@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from controller_admin.plugin.exit_codes import ExitCode, exit_code
 from controller_admin.plugin.objects import Seen
-from controller_admin.plugin.screen import table
+from controller_admin.screen import table
 from controller_operator.plans.next_steps import WAITING
 from controller_operator.resources.conditions import ConditionType
 

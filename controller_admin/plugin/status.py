@@ -7,7 +7,7 @@ from typing import Any, Final
 from controller_admin.plugin.exit_codes import ExitCode, exit_code
 from controller_admin.plugin.objects import Seen
 from controller_admin.plugin.plan import in_short
-from controller_admin.plugin.screen import section, table
+from controller_admin.screen import section, table
 from controller_operator.resources.conditions import ConditionType
 
 _SHOWN: Final = 20

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from controller_admin.plugin.objects import Seen
-from controller_admin.plugin.screen import table
+from controller_admin.screen import table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

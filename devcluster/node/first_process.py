@@ -14,8 +14,8 @@ from devcluster.node.cgroups import NodeCgroup, hierarchies, mount_name
 ADDRESS = "10.88.0.1"
 BRIDGE = "cni0"
 SERVICES = "10.0.0.0/24"
-"""What the API server gives services by default. It asks some itself, webhooks among them, and kube-proxy only changes where
-a packet goes that has a route."""
+"""What the API server gives services. It asks some itself, webhooks among them, and kube-proxy only changes where a packet
+goes that has a route."""
 READY = "ready"
 
 _NAMESPACES = ("--net", "--mount", "--pid", "--cgroup", "--uts", "--ipc")

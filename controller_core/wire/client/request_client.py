@@ -165,9 +165,9 @@ class RequestClient:
         frame = encode_request(request, _CORRELATION_ID, self._client_id)
         return await self._ask_server(self._bootstrap[0], frame, response_type, deadline)
 
-    def at(self, address: Address) -> "RequestClient":
-        """See `ClusterClient`."""
-        return self._like((address,), self._timeout_ms)
+    def at(self, address: Address, *others: Address) -> "RequestClient":
+        """See `ClusterClient`. The others are asked after the first one."""
+        return self._like((address, *others), self._timeout_ms)
 
     def within(self, timeout_ms: int) -> "RequestClient":
         """The same with another time for everything that one call does."""

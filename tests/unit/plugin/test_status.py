@@ -7,8 +7,8 @@ import pytest
 
 from controller_admin.plugin.exit_codes import ExitCode
 from controller_admin.plugin.objects import Seen
-from controller_admin.plugin.screen import printable, table
 from controller_admin.plugin.status import lines, overview
+from controller_admin.screen import printable, table
 from tests.unit.plugin.seen import READY, STALLED, seen
 
 COUNTS = {

@@ -64,8 +64,15 @@ class ReassignmentResult:
     partitions: Mapping[TopicPartition, Progress]
 
     @property
-    def is_completed(self) -> bool:
-        return all(progress is Progress.COMPLETED for progress in self.partitions.values())
+    def error(self) -> AdminError | None:
+        """Why it did not come to its end; None where it did."""
+        failed = [str(tp) for tp, progress in self.partitions.items() if progress is not Progress.COMPLETED]
+        if not failed:
+            return None
+        return AdminError(
+            f"{len(failed)} of {len(self.partitions)} partitions are not at their target, and do not move there: "
+            f"{', '.join(failed[:5])}: somebody cancelled or changed the move, or their topic is gone"
+        )
 
 
 async def start(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
@@ -189,14 +196,3 @@ def _movable(partition: PartitionId, replicas: Replicas | None) -> ReassignableP
 
 def _ids(replicas: Sequence[int]) -> Replicas:
     return tuple(map(BrokerId, replicas))
-
-
-def failed_partitions(result: ReassignmentResult) -> AdminError | None:
-    """The error of a move that did not come to its end; None where it did."""
-    failed = [str(tp) for tp, progress in result.partitions.items() if progress is not Progress.COMPLETED]
-    if not failed:
-        return None
-    return AdminError(
-        f"{len(failed)} of {len(result.partitions)} partitions are not at their target, and do not move there: "
-        f"{', '.join(failed[:5])}: somebody cancelled or changed the move, or their topic is gone"
-    )

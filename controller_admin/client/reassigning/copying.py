@@ -1,0 +1,76 @@
+"""How much of a move is left: what its brokers' log directories say."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller_admin.client.assignments import Replicas
+from controller_admin.client.cluster import Call
+from controller_admin.client.errors import AdminError
+from controller_admin.client.reassigning.reassignments import Ongoing, ongoing
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.wire.client.request_client import RequestError
+from controller_operator.kafka.log_sizes import LogSizes, UnusableSizesError, ask_log_sizes
+
+_BROKER_MS: Final = 2_000
+"""A broker that hangs, as it may in the midst of a move, is not waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveProgress:
+    """How far a move is."""
+
+    total: int
+    done: int
+    """Partitions that are not on their way any more."""
+    bytes_left: int | None
+    """What the new replicas lack; None where a broker does not tell."""
+
+
+async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> MoveProgress:
+    """Asks the controller what moves, and each broker that takes part for the sizes of its logs."""
+    moving = await ongoing(call, tuple(targets))
+    return MoveProgress(
+        total=len(targets), done=len(targets) - len(moving), bytes_left=await _bytes_left(call, moving) if moving else 0
+    )
+
+
+async def _bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> int | None:
+    leaders = await _leaders(call, moving)
+    asked: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
+    for tp, each in moving.items():
+        for broker in {leaders.get(tp, BrokerId(-1)), *each.adding}:
+            asked[broker].append(tp)
+    told = await asyncio.gather(*(_sizes(call, broker, partitions) for broker, partitions in asked.items()))
+    sizes = {broker: found for broker, found in zip(asked, told, strict=True) if found is not None}
+    if len(sizes) < len(asked):
+        return None
+    left = 0
+    for tp, each in moving.items():
+        whole = sizes[leaders[tp]].bytes_of.get(tp)
+        if whole is None:
+            return None
+        left += sum(max(0, whole - sizes[broker].bytes_of.get(tp, 0)) for broker in each.adding)
+    return left
+
+
+async def _sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:
+    address = call.cluster.brokers.get(broker)
+    if address is None:
+        return None
+    try:
+        return await ask_log_sizes(partitions, call.cluster.client.at(address).within(min(call.left_ms, _BROKER_MS)))
+    except (RequestError, UnusableSizesError, AdminError):
+        return None
+
+
+async def _leaders(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> dict[TopicPartition, BrokerId]:
+    metadata = await call.metadata(*sorted({tp.topic for tp in moving}))
+    return {
+        TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): BrokerId(each.leader_id)
+        for topic in metadata.topics
+        if topic.name is not None
+        for each in topic.partitions
+    }

@@ -1,0 +1,112 @@
+"""Throttles of a move, as Kafka's tool sets and removes them (KIP-73): in the configurations of brokers and topics.
+
+They are nobody's: whoever ends the move takes away what its topics and brokers have there, as `verify` of Kafka's tool
+does. A throttle that has an owner, beside others', is what a PartitionReassignment has.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+
+from controller_admin.client.assignments import Replicas
+from controller_admin.client.cluster import Call
+from controller_admin.client.configs import APPEND, BROKER, DELETE, SET, TOPIC, own_configs
+from controller_admin.client.errors import AdminError, InvalidArgument, Refused
+from controller_admin.client.reassigning.reassignments import replicas_of
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Move,
+    Throttle,
+    wanted_by,
+)
+
+_BROKER_MS: Final = 5_000
+_OPERATIONS: Final = {
+    LEADER_RATE: SET, FOLLOWER_RATE: SET, LEADER_REPLICAS: APPEND, FOLLOWER_REPLICAS: APPEND,
+}  # fmt: skip
+
+
+async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes_per_second: int) -> None:
+    """Sets it, before the move begins."""
+    if bytes_per_second < 1:
+        raise InvalidArgument(f"a throttle of {bytes_per_second} bytes a second would hold all up: give at least 1")
+    present = await replicas_of(call, {tp.topic for tp in targets})
+    moves = {tp: Move(origin=present[tp], target=target) for tp, target in targets.items() if tp in present}
+    wanted = wanted_by([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
+    resources = []
+    for entity, settings in wanted.items():
+        kind, _, name = entity.partition("/")
+        configs = tuple(
+            AlterableConfig(name=setting, config_operation=_OPERATIONS[setting], value=",".join(values))
+            for setting, values in settings.items()
+            if values
+        )
+        resource_type = BROKER if kind == "brokers" else TOPIC
+        resources.append(AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs))
+    await _alter(call, resources)
+
+
+async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
+    """Takes away the throttles of the topics and the rates of their brokers, where the topics have any.
+
+    Those of the topics go last, so that what is left because a broker does not answer is found again. Raises `AdminError`
+    then."""
+    present = await replicas_of(call, {tp.topic for tp in targets})
+    topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
+    configs = await own_configs(call, topics)
+    throttled = [topic for topic in topics if {LEADER_REPLICAS, FOLLOWER_REPLICAS} & set(configs[topic])]
+    if not throttled:
+        return
+    brokers = sorted({broker for replicas in (*targets.values(), *present.values()) for broker in replicas})
+    patient = call.cluster.call(min(call.left_ms, _BROKER_MS))
+    ended = await asyncio.gather(
+        *(_alter(patient, [_unthrottled_broker(broker)]) for broker in brokers), return_exceptions=True
+    )
+    troubles = [f"broker {broker}: {end}" for broker, end in zip(brokers, ended, strict=True) if end is not None]
+    for end in ended:
+        if end is not None and not isinstance(end, AdminError):
+            raise end
+    if troubles:
+        raise AdminError(f"a throttle stays: {'; '.join(troubles)}. Verify again when all brokers answer")
+    await _alter(call, [_unthrottled_topic(topic) for topic in throttled])
+
+
+def _unthrottled_topic(topic: TopicName) -> AlterConfigsResource:
+    return AlterConfigsResource(
+        resource_type=TOPIC, resource_name=topic, configs=_without(LEADER_REPLICAS, FOLLOWER_REPLICAS)
+    )
+
+
+def _unthrottled_broker(broker: BrokerId) -> AlterConfigsResource:
+    return AlterConfigsResource(
+        resource_type=BROKER, resource_name=str(broker), configs=_without(LEADER_RATE, FOLLOWER_RATE)
+    )
+
+
+def _without(*settings: str) -> tuple[AlterableConfig, ...]:
+    return tuple(AlterableConfig(name=setting, config_operation=DELETE, value=None) for setting in settings)
+
+
+async def _alter(call: Call, resources: list[AlterConfigsResource]) -> None:
+    """A broker is asked itself for what is its own."""
+    by_broker: dict[BrokerId | None, list[AlterConfigsResource]] = {}
+    for resource in resources:
+        owner = BrokerId(int(resource.resource_name)) if resource.resource_type == BROKER else None
+        by_broker.setdefault(owner, []).append(resource)
+    for owner, owned in by_broker.items():
+        request = IncrementalAlterConfigsRequest(resources=tuple(owned), validate_only=False)
+        if owner is None:
+            response = await call.ask_controller(request, IncrementalAlterConfigsResponse)
+        else:
+            response = await call.ask_broker(owner, request, IncrementalAlterConfigsResponse)
+        for each in response.responses:
+            if each.error_code is not ErrorCode.none:
+                raise Refused(f"the throttle of {each.resource_name}", each.error_code, each.error_message)

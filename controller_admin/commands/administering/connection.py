@@ -1,0 +1,104 @@
+"""The options by which all of these commands find their cluster, and how a command of theirs runs and ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+
+from controller_admin.commands.endings import failure, usage_error
+
+if TYPE_CHECKING:
+    from controller_admin.client.admin_client import AdminClient
+
+EXIT_NOT_YET: Final = 3
+_INTERRUPTED: Final = 130
+_LONGEST_MS: Final = 86_400_000
+T = TypeVar("T")
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        help="Kafka servers, brokers or the controller: HOST:PORT[,HOST:PORT...].",
+        envvar="KONTROLLER_BOOTSTRAP",
+        show_default=False,
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        help="A file of properties, as Kafka's tools take it: security.protocol, ssl.*, sasl.*, ...",
+        envvar="KONTROLLER_COMMAND_CONFIG",
+        show_default=False,
+    ),
+]
+TimeoutMs = Annotated[
+    int | None,
+    typer.Option(
+        "--timeout-ms",
+        help="For all that the command asks; default.api.timeout.ms, a minute, when left out.",
+        min=1,
+        max=_LONGEST_MS,
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Asks nothing: it is confirmed.")]
+
+
+def run(server: str | None, config: Path | None, work: "Callable[[AdminClient], Awaitable[T]]") -> T:
+    """What the work returns, done by a client of that cluster; ends the command where it fails."""
+    from controller_admin.client.admin_client import AdminClient
+    from controller_admin.client.errors import AdminError, InvalidArgument
+    from controller_admin.client.properties import ClientProperties, read_properties
+
+    async def with_client() -> T:
+        given = read_properties(config) if config is not None else {}
+        if server is not None:
+            given["bootstrap.servers"] = server
+        if "bootstrap.servers" not in given:
+            raise InvalidArgument("name servers of the cluster: --bootstrap-server HOST:PORT")
+        return await work(AdminClient(ClientProperties.of(given)))
+
+    try:
+        return asyncio.run(with_client())
+    except InvalidArgument as error:
+        raise usage_error(error) from error
+    except AdminError as error:
+        raise failure(error) from error
+    except KeyboardInterrupt:
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def read_text(file: Path) -> str:
+    """What a file says, `-` being standard input; ends the command where it cannot be read."""
+    try:
+        return typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage_error(ValueError(f"{file} cannot be read: {error}")) from error
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Whether somebody says so: Y is what nothing means. Without a terminal nobody does."""
+    if yes:
+        return True
+    try:
+        answer = input(f"\n{question} [Y/n]? ")
+    except EOFError:
+        raise usage_error(ValueError("nobody is there to confirm it: give --yes")) from None
+    return answer.strip().lower() in ("", "y", "yes")
+
+
+def key_values(pairs: list[str] | None, option: str) -> dict[str, str]:
+    """Of `NAME=VALUE`, several times; ends the command where one is not."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        name, separator, value = pair.partition("=")
+        if not separator or not name:
+            raise usage_error(ValueError(f"{option} {pair!r} is no NAME=VALUE"))
+        if name in found:
+            raise usage_error(ValueError(f"{option} sets {name} twice: say once what it is to be"))
+        found[name] = value
+    return found

@@ -1,0 +1,111 @@
+"""The commands as a person runs them: in a process of their own, by pipes or by a terminal."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[4]
+_DEADLINE_S = 60.0
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What a command said, and how it ended."""
+
+    out: str
+    err: str
+    code: int
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Kontroller:
+    """`kontroller`, with servers to bootstrap at."""
+
+    bootstrap: str
+
+    def run(self, *arguments: str, stdin: str = "") -> Ended:
+        done = subprocess.run(
+            _command(*arguments),
+            env=self._env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+            check=False,
+        )
+        return Ended(out=done.stdout, err=done.stderr, code=done.returncode)
+
+    def at_terminal(self, *arguments: str) -> "Terminal":
+        """One that is still running, in front of somebody."""
+        return Terminal(_command(*arguments), self._env)
+
+    @property
+    def _env(self) -> dict[str, str]:
+        path = f"{PROJECT}:{PROJECT / 'operator'}"
+        return {
+            **os.environ,
+            "PYTHONPATH": path,
+            "KONTROLLER_BOOTSTRAP": self.bootstrap,
+            "TERM": "xterm",
+            "COLUMNS": "200",
+        }
+
+
+class Terminal:
+    """A command in a pseudo terminal."""
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            command, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+        self.said = ""
+
+    def until(self, text: str) -> str:
+        """Waits until something is on the screen; returns all that has come."""
+        deadline_s = time.monotonic() + _DEADLINE_S
+        while text not in self.said:
+            if not self._read(deadline_s):
+                raise AssertionError(f"{text!r} did not come; it said {self.said!r}")
+        return self.said
+
+    def type(self, text: str) -> None:
+        self.said = ""
+        os.write(self._master, text.encode())
+
+    def end(self) -> Ended:
+        """Waits until it has ended."""
+        deadline_s = time.monotonic() + _DEADLINE_S
+        while self._read(deadline_s):
+            pass
+        code = self.process.wait(_DEADLINE_S)
+        os.close(self._master)
+        return Ended(out=self.said, err="", code=code)
+
+    def _read(self, deadline_s: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], max(0.0, deadline_s - time.monotonic()))
+        if not ready:
+            return False
+        try:
+            read = os.read(self._master, 65_536)
+        except OSError:  # the other end is closed
+            return False
+        self.said += _ANSI.sub("", read.decode(errors="replace")).replace("\r\n", "\n")
+        return bool(read)
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "controller_admin", *arguments]

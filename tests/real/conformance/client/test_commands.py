@@ -1,0 +1,223 @@
+"""The commands over real clusters, whoever leads them: what they print, how they end, what they ask before they do it."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from controller_admin.client.assignments import partitions_json, reassignment_json
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from devcluster.clients import tools
+from tests.real.conformance.client.commands import Kontroller
+from tests.real.conformance.clusters import ConformanceCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def kontroller(cluster: ConformanceCluster) -> Kontroller:
+    """It bootstraps at a broker that is not the controller."""
+    return Kontroller(cluster.kafka.broker(cluster.order[1]).address)
+
+
+def plan(tmp_path: Path, targets: dict[tuple[str, int], list[int]]) -> str:
+    file = tmp_path / "plan.json"
+    moves = {
+        TopicPartition(TopicName(topic), PartitionId(partition)): tuple(map(BrokerId, replicas))
+        for (topic, partition), replicas in targets.items()
+    }
+    file.write_text(reassignment_json(moves))
+    return str(file)
+
+
+def test_a_topic_lives_from_its_creation_to_its_deletion(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str
+) -> None:
+    of = ("--topic", name)
+    created = kontroller.run("topics", "create", *of, "--replica-assignment", "1:2", "--config", "retention.ms=60000")
+    assert (created.code, created.out) == (0, f"topic {name} is created\n")
+    cluster.wait_until_served(name)
+    again = kontroller.run("topics", "create", *of, "--partitions", "1")
+    assert again.code == 1
+    assert again.err == f"kontroller: topic {name}: Topic '{name}' already exists. (TOPIC_ALREADY_EXISTS 36)\n"
+    assert kontroller.run("topics", "create", *of, "--if-not-exists").code == 0
+    altered = kontroller.run("topics", "alter", *of, "--partitions", "2", "--add-config", "retention.ms=5000")
+    assert (altered.code, altered.out) == (0, "configurations: retention.ms: done\npartitions: 1 to 2: done\n")
+    cluster.wait_until_served(name, 2)
+    cluster.wait_until_everybody_knows(name, 1)
+    (described,) = kontroller.run("topics", "describe", *of, "-o", "json").json()
+    assert described["configs"] == {"retention.ms": "5000"}
+    assert described["partitions"][0] == {"partition": 0, "leader": 1, "replicas": [1, 2], "isr": [1, 2]}
+    shown = kontroller.run("topics", "describe", *of).out
+    assert f"{name}: 2 partitions, replication factor 2, configurations: retention.ms=5000\n" in shown
+    listed = kontroller.run("topics", "list", "-o", "json").json()
+    assert name in listed["alive"]
+    assert listed["markedForDeletion"] == "unknown"
+    refused = kontroller.run("topics", "delete", *of)
+    assert refused.code == 2
+    assert "nobody is there to confirm it: give --yes" in refused.err
+    assert cluster.exists(f"/brokers/topics/{name}")
+    assert kontroller.run("topics", "delete", *of, "--yes").code == 0
+    cluster.wait_until_gone(f"/brokers/topics/{name}")
+
+
+def test_kafka_s_tool_and_ours_read_each_other_s_plans(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    cluster.serve_topic(name, [[1, 2]])
+    there = plan(tmp_path, {(name, 0): [3, 1]})
+    started = kontroller.run("reassign", "start", "--reassignment-json-file", there, "--throttle", "10000000")
+    assert (started.code, started.out.splitlines()[-1]) == (0, "all 1 partitions are at their targets")
+    back = next(line for line in started.out.splitlines() if line.startswith("{"))
+    assert cluster.znodes.assigned(name, 0) == [3, 1]
+    assert "throttled" not in json.dumps(cluster.znodes.read(f"/config/topics/{name}"))
+    assert "throttled" not in json.dumps(cluster.znodes.read("/config/brokers/3") or {})
+    theirs = ("--reassignment-json-file", there)
+    said = tools.run_tool(
+        tools.REASSIGN_PARTITIONS, "--bootstrap-server", cluster.kafka.bootstrap_servers, "--verify", *theirs,
+        timeout_s=120,
+    )  # fmt: skip
+    assert f"Reassignment of partition {name}-0 is completed." in said.stdout
+    verified = kontroller.run("reassign", "verify", *theirs, "-o", "json")
+    assert (verified.code, verified.json()[0]["result"]) == (0, 1)
+    (tmp_path / "back.json").write_text(back)
+    done = tools.run_tool(
+        tools.REASSIGN_PARTITIONS, "--bootstrap-server", cluster.kafka.bootstrap_servers, "--execute",
+        "--reassignment-json-file", str(tmp_path / "back.json"), timeout_s=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    cluster.wait_until_moved(name, [1, 2])
+    not_there = kontroller.run("reassign", "verify", *theirs)
+    assert not_there.code == 1
+    assert "1 of 1 partitions are not at their target, and do not move there" in not_there.err
+
+
+def test_a_move_under_way_is_listed_verified_left_by_ctrl_c_and_cancelled(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    first, second, third = cluster.order
+    reaching = Kontroller(cluster.bootstrap)
+    cluster.serve_topic(name, [[first, second]])
+    there = ("--reassignment-json-file", plan(tmp_path, {(name, 0): [first, third]}))
+    cluster.kafka.broker(third).pause()
+    try:
+        terminal = reaching.at_terminal("reassign", "start", *there)
+        cluster.wait(lambda: cluster.is_reassigning(name, 0), "the move has begun")
+        terminal.until("0/1")
+        terminal.process.send_signal(signal.SIGINT)
+        ended = terminal.end()
+        assert ended.code == 130
+        assert "the move goes on without this command" in ended.out
+        verified = reaching.run("reassign", "verify", *there)
+        assert verified.code == 3
+        assert "in_progress" in verified.out
+        assert f"topic: {name}\n" in reaching.run("reassign", "list", "-o", "yaml").out
+        cancelled = reaching.run("reassign", "cancel", *there)
+        assert cancelled.out == f"the move of {name}-0 is cancelled\n", cancelled
+        assert reaching.run("reassign", "list").out == "nothing moves\n"
+        assert reaching.run("reassign", "cancel", *there).out == "none of these partitions moved\n"
+    finally:
+        cluster.kafka.broker(third).resume()
+
+
+def test_leaders_are_elected_by_file_by_name_and_all_together(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str
+) -> None:
+    cluster.serve_topic(name, [[1, 2]])
+    cluster.znodes.reassign({(name, 0): [2, 1]})
+    cluster.wait_until_moved(name, [2, 1])
+    cluster.wait_until_everybody_knows(name)
+    one = ("--topic", name, "--partition", "0")
+    # A broker that other tests let hang may have to come into the ISR first.
+    cluster.wait(lambda: kontroller.run("elect", "verify", *one).code == 3, "its first replica could lead")
+    file = partitions_json([TopicPartition(TopicName(name), PartitionId(0))])
+    elected = kontroller.run("elect", "preferred", "--path-to-json-file", "-", "-o", "json", stdin=file)
+    assert (elected.code, elected.json()) == (0, [{"topic": name, "partition": 0, "error": None}])
+    cluster.wait_until_led(name, 2)
+    cluster.wait_until_everybody_knows(name)
+    assert kontroller.run("elect", "verify", *one).code == 0
+    assert kontroller.run("elect", "preferred", "--all-topic-partitions").code == 0
+    assert kontroller.run("elect", "preferred").code == 2
+    ghost = kontroller.run("elect", "preferred", "--topic", "ghost", "--partition", "0")
+    assert ghost.code == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION 3" in ghost.out
+
+
+def test_an_unclean_election_is_asked_about_first(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str
+) -> None:
+    cluster.serve_topic(name, [[1, 2]])
+    one = ("--topic", name, "--partition", "0")
+    terminal = kontroller.at_terminal("elect", "unclean", *one)
+    said = terminal.until("[Y/n]?")
+    assert f"Please confirm the unclean election of {name}-0: records that only dead replicas have are lost." in said
+    terminal.type("n\n")
+    ended = terminal.end()
+    assert ended.code == 1
+    assert "nothing is elected" in ended.out
+    assert kontroller.run("elect", "unclean", *one, "--yes").code == 0
+
+
+def test_the_cluster_is_described(cluster: ConformanceCluster, kontroller: Kontroller) -> None:
+    described = kontroller.run("cluster", "describe", "-o", "json").json()
+    assert described["controller"] == cluster.znodes.controller()
+    assert described["clusterId"] == cluster.znodes.read("/cluster/id")["id"]
+    assert {node["id"] for node in described["nodes"]} >= {1, 2, 3}
+    assert (described["offline"], described["underReplicated"]) == (0, 0)
+    assert f"controller {described['controller']}" in kontroller.run("cluster", "describe").out
+
+
+def test_features_are_described_and_refused_where_stock_brokers_are(
+    cluster: ConformanceCluster, kontroller: Kontroller
+) -> None:
+    described = kontroller.run("features", "describe", "--controller").json()
+    host, port = cluster.controller_address
+    assert described == {
+        "status": "OK",
+        "supported_features": {},
+        "finalized_features": {"epoch": described["finalized_features"]["epoch"]},
+        "host": host,
+        "port": port,
+    }
+    terminal = kontroller.at_terminal("features", "update", "--feature-upgrade", "f:2", "--feature-upgrade", "g:1")
+    said = terminal.until("[Y/n]?")
+    assert "Please confirm before finalizing the upgrade of the following features:\n" in said
+    assert "1. f from none (existing) to v2 (new)\n2. g from none (existing) to v1 (new)\n" in said
+    terminal.type("Y\n")
+    ended = terminal.end()
+    assert ended.code == 1
+    assert "INVALID_REQUEST 42" in ended.out
+    terminal = kontroller.at_terminal("features", "disable", "--features", "f,g")
+    assert "Please confirm deletion of the following features:\n1. f\n2. g\n" in terminal.until("[Y/n]?")
+    terminal.type("n\n")
+    assert "nothing is changed" in terminal.end().out
+
+
+WRONG_COMMANDS = {
+    "a server that is none": ("cluster", "describe", "--bootstrap-server", "nowhere"),
+    "a file that is not there": ("reassign", "verify", "--reassignment-json-file", "/no/where.json"),
+    "a file that is none": ("reassign", "verify", "--reassignment-json-file", "/etc/passwd"),
+    "a level that is none": ("features", "update", "--feature-upgrade", "f:x"),
+    "a level of 0": ("features", "update", "--yes", "--feature-upgrade", "f:0"),
+    "no feature": ("features", "update",),
+    "a configuration that is none": ("topics", "create", "--topic", "t", "--config", "a"),
+    "an assignment that is none": ("topics", "create", "--topic", "t", "--replica-assignment", "1;2"),
+    "nothing to alter": ("topics", "alter", "--topic", "t-unknown", "--add-config", "a=1", "--add-config", "a=2"),
+    "properties that are none": ("cluster", "describe", "--command-config", "/no/where.properties"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", WRONG_COMMANDS.values(), ids=WRONG_COMMANDS)
+def test_a_wrong_command_says_what_to_change_in_one_line(kontroller: Kontroller, arguments: tuple[str, ...]) -> None:
+    ended = kontroller.run(*arguments)
+    assert ended.code == 2, ended
+    assert len(ended.err.splitlines()) == 1
+    assert ended.err.startswith("kontroller: ")
+
+
+def test_nobody_who_answers_is_said_when_the_time_is_over(unused_tcp_port: int) -> None:
+    ended = Kontroller(f"127.0.0.1:{unused_tcp_port}").run("topics", "list", "--timeout-ms", "500")
+    assert ended.code == 1
+    assert ended.err.startswith("kontroller: ")
+    assert len(ended.err.splitlines()) == 1

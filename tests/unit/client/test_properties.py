@@ -1,0 +1,131 @@
+"""Properties by the names of Kafka's clients; each that cannot be is named, and no secret is said."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from controller_admin.client.errors import InvalidArgument
+from controller_admin.client.properties import ClientProperties
+from controller_core.wire.client.request_client import Address
+from controller_core.wire.client.security import Login
+from devcluster.clusters.certificates import CertificateFiles, make_certificate
+
+SERVERS = {"bootstrap.servers": "kafka-0:9092, [::1]:9093"}
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="al ice" password="hun\\"ter2";'
+SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": JAAS}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    return make_certificate(tmp_path_factory.mktemp("certificate"), "localhost")
+
+
+def test_servers_are_enough() -> None:
+    properties = ClientProperties.of({**SERVERS, "linger.ms": "5"})
+    assert properties.bootstrap_servers == (Address("kafka-0", 9092), Address("::1", 9093))
+    security = properties.security()
+    assert (security.tls, security.login) == (None, None)
+
+
+def test_a_file_is_read_as_java_writes_it_and_what_is_given_beside_goes_before(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# ours\nbootstrap.servers = a:1\nclient.id: me\\\n  too\ndefault.api.timeout.ms=7\n")
+    properties = ClientProperties.read(file, {"bootstrap.servers": "b:2"})
+    assert properties.bootstrap_servers == (Address("b", 2),)
+    assert (properties.client_id, properties.default_api_timeout_ms) == ("metoo", 7)
+
+
+def test_a_login_is_read_from_the_jaas_line() -> None:
+    assert ClientProperties.of({**SERVERS, **SCRAM}).security().login == Login(
+        mechanism="SCRAM-SHA-512", username="al ice", password='hun"ter2'
+    )
+
+
+def test_certificates_are_trusted_and_presented_from_files_and_from_text(files: CertificateFiles) -> None:
+    both = files.certificate.parent / "both.pem"
+    both.write_text(files.key.read_text() + files.certificate.read_text())
+    given = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(files.certificate),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(both),
+    }
+    context = ClientProperties.of({**SERVERS, **given}).security().tls
+    assert context is not None
+    assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
+    text = {
+        "security.protocol": "SSL",
+        "ssl.truststore.certificates": files.certificate.read_text(),
+        "ssl.keystore.certificate.chain": files.certificate.read_text(),
+        "ssl.keystore.key": files.key.read_text(),
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    context = ClientProperties.of({**SERVERS, **text}).security().tls
+    assert context is not None
+    assert not context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED, "whose name is not looked at is still to be trusted"
+
+
+WRONG = {
+    "no servers": ({}, "bootstrap.servers"),
+    "servers without a port": ({"bootstrap.servers": "kafka-0"}, "host:port"),
+    "a protocol that is none": ({**SERVERS, "security.protocol": "TLS"}, "security.protocol"),
+    "a time below 1": ({**SERVERS, "default.api.timeout.ms": "0"}, "default.api.timeout.ms"),
+    "a time that is a word": ({**SERVERS, "default.api.timeout.ms": "soon"}, "default.api.timeout.ms"),
+    "Kerberos": ({**SERVERS, "security.protocol": "SASL_SSL"}, "GSSAPI is not supported: use one of PLAIN"),
+    "no login": (
+        {**SERVERS, "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
+        "set sasl.jaas.config",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
+def test_properties_that_cannot_be_are_named(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        ClientProperties.of(given)
+
+
+UNUSABLE = {
+    "a JKS truststore": (
+        {"security.protocol": "SSL", "ssl.truststore.location": "/no/where.jks"},
+        "convert the truststore to PEM",
+    ),
+    "a file that is not there": (
+        {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": "/no/where.pem"},
+        "cannot be used",
+    ),
+    "text that is no certificate": (
+        {"security.protocol": "SSL", "ssl.truststore.certificates": "none"},
+        "cannot be used",
+    ),
+    "a login without a password": ({**SCRAM, "sasl.jaas.config": 'x required username="a";'}, "no 'password'"),
+    "a login that is cut off": ({**SCRAM, "sasl.jaas.config": 'x required username="a'}, "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), UNUSABLE.values(), ids=UNUSABLE)
+def test_what_cannot_be_used_says_what_to_change(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        ClientProperties.of({**SERVERS, **given}).security()
+
+
+def test_no_password_is_in_what_is_said(tmp_path: Path) -> None:
+    properties = ClientProperties.of({**SERVERS, **SCRAM})
+    login = properties.security().login
+    assert "ter2" not in repr(properties) + str(properties) + repr(login)
+    with pytest.raises(InvalidArgument) as error:
+        ClientProperties.of({**SCRAM, "bootstrap.servers": "none"})
+    assert "ter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"a=\\u12", b"\xff\xfe", b"x" * ((1 << 20) + 1)])
+def test_a_file_that_is_none_of_properties_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "client.properties"
+    file.write_bytes(content)
+    with pytest.raises(InvalidArgument):
+        ClientProperties.read(file, SERVERS)
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        ClientProperties.read(tmp_path / "none", SERVERS)
