@@ -16,8 +16,8 @@ _HEAD: Final = """\
 # Commands that administer a cluster
 
 `kontroller` administers any Kafka cluster of version 2.8 or later from the outside, whoever its controller is, over Kafka's
-own protocol: what kafka-topics, kafka-reassign-partitions, kafka-leader-election and kafka-features do, by the same files, and
-with the same flags where there were any. [The same as a library](admin-client.md).
+own protocol: what kafka-topics, kafka-reassign-partitions, kafka-leader-election and kafka-features do, by the same files,
+and with the same flags where there were any. [The same as a library](admin-client.md).
 
 **Where the cluster is.** `--bootstrap-server HOST:PORT[,HOST:PORT...]` names any of its servers, or `KONTROLLER_BOOTSTRAP`
 in the environment. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) has properties by the names of Kafka's clients:

@@ -151,16 +151,10 @@ class AdminClient:
         """How many partitions are done, and how many bytes are left."""
         return await copying.progress(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
-    def reassign_partitions(
-        self, reassignment: str, *, timeout_ms: int | None = None
-    ) -> "asyncio.Task[ReassignmentResult]":
-        """Asks for a move; the task ends when the move has ended or cannot start. To cancel the task leaves the move.
+    async def reassign_partitions(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
+        """Asks for a move, and ends when that has ended or cannot start. Who stops to wait leaves the move.
 
         Without `timeout_ms` it may take as long as it takes."""
-        return asyncio.create_task(self.reassign_and_wait(reassignment, timeout_ms=timeout_ms))
-
-    async def reassign_and_wait(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
-        """The same, awaited."""
         await self.start_reassignment(reassignment, timeout_ms=timeout_ms)
         return await self.wait_for_reassignment(reassignment, timeout_ms=timeout_ms)
 
@@ -186,14 +180,10 @@ class AdminClient:
 
     # Elections
 
-    def preferred_replica_leader_election(
+    async def preferred_replica_leader_election(
         self, partitions: str | None = None, *, timeout_ms: int | None = None
-    ) -> "asyncio.Task[Elected]":
+    ) -> Elected:
         """Has partitions, by the JSON of kafka-leader-election, or all, be led by their first replicas."""
-        return asyncio.create_task(self.elect_preferred(partitions, timeout_ms=timeout_ms))
-
-    async def elect_preferred(self, partitions: str | None = None, *, timeout_ms: int | None = None) -> Elected:
-        """The same, awaited."""
         return await elections.elect_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
 
     async def elect_unclean(self, partitions: str | None = None, *, timeout_ms: int | None = None) -> Elected:
@@ -293,11 +283,11 @@ class BlockingAdminClient:
     throttle_reassignment = _blocking(AdminClient.throttle_reassignment)
     unthrottle_reassignment = _blocking(AdminClient.unthrottle_reassignment)
     start_reassignment = _blocking(AdminClient.start_reassignment)
-    reassign_partitions = _beginning(AdminClient.reassign_and_wait)
+    reassign_partitions = _beginning(AdminClient.reassign_partitions)
     verify_reassign_partitions = _blocking(AdminClient.verify_reassign_partitions)
     cancel_reassignment = _blocking(AdminClient.cancel_reassignment)
     list_reassignments = _blocking(AdminClient.list_reassignments)
-    preferred_replica_leader_election = _beginning(AdminClient.elect_preferred)
+    preferred_replica_leader_election = _beginning(AdminClient.preferred_replica_leader_election)
     elect_unclean = _blocking(AdminClient.elect_unclean)
     verify_preferred_replica_leader_election = _blocking(AdminClient.verify_preferred_replica_leader_election)
     describe_features = _blocking(AdminClient.describe_features)

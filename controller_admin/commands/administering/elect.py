@@ -47,7 +47,12 @@ def preferred(
 ) -> None:
     """Has partitions be led by their first replicas. Exits with 1 where one cannot be."""
     chosen = _chosen(json_file, everything, topic, partition)
-    _show(output, run(server, command_config, lambda admin: admin.elect_preferred(chosen, timeout_ms=timeout_ms)))
+    _show(
+        output,
+        run(
+            server, command_config, lambda admin: admin.preferred_replica_leader_election(chosen, timeout_ms=timeout_ms)
+        ),
+    )
 
 
 @commands.command("unclean")

@@ -143,7 +143,7 @@ async def test_a_move_that_waits_for_a_broker_is_in_progress_and_is_cancelled(
     try:
         there = reassignment_json({tp(name): ids(first, third)})
         reaching = AdminClient({"bootstrap.servers": cluster.bootstrap, "default.api.timeout.ms": 20_000})
-        move = reaching.reassign_partitions(there)
+        move = asyncio.create_task(reaching.reassign_partitions(there))
         while not (found := await reaching.list_reassignments()):  # noqa: ASYNC110 - it is the cluster's
             await asyncio.sleep(0.1)
         assert found[tp(name)].target == ids(first, third)
