@@ -26,6 +26,7 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "operator/controller_operator/reconciling/move_meter.py",
 }
 SUPERVISED_ITSELF: Final = {
+    "controller_admin/client/admin_client.py": "its thread has an event loop alone, and what is done there is the asker's",
     "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
     "controller_core/supervision.py": "here it is done",
     "controller_core/wire/listener/listener.py": "looks at each connection that has ended",
