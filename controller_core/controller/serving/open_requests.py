@@ -35,7 +35,9 @@ class OpenRequests:
     """Answers requests by the table of served APIs, at once or when later events have brought the answer."""
 
     def __init__(self, apis: Iterable[AnyServedApi], clock: Clock, enqueue: Callable[[Event], None]) -> None:
-        self._apis: Mapping[type[RequestPayload], AnyServedApi] = {api.versions.newest: api for api in apis}
+        self._apis: Mapping[type[RequestPayload], AnyServedApi] = {
+            taken: api for api in apis for taken in (api.versions.newest, *api.takes)
+        }
         self._clock = clock
         self._enqueue = enqueue
         self._delayed: list[_Delayed] = []

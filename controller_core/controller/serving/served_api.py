@@ -40,6 +40,8 @@ class ServedApi(Generic[Request]):
     answer: Callable[[Term, Request], Awaitable[Answer]]
     refuse: Callable[[Request, ErrorCode], ResponsePayload]
     """The response that carries an error for the request as a whole: most often that we are not the controller."""
+    takes: tuple[type[RequestPayload], ...] = ()
+    """What older versions are lifted into beside the newest, where they have another meaning that their answer keeps."""
     may_be_let_in: Callable[[Term, Request], bool] = lambda _term, _request: False
     """Whether it may be answered in the middle of a long event (`controller_core.controller.serving.between_groups`)."""
 

@@ -85,7 +85,7 @@ class Versions(Generic[Request]):
     def lowered(self, response: ResponsePayload, version: int) -> ResponsePayload:
         """The response in the version of the request that it answers."""
         redacted(type(response))
-        if response.__version__ != self.max or version == self.max:
+        if response.__version__ == version or response.__api_key__ != self.key:
             return response
         return converted(response, self.response_type(version))
 

@@ -9,6 +9,9 @@ from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpd
 from kio.schema.update_features.v0.request import UpdateFeaturesRequest as UpdateFeaturesRequest0
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey
+from kio.schema.update_features.v2 import UpdateFeaturesRequest as UpdateFeaturesRequest2
+from kio.schema.update_features.v2 import UpdateFeaturesResponse as UpdateFeaturesResponse2
+from kio.schema.update_features.v2.request import FeatureUpdateKey as FeatureUpdateKey2
 from kio.static.primitive import i8, i16, i32Timedelta
 
 from controller_core.admin import update_features
@@ -451,3 +454,61 @@ def interfere(cluster: Cluster, *, times: int) -> None:
             cluster.put(paths.FEATURE, b'{"version":2,"status":1,"features":{"g":{"max_version_level":2}}}')
 
     cluster.zk.interventions.append(write)
+
+
+def all_or_nothing(*updates: tuple[str, int, UpgradeType], validate_only: bool = False) -> UpdateFeaturesRequest2:
+    keys = (
+        FeatureUpdateKey2(feature=feature, max_version_level=i16(level), upgrade_type=i8(upgrade_type))
+        for feature, level, upgrade_type in updates
+    )
+    return UpdateFeaturesRequest2(timeout=A_MINUTE, feature_updates=tuple(keys), validate_only=validate_only)
+
+
+UP, DOWN = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE
+
+
+class TestAllOrNothing:
+    """From version 2 on."""
+
+    async def test_all_that_may_be_is_written_at_once(self, served: Cluster) -> None:
+        _, before = finalized(served)
+        answer = await served.request(all_or_nothing(("f", 3, UP), ("g", 2, UP)))
+        assert isinstance(answer, UpdateFeaturesResponse2)
+        assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
+        assert finalized(served) == ({"f": 3, "g": 2}, before + 1)
+        assert known(served) == finalized(served)
+
+    async def test_one_that_may_not_be_keeps_all_others_from_being_written_and_is_named(self, served: Cluster) -> None:
+        before = finalized(served)
+        answer = await served.request(all_or_nothing(("g", 1, UP), ("f", 5, UP), ("h", 1, UP)))
+        assert answer.error_code is ErrorCode.invalid_request
+        assert answer.error_message.startswith("No feature is updated, as f cannot be: ")
+        assert finalized(served) == before
+        assert known(served) == before
+
+    async def test_the_same_in_an_older_version_writes_what_may_be(self, served: Cluster) -> None:
+        answer = await served.request(upgrade(g=1, f=5))
+        assert errors(answer) == {"g": ErrorCode.none, "f": ErrorCode.invalid_request}
+        assert finalized(served)[0] == {"g": 1}
+
+    async def test_a_validation_answers_the_same_and_writes_nothing(self, served: Cluster) -> None:
+        before = finalized(served)
+        valid = await served.request(all_or_nothing(("f", 3, UP), validate_only=True))
+        invalid = await served.request(all_or_nothing(("f", 3, UP), ("g", 3, UP), validate_only=True))
+        assert (valid.error_code, invalid.error_code) == (ErrorCode.none, ErrorCode.invalid_request)
+        assert finalized(served) == before
+
+    async def test_downgrades_and_deletions_are_among_all(self, served: Cluster) -> None:
+        await served.request(all_or_nothing(("f", 3, UP), ("g", 2, UP)))
+        refused = await served.request(all_or_nothing(("f", 2, UP), ("g", 0, UpgradeType.UNSAFE_DOWNGRADE)))
+        assert refused.error_code is ErrorCode.invalid_request
+        assert finalized(served)[0] == {"f": 3, "g": 2}
+        done = await served.request(all_or_nothing(("f", 2, DOWN), ("g", 0, UpgradeType.UNSAFE_DOWNGRADE)))
+        assert done.error_code is ErrorCode.none
+        assert finalized(served)[0] == {"f": 2}
+
+    async def test_a_write_that_fails_is_said_of_all(self, served: Cluster) -> None:
+        await served.zk.session().transact([Delete(path=paths.FEATURE)])
+        answer = await served.request(all_or_nothing(("f", 1, UP)))
+        assert answer.error_code is ErrorCode.feature_update_failed
+        assert answer.error_message

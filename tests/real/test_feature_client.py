@@ -1,0 +1,109 @@
+"""The client half of features where updates succeed: registrations with ranges, a real ZooKeeper, our controller."""
+
+import json
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.errors import InvalidArgument, Refused, UpdateInProgress
+from controller_admin.client.features import FeatureUpdate, SupportedRange, UpdateType
+from tests.real.conformance.client.commands import Kontroller
+from tests.real.test_features import IS_OLD, FeatureCluster, feature_cluster
+
+__all__ = ["feature_cluster"]
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+ADD, LOWER = UpdateType.ADD_OR_UPDATE, UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE
+
+
+def to(feature: str, level: int, type_: UpdateType = ADD) -> FeatureUpdate:
+    return FeatureUpdate(feature=feature, level=level, type=type_)
+
+
+@pytest.fixture
+def admin(feature_cluster: FeatureCluster) -> AdminClient:
+    feature_cluster.finalize("f", 1)  # it is in charge
+    return AdminClient({"bootstrap.servers": feature_cluster.controller.address})
+
+
+async def test_levels_are_finalized_lowered_and_deleted_all_at_once(
+    feature_cluster: FeatureCluster, admin: AdminClient
+) -> None:
+    before = await admin.describe_features(of_controller=True)
+    assert (dict(before.finalized), before.epoch, before.updates_are_atomic) == ({"f": 1}, 1, True)
+    assert dict(before.supported) == {
+        "f": SupportedRange(min_version=1, max_version=5), "g": SupportedRange(min_version=1, max_version=2)
+    } or before.supported == {}  # fmt: skip
+    after = await admin.update_features([to("f", 3), to("g", 2, LOWER)])
+    assert (dict(after.finalized), after.epoch) == ({"f": 3, "g": 2}, 2), "one write for both"
+    lowered = await admin.update_features([to("f", 2, LOWER)])
+    assert (dict(lowered.finalized), lowered.epoch) == ({"f": 2, "g": 2}, 3)
+    deleted = await admin.delete_features(["f", "g"])
+    assert (dict(deleted.finalized), deleted.epoch) == ({}, 4)
+    assert feature_cluster.finalized() == ({}, 4)
+
+
+async def test_one_that_cannot_be_keeps_all_from_being_written_and_the_broker_in_the_way_is_named(
+    feature_cluster: FeatureCluster, admin: AdminClient
+) -> None:
+    feature_cluster.register(3, IS_OLD)
+    before = feature_cluster.finalized()
+    with pytest.raises(Refused, match="broker 3 supports 1 to 2") as refused:
+        await admin.update_features([to("g", 1), to("f", 3)])
+    assert refused.value.code is ErrorCode.invalid_request
+    with pytest.raises(Refused, match="as f2 cannot be"):
+        await admin.update_features([to("f", 2), to("g", 1), to("f2", 1)])
+    with pytest.raises(Refused):
+        await admin.delete_features(["f", "nowhere"])
+    assert feature_cluster.finalized() == before
+
+
+async def test_what_makes_no_sense_is_refused_before_it_is_sent(admin: AdminClient) -> None:
+    for updates, why in (
+        ([], "no feature"),
+        ([to("f", 2), to("f", 3)], "twice"),
+        ([to("f", 0)], "cannot be finalized at 0"),
+        ([to("f", 1 << 15)], "choose 1 to 32767"),
+        ([to("", 1)], "empty name"),
+    ):
+        with pytest.raises(InvalidArgument, match=why):
+            await admin.update_features(updates)
+    working = admin.update_features([to("f", 2)])
+    other = admin.update_features([to("f", 3)])
+    working.send(None)
+    with pytest.raises(UpdateInProgress, match="await it"):
+        await other
+    working.close()
+    assert (await admin.update_features([to("f", 4)])).finalized["f"] == 4
+
+
+def test_the_tool_asks_twice_and_prints_what_the_cluster_says_then(feature_cluster: FeatureCluster) -> None:
+    feature_cluster.finalize("f", 4)
+    kontroller = Kontroller(feature_cluster.controller.address)
+    update = ("features", "update", "--feature-upgrade", "g:1", "--feature-force-downgrade", "f:3")
+    terminal = kontroller.at_terminal(*update)
+    said = terminal.until("[Y/n]?")
+    title = "Please confirm before finalizing the upgrade of the following features:"
+    assert f"{title}\n1. g from none (existing) to v1 (new)\n" in said
+    terminal.type("Y\n")
+    said = terminal.until("[Y/n]?")
+    title = "Please confirm before downgrading the following features:"
+    assert f"{title}\n1. f from v4 (existing) to v3 (new)\n" in said
+    terminal.type("\n")
+    ended = terminal.end()
+    assert ended.code == 0, ended
+    printed = json.loads(ended.out[ended.out.index("{") :])
+    assert printed["finalized_features"] == {"epoch": 2, "f": {"version": 3}, "g": {"version": 1}}
+    assert f"{printed['host']}:{printed['port']}" == feature_cluster.controller.address
+    terminal = kontroller.at_terminal(*update)
+    terminal.until("[Y/n]?")
+    terminal.type("y\n")
+    terminal.until("[Y/n]?")
+    terminal.type("no\n")
+    assert terminal.end().code == 1
+    assert feature_cluster.finalized() == ({"f": 3, "g": 1}, 2), "whoever says no to the second has none done"
+    disabled = kontroller.run("features", "disable", "--features", "f, g", "--yes")
+    assert disabled.code == 0, disabled
+    assert feature_cluster.finalized() == ({}, 3)
