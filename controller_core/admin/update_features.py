@@ -132,8 +132,9 @@ def _result(feature: str, refused: str | None, failure: str | None) -> Updatable
 
 
 def _lifted(request: RequestPayload) -> UpdateFeaturesRequest1:
-    """Version 0 knows only whether a downgrade is allowed, and writes what it validates. Neither it nor version 1, which stays
-    as it is, is all or nothing."""
+    """Version 0 knows only whether a downgrade is allowed, and writes what it validates.
+
+    Version 1 stays as it is. Neither is all or nothing."""
     if isinstance(request, UpdateFeaturesRequest1):
         return request
     assert isinstance(request, UpdateFeaturesRequest0), f"{type(request).__name__} is no older UpdateFeatures"
