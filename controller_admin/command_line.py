@@ -6,7 +6,8 @@ each command imports what it does when it runs."""
 import typer
 
 from controller_admin.commands import check, controller, history, operator
-from controller_admin.commands.administering import cluster, elect, features, reassign, topics
+from controller_admin.commands.administering.groups import GROUPS
+from controller_admin.commands.administering.shell import shell
 from controller_admin.commands.drain import drain
 from controller_admin.commands.importing import import_topics
 from controller_admin.commands.ready import ready
@@ -23,11 +24,9 @@ main.add_typer(controller.commands, name="controller")
 main.add_typer(operator.commands, name="operator")
 main.add_typer(check.commands, name="check")
 main.add_typer(history.commands, name="history")
-main.add_typer(topics.commands, name="topics")
-main.add_typer(reassign.commands, name="reassign")
-main.add_typer(elect.commands, name="elect")
-main.add_typer(features.commands, name="features")
-main.add_typer(cluster.commands, name="cluster")
+for name, commands in GROUPS.items():
+    main.add_typer(commands, name=name)
+main.command("shell")(shell)
 main.command("drain")(drain)
 main.command("import")(import_topics)
 main.command("ready")(ready)

@@ -9,9 +9,9 @@ from typer.core import TyperGroup, TyperOption
 
 from controller_admin.command_line import main
 from controller_admin.commands.administering.examples import EXAMPLES, FILES
+from controller_admin.commands.administering.groups import GROUPS
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "cli.md"
-GROUPS: Final = ("cluster", "topics", "reassign", "elect", "features")
 _HEAD: Final = """\
 # Commands that administer a cluster
 
@@ -34,6 +34,11 @@ what to change.
 | 2 | the command is wrong: nothing was sent |
 | 3 | `verify`: not yet |
 | 130 | interrupted; what had begun goes on |
+
+**Typed one after the other.** `kontroller shell --bootstrap-server HOST:PORT` reads the same commands, keeps a history,
+shows the controller in its prompt, and by Tab completes commands, options, and the topics, brokers and features of the
+cluster. `help` and `help topics create` say what there is, with examples. `kontroller --install-completion` has bash, zsh
+or fish complete commands and options.
 """
 
 

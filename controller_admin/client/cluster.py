@@ -82,20 +82,23 @@ class Cluster:
         self.brokers, self.controller = {}, None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Call:
     """One call of a client. All its methods raise `Unreachable`, `NotAdmittedError` and `InvalidArgument`."""
 
     cluster: Cluster
     allowed_ms: int
     deadline_s: float
+    trouble: str | None = None
+    """What went wrong last: why the call did not come about, when its time is over."""
 
     @property
     def left_ms(self) -> int:
         """What is left of its time; raises `Unreachable` where that is over."""
         left_ms = round((self.deadline_s - asyncio.get_running_loop().time()) * 1000)
         if left_ms <= 0:
-            raise Unreachable(f"it did not come about in {self.allowed_ms} ms: allow more time, or look what goes on")
+            why = self.trouble or "allow more time, or look what goes on"
+            raise Unreachable(f"it did not come about in {self.allowed_ms} ms: {why}")
         return left_ms
 
     @property
@@ -129,31 +132,31 @@ class Call:
             try:
                 return await _translated(partial(client.ask_any, request, response_type))
             except Unreachable as error:
-                await self._pause_after(str(error))
+                self.trouble = str(error)
+                await self.pause()
 
     async def ask_controller(
         self, request: RequestPayload, response_type: type[Response], *, changes_nothing: bool = False
     ) -> Response:
         """The controller's answer, whoever that is by then. What changes nothing is asked again where the answer was lost;
         else that raises `OutcomeUnknown`."""
-        trouble: str | None = None
         while True:
+            address = await self.controller_address()
             try:
-                address = await self.controller_address()
                 response = await self.ask_at(address, request, response_type)
             except Unreachable as error:
-                trouble = str(error)
+                self.trouble = str(error)
             except OutcomeUnknown as error:
                 self.cluster.forget()
                 if not changes_nothing:
                     raise
-                trouble = str(error)
+                self.trouble = str(error)
             else:
                 if not is_refused_by_another(response):
                     return response
-                trouble = f"{address} is not the controller"
+                self.trouble = f"{address} is not the controller"
             self.cluster.forget()
-            await self._pause_after(trouble)
+            await self.pause()
 
     async def ask_broker(self, broker: BrokerId, request: RequestPayload, response_type: type[Response]) -> Response:
         """A broker's answer. Raises `OutcomeUnknown`, too."""
@@ -176,13 +179,8 @@ class Call:
                 return known
             await self.metadata()
             if self.cluster.controller not in self.cluster.brokers:
+                self.trouble = "the cluster has no controller"
                 await self.pause()
-
-    async def _pause_after(self, trouble: str) -> None:
-        try:
-            await self.pause()
-        except Unreachable as error:
-            raise Unreachable(f"{error}: {trouble}") from error
 
     async def ask_at(self, address: Address, request: RequestPayload, response_type: type[Response]) -> Response:
         """What one server says, which is asked once. Raises `OutcomeUnknown`, too."""

@@ -112,10 +112,8 @@ async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) 
                 return found
             troubles.append(f"{address} answers epoch {found.epoch}, and {seen.epoch} was seen already")
         call.cluster.forget()
-        try:
-            await call.pause()
-        except Unreachable as error:
-            raise Unreachable(f"{error}: {'; '.join(troubles)}") from error
+        call.trouble = "; ".join(troubles)
+        await call.pause()
 
 
 async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) -> FeatureMetadata:

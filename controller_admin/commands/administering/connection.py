@@ -11,6 +11,7 @@ from controller_admin.commands.endings import failure, usage_error
 
 if TYPE_CHECKING:
     from controller_admin.client.admin_client import AdminClient
+    from controller_admin.client.properties import ClientProperties
 
 EXIT_NOT_YET: Final = 3
 _INTERRUPTED: Final = 130
@@ -52,15 +53,9 @@ def run(server: str | None, config: Path | None, work: "Callable[[AdminClient], 
     """What the work returns, done by a client of that cluster; ends the command where it fails."""
     from controller_admin.client.admin_client import AdminClient
     from controller_admin.client.errors import AdminError, InvalidArgument
-    from controller_admin.client.properties import ClientProperties, read_properties
 
     async def with_client() -> T:
-        given = read_properties(config) if config is not None else {}
-        if server is not None:
-            given["bootstrap.servers"] = server
-        if "bootstrap.servers" not in given:
-            raise InvalidArgument("name servers of the cluster: --bootstrap-server HOST:PORT")
-        return await work(AdminClient(ClientProperties.of(given)))
+        return await work(AdminClient(properties_of(server, config)))
 
     try:
         return asyncio.run(with_client())
@@ -70,6 +65,19 @@ def run(server: str | None, config: Path | None, work: "Callable[[AdminClient], 
         raise failure(error) from error
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
+
+
+def properties_of(server: str | None, config: Path | None) -> "ClientProperties":
+    """Those of the file, with the servers of the option. Raises `InvalidArgument`."""
+    from controller_admin.client.errors import InvalidArgument
+    from controller_admin.client.properties import ClientProperties, read_properties
+
+    given = read_properties(config) if config is not None else {}
+    if server is not None:
+        given["bootstrap.servers"] = server
+    if "bootstrap.servers" not in given:
+        raise InvalidArgument("name servers of the cluster: --bootstrap-server HOST:PORT")
+    return ClientProperties.of(given)
 
 
 def read_text(file: Path) -> str:

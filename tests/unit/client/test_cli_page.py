@@ -1,7 +1,8 @@
 """docs/cli.md is what the commands say of themselves, with an example of each."""
 
 from controller_admin.commands.administering.examples import EXAMPLES
-from scripts.cli_page import GROUPS, PAGE, page
+from controller_admin.commands.administering.groups import GROUPS
+from scripts.cli_page import PAGE, page
 
 
 def test_the_committed_page_is_that_of_the_commands() -> None:

@@ -34,6 +34,8 @@ class Kontroller:
     """`kontroller`, with servers to bootstrap at."""
 
     bootstrap: str
+    state: str = os.devnull
+    """Where the shell keeps its history."""
 
     def run(self, *arguments: str, stdin: str = "") -> Ended:
         done = subprocess.run(
@@ -60,6 +62,8 @@ class Kontroller:
             "KONTROLLER_BOOTSTRAP": self.bootstrap,
             "TERM": "xterm",
             "COLUMNS": "200",
+            "XDG_STATE_HOME": self.state,
+            "PROMPT_TOOLKIT_NO_CPR": "1",
         }
 
 
@@ -80,6 +84,14 @@ class Terminal:
         while text not in self.said:
             if not self._read(deadline_s):
                 raise AssertionError(f"{text!r} did not come; it said {self.said!r}")
+        return self.said
+
+    def until_prompt(self) -> str:
+        """Waits until the shell asks for the next line: what is typed before is the command's."""
+        deadline_s = time.monotonic() + _DEADLINE_S
+        while not self.said.rstrip().endswith("]>"):
+            if not self._read(deadline_s):
+                raise AssertionError(f"there is no prompt; it said {self.said!r}")
         return self.said
 
     def type(self, text: str) -> None:

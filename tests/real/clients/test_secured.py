@@ -1,0 +1,132 @@
+"""The admin client at a broker that wants TLS and a login: with either it works, and what is wrong with them is said."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.errors import AdminError, NotAdmittedError, Unreachable
+from devcluster.clients import tools
+from devcluster.clusters.certificates import make_certificate
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.ports import release_port, reserve_port
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secured:
+    """A broker with a listener for everybody, and one with TLS and SASL."""
+
+    plaintext: str
+    secure: str
+    trusted: Path
+    other: Path
+    """A certificate that the broker does not have."""
+
+    def client(self, **changed: str) -> AdminClient:
+        """One that is admitted, but for what is changed."""
+        properties = {
+            "bootstrap.servers": self.secure,
+            "security.protocol": "SASL_SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.trusted),
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{PLAIN_LOGIN} username="alice" password="secret";',
+            "default.api.timeout.ms": "10000",
+        }
+        return AdminClient({**properties, **{name.replace("_", "."): value for name, value in changed.items()}})
+
+
+@pytest.fixture(scope="module")
+def secured(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Secured]:
+    files = make_certificate(tmp_path_factory.mktemp("certificate"), "IP:127.0.0.1")
+    store = files.certificate.parent / "keystore.pem"
+    store.write_text(files.key.read_text() + files.certificate.read_text())
+    other = make_certificate(tmp_path_factory.mktemp("other"), "IP:127.0.0.1")
+    open_port, secure_port = reserve_port(), reserve_port()
+    login = "listener.name.secure"
+    properties: dict[str, object] = {
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "default.replication.factor": 1,
+        "listeners": f"PLAINTEXT://127.0.0.1:{open_port},SECURE://127.0.0.1:{secure_port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL",
+        f"{login}.ssl.keystore.type": "PEM",
+        f"{login}.ssl.keystore.location": store,
+        f"{login}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        f"{login}.plain.sasl.jaas.config": f'{PLAIN_LOGIN} user_alice="secret";',
+        f"{login}.scram-sha-256.sasl.jaas.config": f"{SCRAM_LOGIN};",
+        f"{login}.scram-sha-512.sasl.jaas.config": f"{SCRAM_LOGIN};",
+    }
+    with KafkaCluster(servers_folder, zookeeper, brokers=0, chroot="/secured") as kafka:
+        broker = kafka.add_broker(1, properties=properties)
+        broker.port = open_port
+        kafka.start()
+        given = "SCRAM-SHA-256=[password=pencil],SCRAM-SHA-512=[password=pencil]"
+        plaintext = f"127.0.0.1:{open_port}"
+        added = tools.run_tool(
+            tools.CONFIGS, "--bootstrap-server", plaintext, "--alter", "--add-config", given,
+            "--entity-type", "users", "--entity-name", "bob", timeout_s=60,
+        )  # fmt: skip
+        assert added.returncode == 0, added.stdout + added.stderr
+        yield Secured(
+            plaintext=plaintext,
+            secure=f"127.0.0.1:{secure_port}",
+            trusted=files.certificate,
+            other=other.certificate,
+        )
+    release_port(open_port)
+    release_port(secure_port)
+
+
+async def test_a_password_is_enough_over_tls(secured: Secured) -> None:
+    admin = secured.client()
+    await admin.create_topic("secured", 1, 1)
+    assert (await admin.describe_topic("secured")).replication_factor == 1
+    (node,) = (await admin.describe_cluster()).nodes
+    assert str(node.address) == secured.secure
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_a_password_that_is_never_sent_is_enough_too(secured: Secured, mechanism: str) -> None:
+    login = f'{SCRAM_LOGIN} username="bob" password="pencil";'
+    await secured.client(sasl_mechanism=mechanism, sasl_jaas_config=login).list_topics()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("who", ["alice", "bob", "nobody"])
+async def test_another_password_is_not(secured: Secured, mechanism: str, who: str) -> None:
+    login = f'{SCRAM_LOGIN} username="{who}" password="wrong";'
+    with pytest.raises(NotAdmittedError, match=who) as refused:
+        await secured.client(sasl_mechanism=mechanism, sasl_jaas_config=login).list_topics()
+    assert "wrong" not in str(refused.value)
+
+
+async def test_a_server_that_is_not_trusted_is_told_no_password(secured: Secured) -> None:
+    with pytest.raises(NotAdmittedError, match="certificate verify failed"):
+        await secured.client(ssl_truststore_location=str(secured.other)).list_topics()
+    with pytest.raises(NotAdmittedError, match="localhost"):
+        await secured.client(bootstrap_servers=secured.secure.replace("127.0.0.1", "localhost")).list_topics()
+
+
+async def test_a_protocol_that_is_not_the_listener_s_is_said(secured: Secured) -> None:
+    with pytest.raises(AdminError, match=r"TLS|closed the connection|cannot be reached"):
+        await secured.client(bootstrap_servers=secured.plaintext).list_topics(timeout_ms=3_000)
+    with pytest.raises(AdminError, match=r"did not answer|security\.protocol"):
+        await secured.client(security_protocol="PLAINTEXT").list_topics(timeout_ms=3_000)
+
+
+async def test_who_gives_no_login_is_not_served(secured: Secured) -> None:
+    with pytest.raises(Unreachable, match="did not answer"):
+        await secured.client(security_protocol="SSL").list_topics(timeout_ms=3_000)

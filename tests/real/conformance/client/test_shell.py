@@ -1,0 +1,97 @@
+"""The shell at a terminal, over real clusters: what it completes, runs and survives."""
+
+import signal
+
+import pytest
+
+from tests.real.conformance.client.commands import Kontroller, Terminal
+from tests.real.conformance.clusters import ConformanceCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+TAB, CONTROL_D = "\t", "\x04"
+
+
+@pytest.fixture
+def shell(cluster: ConformanceCluster, tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+    kontroller = Kontroller(cluster.bootstrap, state=str(tmp_path_factory.mktemp("state")))
+    terminal = kontroller.at_terminal("shell")
+    terminal.until(f"[controller {cluster.znodes.controller()}]>")
+    return terminal
+
+
+def test_lines_are_run_as_commands_and_errors_do_not_end_it(
+    shell: Terminal, cluster: ConformanceCluster, name: str
+) -> None:
+    shell.type(f"topics create --topic {name} --replica-assignment 1:2\n")
+    shell.until(f"topic {name} is created")
+    shell.until_prompt()
+    cluster.wait_until_served(name)
+    for wrong, said in (
+        ("topics create", "Missing option"),
+        ("topic list", "is no command"),
+        ('topics "', "cannot be read"),
+        (f"topics create --topic {name}", "TOPIC_ALREADY_EXISTS"),
+    ):
+        shell.type(f"{wrong}\n")
+        shell.until(said)
+        shell.until_prompt()
+    shell.type("help topics create\n")
+    shell.until("--replica-assignment 1:2,2:3")
+    shell.until_prompt()
+    shell.type(f"topics delete --topic {name}\n")
+    shell.until("[Y/n]?")
+    shell.type("Y\n")
+    shell.until("is marked for deletion")
+    shell.until_prompt()
+    cluster.wait_until_gone(f"/brokers/topics/{name}")
+    shell.type("exit\n")
+    assert shell.end().code == 0
+
+
+def test_commands_topics_and_brokers_are_completed(cluster: ConformanceCluster, name: str) -> None:
+    cluster.serve_topic(name, [[1, 2]])
+    cluster.wait_until_everybody_knows(name)
+    shell = Kontroller(cluster.bootstrap).at_terminal("shell")
+    shell.until_prompt()
+    shell.type(f"top{TAB}")
+    shell.until("topics")
+    shell.type(f" desc{TAB}")
+    shell.until("describe")
+    shell.type(f" --top{TAB}")
+    shell.until("--topic")
+    shell.type(f" {name[:-1]}{TAB}")
+    shell.until(name[-1])
+    shell.type("\n")
+    shell.until("PARTITION")
+    shell.until_prompt()
+    shell.type(CONTROL_D)
+    assert shell.end().code == 0
+
+
+def test_ctrl_c_ends_a_command_and_not_the_shell(shell: Terminal, cluster: ConformanceCluster) -> None:
+    shell.type("clus\x03")
+    shell.until_prompt()
+    shell.type("cluster describe -o json\n")
+    shell.until('"clusterId"')
+    shell.until_prompt()
+    shell.type(CONTROL_D)
+    assert shell.end().code == 0
+
+
+def test_a_cluster_that_does_not_answer_keeps_nobody_from_typing(unused_tcp_port: int) -> None:
+    shell = Kontroller(f"127.0.0.1:{unused_tcp_port}").at_terminal("shell")
+    shell.until("[controller ?]>")
+    shell.type("topics list --timeout-ms 300\n")
+    shell.until("it did not come about in 300 ms")
+    shell.until_prompt()
+    shell.process.send_signal(signal.SIGINT)
+    shell.until_prompt()
+    shell.type("exit\n")
+    assert shell.end().code == 0
+
+
+def test_servers_that_are_none_are_said_at_once() -> None:
+    ended = Kontroller("nowhere").run("shell")
+    assert ended.code == 2
+    assert "host:port" in ended.err
