@@ -93,6 +93,49 @@ def test_kafka_s_tool_and_ours_read_each_other_s_plans(
     assert "1 of 1 partitions are not at their target, and do not move there" in not_there.err
 
 
+def test_what_one_writes_the_other_s_tools_read(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    def theirs(tool: str, *arguments: str) -> str:
+        servers = ("--bootstrap-server", cluster.kafka.bootstrap_servers)
+        done = tools.run_tool(tool, *servers, *arguments, timeout_s=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    of = ("--topic", name)
+    assert (
+        kontroller.run("topics", "create", *of, "--replica-assignment", "1:2", "--config", "retention.ms=9").code == 0
+    )
+    cluster.wait_until_served(name)
+    cluster.wait_until_everybody_knows(name)
+    said = theirs(tools.TOPICS, "--describe", *of)
+    assert "retention.ms=9" in said
+    assert "Replicas: 1,2" in said
+    theirs(tools.TOPICS, "--alter", *of, "--partitions", "2")
+    entity = ("--entity-type", "topics", "--entity-name", name)
+    theirs(tools.CONFIGS, "--alter", *entity, "--add-config", "retention.ms=7,cleanup.policy=compact")
+    cluster.wait_until_served(name, 2)
+    cluster.wait_until_everybody_knows(name, 1)
+    (described,) = kontroller.run("topics", "describe", *of, "-o", "json").json()
+    assert (described["partitionCount"], described["configs"]) == (
+        2,
+        {"retention.ms": "7", "cleanup.policy": "compact"},
+    )
+    moved = ("--reassignment-json-file", plan(tmp_path, {(name, 0): [2, 1]}))
+    theirs(tools.REASSIGN_PARTITIONS, "--execute", *moved)
+    cluster.wait_until_moved(name, [2, 1])
+    cluster.wait_until_everybody_knows(name)
+    assert kontroller.run("reassign", "verify", *moved).code == 0
+    chosen = tmp_path / "chosen.json"
+    chosen.write_text(partitions_json([TopicPartition(TopicName(name), PartitionId(0))]))
+    theirs(tools.LEADER_ELECTION, "--election-type", "preferred", "--path-to-json-file", str(chosen))
+    cluster.wait_until_led(name, 2)
+    cluster.wait_until_everybody_knows(name)
+    assert kontroller.run("elect", "verify", "--path-to-json-file", str(chosen)).code == 0
+    theirs(tools.TOPICS, "--delete", *of)
+    cluster.wait_until_gone(f"/brokers/topics/{name}")
+
+
 def test_a_move_under_way_is_listed_verified_left_by_ctrl_c_and_cancelled(
     cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
 ) -> None:

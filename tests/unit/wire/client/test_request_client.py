@@ -3,18 +3,14 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from datetime import timedelta
-from itertools import chain, repeat
+from itertools import repeat
 
 import pytest
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.response import CreatableTopicResult
 from kio.schema.metadata.v12 import MetadataResponse
-from kio.schema.metadata.v12.response import MetadataResponseBroker
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.types import TopicName
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
-from kio.static.primitive import i32, i32Timedelta
-from kio.static.protocol import ResponsePayload
 
 from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.request_client import (
@@ -25,84 +21,25 @@ from controller_core.wire.client.request_client import (
     RequestClient,
     parse_addresses,
 )
-from controller_core.wire.codecs.frames import encode_response, read_frame, read_request_head, with_length
+from controller_core.wire.codecs.frames import with_length
 from controller_core.wire.messages import ErrorCode
+from tests.unit.wire.client.servers import METADATA, NO_TIME, NOBODY, Servers, three_servers
 
-METADATA = 3
-NO_TIME = i32Timedelta.parse(timedelta())
 REQUEST = UpdateFeaturesRequest(feature_updates=())
-NOBODY = Address("127.0.0.1", 1)
-"""Nothing listens on this port."""
 
 
 def answer(error_code: ErrorCode = ErrorCode.none) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(throttle_time=NO_TIME, error_code=error_code, error_message=None, results=())
 
 
-class Server:
-    """A server that says who is the controller, and answers other requests with what comes next in its script.
-
-    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all."""
-
-    def __init__(self) -> None:
-        self.address = NOBODY
-        self.controllers: list[Server] = []
-        """Who it says is the controller, question by question; the last one stays."""
-        self.script: list[ResponsePayload | bytes | None] = []
-        self.asked: list[int] = []
-        self.writers: list[asyncio.StreamWriter] = []
-        self.is_silent = False
-        """Whether it answers nothing at all."""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.writers.append(writer)
-        while (content := await read_frame(reader)) is not None:
-            head = read_request_head(content)
-            self.asked.append(head.api_key)
-            if self.is_silent:
-                continue
-            reply = self._metadata() if head.api_key == METADATA else self.script.pop(0)
-            if reply is None:
-                break
-            writer.write(reply if isinstance(reply, bytes) else encode_response(reply, head.correlation_id))
-        writer.close()
-
-    def _metadata(self) -> MetadataResponse:
-        controller = self.controllers.pop(0) if len(self.controllers) > 1 else next(iter(self.controllers), None)
-        brokers = [] if controller is None else [controller.address]
-        return MetadataResponse(
-            throttle_time=NO_TIME,
-            brokers=tuple(
-                MetadataResponseBroker(node_id=BrokerId(1000), host=host, port=i32(port), rack=None)
-                for host, port in brokers
-            ),
-            cluster_id="c",
-            controller_id=BrokerId(1000),
-            topics=(),
-        )
-
-
 @pytest.fixture
-async def servers() -> AsyncIterator[tuple[Server, Server, Server]]:
-    """Three servers that listen; each says that the first one is the controller."""
-    started = (Server(), Server(), Server())
-    listening = []
-    for server in started:
-        listening.append(await asyncio.start_server(server.serve, "127.0.0.1", 0))
-        server.address = Address("127.0.0.1", listening[-1].sockets[0].getsockname()[1])
-        server.controllers = [started[0]]
-    yield started
-    for each in listening:
-        each.close()
-    for writer in chain.from_iterable(server.writers for server in started):
-        writer.close()
+async def servers() -> AsyncIterator[Servers]:
+    async with three_servers() as started:
+        yield started
 
 
 def client(*bootstrap: Address, timeout_ms: int = 20_000) -> RequestClient:
     return RequestClient(bootstrap, timeout_ms=timeout_ms, connect_timeout_ms=5_000)
-
-
-Servers = tuple[Server, Server, Server]
 
 
 async def test_the_controller_is_asked_wherever_the_bootstrap_server_says_it_is(servers: Servers) -> None:

@@ -1,0 +1,84 @@
+"""Servers that speak as much of Kafka's protocol as their script has."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from itertools import chain
+from typing import Final
+
+from kio.schema.metadata.v12 import MetadataResponse
+from kio.schema.metadata.v12.response import MetadataResponseBroker
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32, i32Timedelta
+from kio.static.protocol import ResponsePayload
+
+from controller_core.wire.client.request_client import Address
+from controller_core.wire.codecs.frames import encode_response, read_frame, read_request_head
+
+METADATA: Final = 3
+NO_TIME: Final = i32Timedelta.parse(timedelta())
+NOBODY: Final = Address("127.0.0.1", 1)
+"""Nothing listens on this port."""
+
+
+class Server:
+    """A server that says who is the controller, and answers other requests with what comes next in its script.
+
+    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all."""
+
+    def __init__(self) -> None:
+        self.address = NOBODY
+        self.controllers: list[Server] = []
+        """Who it says is the controller, question by question; the last one stays."""
+        self.script: list[ResponsePayload | bytes | None] = []
+        self.asked: list[int] = []
+        self.writers: list[asyncio.StreamWriter] = []
+        self.is_silent = False
+        """Whether it answers nothing at all."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        while (content := await read_frame(reader)) is not None:
+            head = read_request_head(content)
+            self.asked.append(head.api_key)
+            if self.is_silent:
+                continue
+            reply = self._metadata() if head.api_key == METADATA else self.script.pop(0)
+            if reply is None:
+                break
+            writer.write(reply if isinstance(reply, bytes) else encode_response(reply, head.correlation_id))
+        writer.close()
+
+    def _metadata(self) -> MetadataResponse:
+        controller = self.controllers.pop(0) if len(self.controllers) > 1 else next(iter(self.controllers), None)
+        brokers = [] if controller is None else [controller.address]
+        return MetadataResponse(
+            throttle_time=NO_TIME,
+            brokers=tuple(
+                MetadataResponseBroker(node_id=BrokerId(1000), host=host, port=i32(port), rack=None)
+                for host, port in brokers
+            ),
+            cluster_id="c",
+            controller_id=BrokerId(1000),
+            topics=(),
+        )
+
+
+Servers = tuple[Server, Server, Server]
+
+
+@asynccontextmanager
+async def three_servers() -> AsyncIterator[Servers]:
+    """Three servers that listen; each says that the first one is the controller."""
+    started = (Server(), Server(), Server())
+    listening = []
+    for server in started:
+        listening.append(await asyncio.start_server(server.serve, "127.0.0.1", 0))
+        server.address = Address("127.0.0.1", listening[-1].sockets[0].getsockname()[1])
+        server.controllers = [started[0]]
+    yield started
+    for each in listening:
+        each.close()
+    for writer in chain.from_iterable(server.writers for server in started):
+        writer.close()
