@@ -32,7 +32,7 @@ what to change.
 | 0 | done |
 | 1 | failed: what was asked for was refused, nobody answers, or it was not confirmed |
 | 2 | the command is wrong: nothing was sent |
-| 3 | `verify`: not yet |
+| 3 | `verify`: not yet; with `--fail-on-changes` something is, or would be, altered |
 | 130 | interrupted; what had begun goes on |
 
 **Typed one after the other.** `kontroller shell --bootstrap-server HOST:PORT` reads the same commands, keeps a history,

@@ -86,11 +86,12 @@ class AdminClient:
         added_configs: Mapping[str, str] = _NO_CONFIGS,
         deleted_configs: Sequence[str] = (),
         *,
+        validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Alteration:
         """Alters configurations, then adds partitions, then moves those whose replicas the assignment has otherwise.
 
-        What can be known to fail is refused before anything is done; the result says which steps were."""
+        What can be known to fail is refused before anything is done; the result says which steps were, or would be."""
         return await topics.alter(
             self._cluster.call(timeout_ms),
             topic,
@@ -98,6 +99,7 @@ class AdminClient:
             assignment=_assignment(replica_assignment),
             added_configs=added_configs,
             deleted_configs=deleted_configs,
+            validate_only=validate_only,
         )
 
     async def delete_topic(self, topic: str, *, timeout_ms: int | None = None) -> None:

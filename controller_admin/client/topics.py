@@ -143,11 +143,13 @@ async def alter(
     assignment: Assignment | None,
     added_configs: Mapping[str, str],
     deleted_configs: Sequence[str],
+    validate_only: bool = False,
 ) -> Alteration:
-    """Configurations, then new partitions, then moves of those that are there.
+    """Configurations, then new partitions, then moves of those that are there; what is so already is no step.
 
     An assignment is of all partitions, as `kafka-topics --alter` has it. What can be known to fail is refused as a whole
-    before anything is done: raises `Refused` and `InvalidArgument`. What fails then is in the result."""
+    before anything is done: raises `Refused` and `InvalidArgument`. What fails then is in the result. Where it is only
+    validated, the result has the steps that would be done."""
     (before,) = await describe(call, topic)
     if partitions is None and assignment is not None:
         partitions = len(assignment)
@@ -162,17 +164,20 @@ async def alter(
         await alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
     if grows:
         await _add_partitions(call, before, partitions or 0, assignment, validate_only=True)
+    added = {name: value for name, value in added_configs.items() if before.configs.get(name) != value}
+    deleted = [name for name in deleted_configs if name in before.configs]
     steps: list[AlteredStep] = []
     try:
-        if added_configs or deleted_configs:
-            await alter_configs(call, topic, added_configs, deleted_configs, validate_only=False)
-            steps.append(AlteredStep(what=f"configurations: {', '.join([*added_configs, *deleted_configs])}"))
+        if added or deleted:
+            if not validate_only:
+                await alter_configs(call, topic, added, deleted, validate_only=False)
+            steps.append(AlteredStep(what=f"configurations: {', '.join([*added, *deleted])}"))
         if grows:
-            await _add_partitions(call, before, partitions or 0, assignment, validate_only=False)
+            if not validate_only:
+                await _add_partitions(call, before, partitions or 0, assignment, validate_only=False)
             steps.append(AlteredStep(what=f"partitions: {len(before.partitions)} to {partitions}"))
-        if moves:
-            refused = await request_moves(call, moves)
-            steps.extend(AlteredStep(what=f"move of {tp}", error=refused.get(tp)) for tp in sorted(moves))
+        refused = await request_moves(call, moves) if moves and not validate_only else {}
+        steps.extend(AlteredStep(what=f"move of {tp}", error=refused.get(tp)) for tp in sorted(moves))
     except AdminError as error:
         failed = "configurations" if not steps else "partitions or moves"
         steps.append(AlteredStep(what=failed, error=error))

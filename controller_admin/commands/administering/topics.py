@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from controller_admin.commands.administering.connection import (
+    EXIT_NOT_YET,
     Config,
     Server,
     TimeoutMs,
@@ -91,6 +92,10 @@ def alter(
     delete_config: Annotated[
         list[str] | None, typer.Option("--delete-config", help="NAME; may be given again.", show_default=False)
     ] = None,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Alters nothing: says what would be.")] = False,
+    fail_on_changes: Annotated[
+        bool, typer.Option("--fail-on-changes", help="Exits with 3 where something is, or would be, altered.")
+    ] = False,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
@@ -103,15 +108,24 @@ def alter(
         server,
         command_config,
         lambda admin: admin.alter_topic(
-            topic, partitions, replica_assignment, added, delete_config or (), timeout_ms=timeout_ms
+            topic,
+            partitions,
+            replica_assignment,
+            added,
+            delete_config or (),
+            validate_only=validate_only,
+            timeout_ms=timeout_ms,
         ),
     )
     for step in altered.steps:
-        typer.echo(f"{step.what}: {'done' if step.error is None else 'failed'}")
+        done = "would be done" if validate_only else "done"
+        typer.echo(f"{step.what}: {done if step.error is None else 'failed'}")
     if altered.error is not None:
         raise failure(altered.error)
     if not altered.steps:
         typer.echo(f"topic {topic} is so already")
+    elif fail_on_changes:
+        raise typer.Exit(EXIT_NOT_YET)
 
 
 @commands.command("delete")

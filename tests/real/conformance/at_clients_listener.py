@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -28,9 +29,11 @@ def everybody_answers_it(cluster: ConformanceCluster) -> None:
         told = cluster.metadata_at(address)
         return {int(node.node_id): int(node.port) for node in told.brokers}, int(told.controller_id)
 
+    def is_answered_at(address: tuple[str, int]) -> bool:
+        return listed_at(address) == (expected, cluster.znodes.controller())  # which may have changed while this waits
+
     for address in [*map(cluster.address, cluster.kafka.brokers), cluster.controller_address]:
-        wanted = expected, cluster.znodes.controller()
-        cluster.wait(lambda a=address, w=wanted: listed_at(a) == w, f"{wanted} is answered at {address}")  # type: ignore[misc]  # a lambda with defaults
+        cluster.wait(partial(is_answered_at, address), f"{expected} and the controller are answered at {address}")
 
 
 def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:

@@ -72,8 +72,10 @@ class Terminal:
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self._master, slave = pty.openpty()
+        # Tests that run in a shell's background ignore Ctrl-C, and what they start would, too.
+        heeding = ["env", "--default-signal=INT", *command]
         self.process = subprocess.Popen(
-            command, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            heeding, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
         os.close(slave)
         self.said = ""

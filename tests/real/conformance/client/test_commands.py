@@ -42,10 +42,16 @@ def test_a_topic_lives_from_its_creation_to_its_deletion(
     assert again.code == 1
     assert again.err == f"kontroller: topic {name}: Topic '{name}' already exists. (TOPIC_ALREADY_EXISTS 36)\n"
     assert kontroller.run("topics", "create", *of, "--if-not-exists").code == 0
-    altered = kontroller.run("topics", "alter", *of, "--partitions", "2", "--add-config", "retention.ms=5000")
+    wanted = ("topics", "alter", *of, "--partitions", "2", "--add-config", "retention.ms=5000")
+    asked = kontroller.run(*wanted, "--validate-only", "--fail-on-changes")
+    would = "configurations: retention.ms: would be done\npartitions: 1 to 2: would be done\n"
+    assert (asked.code, asked.out) == (3, would)
+    altered = kontroller.run(*wanted)
     assert (altered.code, altered.out) == (0, "configurations: retention.ms: done\npartitions: 1 to 2: done\n")
     cluster.wait_until_served(name, 2)
     cluster.wait_until_everybody_knows(name, 1)
+    again = kontroller.run(*wanted, "--fail-on-changes")
+    assert (again.code, again.out) == (0, f"topic {name} is so already\n")
     (described,) = kontroller.run("topics", "describe", *of, "-o", "json").json()
     assert described["configs"] == {"retention.ms": "5000"}
     assert described["partitions"][0] == {"partition": 0, "leader": 1, "replicas": [1, 2], "isr": [1, 2]}
