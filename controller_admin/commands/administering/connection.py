@@ -88,15 +88,16 @@ def read_text(file: Path) -> str:
         raise usage_error(ValueError(f"{file} cannot be read: {error}")) from error
 
 
-def confirmed(question: str, *, yes: bool) -> bool:
-    """Whether somebody says so: Y is what nothing means. Without a terminal nobody does."""
+def confirmed(*, yes: bool, loses_data: bool = False) -> bool:
+    """Whether somebody says so; without a terminal nobody does. Enter alone is a yes, as the specification has it, but not
+    where data is lost."""
     if yes:
         return True
     try:
-        answer = input(f"\n{question} [Y/n]? ")
+        answer = input("\n[y/N]? " if loses_data else "\n[Y/n]? ").strip().lower()
     except EOFError:
         raise usage_error(ValueError("nobody is there to confirm it: give --yes")) from None
-    return answer.strip().lower() in ("", "y", "yes")
+    return answer in ("y", "yes") or (not answer and not loses_data)
 
 
 def key_values(pairs: list[str] | None, option: str) -> dict[str, str]:

@@ -114,7 +114,7 @@ def _agreed(title: str, lines: Sequence[str], *, yes: bool) -> bool:
     typer.echo(title)
     for number, line in enumerate(lines, start=1):
         typer.echo(f"{number}. {line}")
-    agreed = confirmed("", yes=yes)
+    agreed = confirmed(yes=yes)
     typer.echo()
     return agreed
 

@@ -146,7 +146,7 @@ def delete(
     typer.echo("Please confirm deletion of the following topics, with their data:")
     for number, topic in enumerate(topics, start=1):
         typer.echo(f"{number}. {topic}")
-    if not confirmed("", yes=yes):
+    if not confirmed(yes=yes, loses_data=True):
         typer.echo("nothing is deleted")
         raise typer.Exit(EXIT_FAILED)
 

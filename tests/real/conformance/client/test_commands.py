@@ -199,9 +199,9 @@ def test_an_unclean_election_is_asked_about_first(
     cluster.serve_topic(name, [[1, 2]])
     one = ("--topic", name, "--partition", "0")
     terminal = kontroller.at_terminal("elect", "unclean", *one)
-    said = terminal.until("[Y/n]?")
+    said = terminal.until("[y/N]?")
     assert f"Please confirm the unclean election of {name}-0: records that only dead replicas have are lost." in said
-    terminal.type("n\n")
+    terminal.type("\n")
     ended = terminal.end()
     assert ended.code == 1
     assert "nothing is elected" in ended.out
