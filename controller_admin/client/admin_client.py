@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from controller_admin.client import describing, elections, features, topics
+from controller_admin.client import describing, elections, features, users
 from controller_admin.client.assignments import (
     parse_partitions,
     parse_reassignment,
@@ -20,7 +20,6 @@ from controller_admin.client.assignments import (
     reassignment_json,
 )
 from controller_admin.client.cluster import Cluster
-from controller_admin.client.deletions import marked_for_deletion
 from controller_admin.client.describing import ClusterDescription
 from controller_admin.client.elections import Elected
 from controller_admin.client.errors import UpdateInProgress
@@ -29,7 +28,9 @@ from controller_admin.client.properties import ClientProperties
 from controller_admin.client.reassigning import copying, reassignments, throttles
 from controller_admin.client.reassigning.copying import MoveProgress
 from controller_admin.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
-from controller_admin.client.topics import Alteration, Assignment, TopicDescription, TopicList
+from controller_admin.client.topics import administration as topics
+from controller_admin.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
+from controller_admin.client.topics.deletions import marked_for_deletion
 from controller_core.model.ids import TopicPartition
 
 _UPDATE_MS: Final = 60_000
@@ -198,6 +199,29 @@ class AdminClient:
         """For each partition 1 (its first replica leads), 0 (it could) or -1 (it is not in sync, or not there)."""
         return await elections.verify_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
 
+    # Users
+
+    async def set_scram_user(
+        self,
+        user: str,
+        password: str,
+        *,
+        mechanism: str = "SCRAM-SHA-512",
+        iterations: int = 8192,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Gives a user a password for SCRAM; what is sent are the keys that are made of it (KIP-554)."""
+        call = self._cluster.call(timeout_ms)
+        await users.set_user(call, user, password, mechanism=mechanism, iterations=iterations)
+
+    async def delete_scram_user(self, user: str, mechanism: str, *, timeout_ms: int | None = None) -> None:
+        """Takes a user's password for a mechanism away."""
+        await users.delete_user(self._cluster.call(timeout_ms), user, mechanism)
+
+    async def list_scram_users(self, *, timeout_ms: int | None = None) -> dict[str, dict[str, int]]:
+        """The users that have passwords: for each the mechanisms, and how many iterations each has."""
+        return await users.users(self._cluster.call(timeout_ms))
+
     # Features
 
     async def describe_features(self, *, of_controller: bool = False, timeout_ms: int | None = None) -> FeatureMetadata:
@@ -292,6 +316,9 @@ class BlockingAdminClient:
     preferred_replica_leader_election = _beginning(AdminClient.preferred_replica_leader_election)
     elect_unclean = _blocking(AdminClient.elect_unclean)
     verify_preferred_replica_leader_election = _blocking(AdminClient.verify_preferred_replica_leader_election)
+    set_scram_user = _blocking(AdminClient.set_scram_user)
+    delete_scram_user = _blocking(AdminClient.delete_scram_user)
+    list_scram_users = _blocking(AdminClient.list_scram_users)
     describe_features = _blocking(AdminClient.describe_features)
     update_features = _blocking(AdminClient.update_features)
     delete_features = _blocking(AdminClient.delete_features)

@@ -18,7 +18,7 @@ from controller_admin.commands.administering.output import Format, Output, show
 from controller_admin.commands.endings import EXIT_FAILED, failure
 
 if TYPE_CHECKING:
-    from controller_admin.client.topics import TopicDescription
+    from controller_admin.client.topics.administration import TopicDescription
 
 commands = typer.Typer(help="Topics: create, alter, delete, list, describe.", no_args_is_help=True)
 

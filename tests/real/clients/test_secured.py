@@ -1,5 +1,6 @@
 """The admin client at a broker that wants TLS and a login: with either it works, and what is wrong with them is said."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,27 @@ async def test_a_password_is_enough_over_tls(secured: Secured) -> None:
 async def test_a_password_that_is_never_sent_is_enough_too(secured: Secured, mechanism: str) -> None:
     login = f'{SCRAM_LOGIN} username="bob" password="pencil";'
     await secured.client(sasl_mechanism=mechanism, sasl_jaas_config=login).list_topics()
+
+
+async def test_a_user_whom_the_client_made_is_admitted(secured: Secured) -> None:
+    made = AdminClient({"bootstrap.servers": secured.plaintext})
+    await made.set_scram_user("carol", "pass word", mechanism="SCRAM-SHA-512")
+    login = f'{SCRAM_LOGIN} username="carol" password="pass word";'
+    admitted = secured.client(sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=login)
+    # Brokers hear of users by a watch.
+    deadline_s = asyncio.get_running_loop().time() + 30
+    while not await is_admitted(admitted):
+        assert asyncio.get_running_loop().time() < deadline_s
+        await asyncio.sleep(0.1)
+    assert "carol" in await admitted.list_scram_users()
+
+
+async def is_admitted(admin: AdminClient) -> bool:
+    try:
+        await admin.describe_cluster()
+    except NotAdmittedError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])

@@ -1,0 +1,1 @@
+"""Topics, and those that are marked for deletion."""
