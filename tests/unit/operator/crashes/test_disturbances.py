@@ -70,8 +70,9 @@ async def calm(world: World) -> None:
 async def come_through(scenario: Scenario, disturbances: Sequence[Disturbance]) -> End:
     """What is there at the end; nothing is left to write for anybody."""
     async with installation() as world:
-        async with at_work(world.operate()), at_work(disturb(world, disturbances)):
-            await scenario(world)
+        async with at_work(world.operate()):
+            async with at_work(disturb(world, disturbances)):
+                await scenario(world)
             await calm(world)
             await until_quiet(world)
         end, written = end_of(world), list(world.writes)
