@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from kio.index import load_response_schema
 from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKey0
 from kio.schema.update_features.v0.request import UpdateFeaturesRequest as UpdateFeaturesRequest0
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -17,6 +19,8 @@ from kio.static.primitive import i8, i16, i32Timedelta
 from controller_core.admin import update_features
 from controller_core.model.features import UpgradeType
 from controller_core.model.ids import BrokerId
+from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.listener.owned_api import OwnedApi
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import AccessRefused, Check, Delete, SetData, WriteOp
@@ -507,8 +511,69 @@ class TestAllOrNothing:
         assert done.error_code is ErrorCode.none
         assert finalized(served)[0] == {"f": 2}
 
-    async def test_a_write_that_fails_is_said_of_all(self, served: Cluster) -> None:
+    async def test_a_znode_that_is_gone_is_said_of_all(self, served: Cluster) -> None:
         await served.zk.session().transact([Delete(path=paths.FEATURE)])
         answer = await served.request(all_or_nothing(("f", 1, UP)))
         assert answer.error_code is ErrorCode.feature_update_failed
-        assert answer.error_message
+        assert "restart the controller" in answer.error_message
+
+    @pytest.mark.parametrize("data", UNREADABLE)
+    async def test_a_znode_that_nobody_understands_is_said_of_all_and_stays(self, served: Cluster, data: bytes) -> None:
+        served.put(paths.FEATURE, data)
+        await served.settle()
+        for validate_only in (True, False):
+            answer = await served.request(all_or_nothing(("f", 1, UP), ("h", 1, UP), validate_only=validate_only))
+            assert answer.error_code is ErrorCode.feature_update_failed
+            assert "repair the data of /feature" in answer.error_message
+        assert served.data(paths.FEATURE) == data
+
+    async def test_a_write_that_zookeeper_refuses_is_said_of_all(self, served: Cluster) -> None:
+        def refuse(ops: Sequence[WriteOp]) -> None:
+            if writes_features(ops):
+                raise AccessRefused("no access")
+
+        served.zk.interventions.append(refuse)
+        answer = await served.request(all_or_nothing(("f", 4, UP), ("g", 1, UP)))
+        assert answer.error_code is ErrorCode.feature_update_failed
+        assert "/feature could not be written and is unchanged: no access" in answer.error_message
+        assert finalized(served) == known(served) == ({}, 0)
+        assert served.active.terms == 1
+
+    async def test_an_answer_that_is_lost_is_found_again(self, served: Cluster) -> None:
+        served.zk.lose_next_response(served.active.session)
+        answer = await served.request(all_or_nothing(("f", 4, UP), ("g", 1, UP)))
+        assert answer.error_code is ErrorCode.none
+        assert finalized(served) == known(served) == ({"f": 4, "g": 1}, 1)
+
+    async def test_what_may_not_be_after_somebody_else_was_faster_keeps_all_from_being_written(
+        self, served: Cluster
+    ) -> None:
+        interfere(served, times=1)
+        answer = await served.request(all_or_nothing(("f", 4, UP), ("g", 1, UP)))
+        assert answer.error_code is ErrorCode.invalid_request
+        assert "as g cannot be: Can not downgrade" in answer.error_message
+        assert finalized(served) == known(served) == ({"g": 2}, 1)
+
+    async def test_a_feature_that_is_named_twice_has_the_first_level(self, served: Cluster) -> None:
+        answer = await served.request(all_or_nothing(("f", 2, UP), ("f", 9, UP), ("g", 1, UP)))
+        assert answer.error_code is ErrorCode.none
+        assert finalized(served) == ({"f": 2, "g": 1}, 1)
+
+    async def test_the_first_that_is_refused_is_that_of_the_request_s_order(self, served: Cluster) -> None:
+        answer = await served.request(all_or_nothing(("h", 1, UP), ("f", 5, UP)))
+        assert answer.error_message.startswith("No feature is updated, as h cannot be: ")
+
+    @pytest.mark.parametrize("version", [0, 1, 2])
+    async def test_who_is_not_in_charge_says_so_in_each_version_s_own_words(
+        self, served: Cluster, version: int
+    ) -> None:
+        standby = served.start_controller(1001)
+        await served.settle()
+        request_type: Any = update_features.API.versions.request_type(version)
+        frame = encode_request(request_type(feature_updates=()), 7, "client")[4:]
+        api = OwnedApi(update_features.API.versions, standby.answer, update_features.API.refuse)
+        answers = [await api.respond(read_request_head(frame), frame)]
+        answers += [await api.refused(read_request_head(frame), None, ErrorCode.not_controller) or b""]
+        for answer in answers:
+            response: Any = decode_response(load_response_schema(57, version), answer[4:])
+            assert response.error_code is ErrorCode.not_controller
