@@ -34,6 +34,7 @@ from controller_admin.client.topics.deletions import marked_for_deletion
 from controller_core.model.ids import TopicPartition
 
 _UPDATE_MS: Final = 60_000
+"""KIP-584's."""
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,10 +112,9 @@ class AdminClient:
         """The topics that are alive, and those that are marked for deletion, which only `zookeeper.connect` tells."""
         call = self._cluster.call(timeout_ms)
         marked = await marked_for_deletion(call, self._properties.zookeeper_connect)
-        alive = await topics.alive(call)
-        return TopicList(
-            alive=tuple(topic for topic in alive if topic not in set(marked or ())), marked_for_deletion=marked
-        )
+        going = frozenset(marked or ())
+        alive = tuple(topic for topic in await topics.alive(call) if topic not in going)
+        return TopicList(alive=alive, marked_for_deletion=marked)
 
     async def describe_topic(self, topic: str, *, timeout_ms: int | None = None) -> TopicDescription:
         """A topic's partitions, and the configurations that were set for it."""
@@ -229,14 +229,14 @@ class AdminClient:
         return await features.describe(self._cluster.call(timeout_ms), self._seen, of_controller=of_controller)
 
     async def update_features(
-        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int = _UPDATE_MS
+        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int | None = _UPDATE_MS
     ) -> FeatureMetadata:
         """Finalizes levels: all of them, or none where the controller offers that (see `features`).
 
         Raises `UpdateInProgress` while another update of this client runs."""
         return await self._alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
 
-    async def delete_features(self, names: Sequence[str], *, timeout_ms: int = _UPDATE_MS) -> FeatureMetadata:
+    async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = _UPDATE_MS) -> FeatureMetadata:
         """Has features finalized no more."""
         return await self._alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))
 
@@ -251,21 +251,23 @@ class AdminClient:
             self._is_updating = False
 
 
-def _blocking(
-    method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate["BlockingAdminClient", P], R]:
-    def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return client.submit(method(client.asynchronous, *args, **kwargs)).result()
-
-    call.__doc__ = method.__doc__
-    return call
-
-
 def _beginning(
     method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["BlockingAdminClient", P], "Future[R]"]:
     def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
         return client.submit(method(client.asynchronous, *args, **kwargs))
+
+    call.__doc__ = method.__doc__
+    return call
+
+
+def _blocking(
+    method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["BlockingAdminClient", P], R]:
+    begin = _beginning(method)
+
+    def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return begin(client, *args, **kwargs).result()
 
     call.__doc__ = method.__doc__
     return call

@@ -5,13 +5,12 @@ from typing import Final
 
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
-from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
 from controller_admin.client.cluster import Call
-from controller_admin.client.errors import Refused
+from controller_admin.client.errors import require
 
 TOPIC: Final = i8(2)
 BROKER: Final = i8(4)
@@ -27,9 +26,7 @@ async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, 
     )
     response = await call.ask_any(DescribeConfigsRequest(resources=tuple(resources)), DescribeConfigsResponse)
     for each in response.results:
-        if each.error_code is not ErrorCode.none:
-            what = f"the configurations of topic {each.resource_name}"
-            raise Refused(what, each.error_code, each.error_message)
+        require(f"the configurations of topic {each.resource_name}", each.error_code, each.error_message)
     return {
         each.resource_name: {
             config.name: config.value for config in each.configs if config.config_source == _OF_THE_TOPIC
@@ -49,5 +46,4 @@ async def alter_configs(
     resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=changes)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
     for each in (await call.ask_controller(request, IncrementalAlterConfigsResponse)).responses:
-        if each.error_code is not ErrorCode.none:
-            raise Refused(f"the configurations of topic {topic}", each.error_code, each.error_message)
+        require(f"the configurations of topic {topic}", each.error_code, each.error_message)

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 from controller_admin.client.cluster import Call
-from controller_core.model.ids import BrokerId
+from controller_core.model.ids import NO_LEADER, BrokerId
 from controller_core.wire.client.request_client import Address
-
-_NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +44,6 @@ async def describe(call: Call) -> ClusterDescription:
         ),
         topics=len(metadata.topics),
         partitions=len(partitions),
-        offline=sum(each.leader_id == _NO_LEADER for each in partitions),
+        offline=sum(BrokerId(each.leader_id) == NO_LEADER for each in partitions),
         under_replicated=sum(len(each.isr_nodes) < len(each.replica_nodes) for each in partitions),
     )

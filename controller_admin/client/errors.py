@@ -57,5 +57,11 @@ class PartlyRefused(AdminError):
         super().__init__(f"{'; '.join(map(str, refused[:5]))}{_more(len(refused) - 5)}; {others}")
 
 
+def require(what: str, code: ErrorCode, message: str | None) -> None:
+    """Raises `Refused` where a server's code says so."""
+    if code is not ErrorCode.none:
+        raise Refused(what, code, message)
+
+
 def _more(count: int) -> str:
     return f"; and {count} more" if count > 0 else ""

@@ -32,6 +32,7 @@ from controller_admin.client.errors import (
     PartlyRefused,
     Refused,
     Unreachable,
+    require,
 )
 from controller_core.wire.client.request_client import Address
 
@@ -125,8 +126,7 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
     if before.updates_are_atomic:
         request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_keys(updates, before))
         response = await call.ask_controller(request, UpdateFeaturesResponse)
-        if response.error_code is not ErrorCode.none:
-            raise Refused("the features", response.error_code, response.error_message)
+        require("the features", response.error_code, response.error_message)
     else:
         refused = await _send_one_by_one(call, updates, before, validate_only=True)
         if refused:
@@ -158,8 +158,7 @@ async def _ask(call: Call, address: Address) -> FeatureMetadata:
         response = await call.ask_at(address, ApiVersionsRequest(**_SOFTWARE), ApiVersionsResponse)
     except NotAdmittedError:
         response = await call.ask_at(address, ApiVersionsRequest3(**_SOFTWARE), ApiVersionsResponse3)
-    if response.error_code is not ErrorCode.none:
-        raise Refused(f"the features of {address}", response.error_code, None)
+    require(f"the features of {address}", response.error_code, None)
     has_epoch = response.finalized_features_epoch != _NO_EPOCH
     return FeatureMetadata(
         finalized={each.name: int(each.max_version_level) for each in response.finalized_features},
@@ -189,8 +188,7 @@ async def _send_one_by_one(
         validate_only=validate_only,
     )
     response = await call.ask_controller(request, UpdateFeaturesResponse1, changes_nothing=validate_only)
-    if response.error_code is not ErrorCode.none:
-        raise Refused("the features", response.error_code, response.error_message)
+    require("the features", response.error_code, response.error_message)
     return tuple(
         Refused(f"feature {each.feature}", each.error_code, each.error_message)
         for each in response.results

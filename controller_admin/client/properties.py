@@ -28,7 +28,7 @@ def _or_none(value: Any) -> Any:
     return value or None
 
 
-Path_ = Annotated[Path | None, BeforeValidator(_or_none)]
+File = Annotated[Path | None, BeforeValidator(_or_none)]
 Pem = Annotated[SecretStr | None, BeforeValidator(_or_none)]
 
 
@@ -48,10 +48,10 @@ class ClientProperties(BaseModel):
     sasl_mechanism: str = "GSSAPI"
     sasl_jaas_config: SecretStr | None = None
     ssl_truststore_type: str = "JKS"
-    ssl_truststore_location: Path_ = None
+    ssl_truststore_location: File = None
     ssl_truststore_certificates: Pem = None
     ssl_keystore_type: str = "JKS"
-    ssl_keystore_location: Path_ = None
+    ssl_keystore_location: File = None
     ssl_keystore_certificate_chain: Pem = None
     ssl_keystore_key: Pem = None
     ssl_key_password: SecretStr | None = None

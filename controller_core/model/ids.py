@@ -4,6 +4,9 @@ Kafka numbers nearly everything with plain integers; a broker epoch (the czxid o
 leader epoch is exactly the mistake that fencing exists to catch, and the type checker catches it earlier.
 """
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple, NewType
 from uuid import UUID
 
@@ -36,6 +39,12 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicName, tuple[TopicPartition, ...]]]:
+    """The partitions of one topic after the other, in order."""
+    for topic, of_topic in groupby(sorted(partitions), key=attrgetter("topic")):
+        yield topic, tuple(of_topic)
 
 
 class PartitionReplica(NamedTuple):

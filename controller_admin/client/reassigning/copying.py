@@ -1,7 +1,6 @@
 """How much of a move is left: what its brokers' log directories say."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -10,9 +9,11 @@ from controller_admin.client.assignments import Replicas
 from controller_admin.client.cluster import Call
 from controller_admin.client.errors import AdminError
 from controller_admin.client.reassigning.reassignments import Ongoing, ongoing
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
+from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.request_client import RequestError
-from controller_operator.kafka.log_sizes import LogSizes, UnusableSizesError, ask_log_sizes
+from controller_operator.kafka.log_sizes import Copy, LogSizes, UnusableSizesError, ask_log_sizes
+from controller_operator.plans.reassignment.progress import questions, reading
 
 _BROKER_MS: Final = 2_000
 """A broker that hangs, as it may in the midst of a move, is not waited for."""
@@ -38,22 +39,14 @@ async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> Mo
 
 
 async def _bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> int | None:
-    leaders = await _leaders(call, moving)
-    asked: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
-    for tp, each in moving.items():
-        for broker in {leaders.get(tp, BrokerId(-1)), *each.adding}:
-            asked[broker].append(tp)
+    metadata = await call.metadata(*sorted({tp.topic for tp in moving}))
+    leaders = {place.partition: place.leader for place in read_picture(metadata).partitions}
+    copies = {tp: Copy(leader=leaders.get(tp, NO_LEADER), to=each.adding) for tp, each in moving.items()}
+    asked = questions(copies)
     told = await asyncio.gather(*(_sizes(call, broker, partitions) for broker, partitions in asked.items()))
-    sizes = {broker: found for broker, found in zip(asked, told, strict=True) if found is not None}
-    if len(sizes) < len(asked):
-        return None
-    left = 0
-    for tp, each in moving.items():
-        whole = sizes[leaders[tp]].bytes_of.get(tp)
-        if whole is None:
-            return None
-        left += sum(max(0, whole - sizes[broker].bytes_of.get(tp, 0)) for broker in each.adding)
-    return left
+    answers = {broker: found for broker, found in zip(asked, told, strict=True) if found is not None}
+    found = reading(copies, answers, at_s=0.0)
+    return found.total_bytes if found is not None else None
 
 
 async def _sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:
@@ -64,13 +57,3 @@ async def _sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition])
         return await ask_log_sizes(partitions, call.cluster.client.at(address).within(min(call.left_ms, _BROKER_MS)))
     except (RequestError, UnusableSizesError, AdminError):
         return None
-
-
-async def _leaders(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> dict[TopicPartition, BrokerId]:
-    metadata = await call.metadata(*sorted({tp.topic for tp in moving}))
-    return {
-        TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): BrokerId(each.leader_id)
-        for topic in metadata.topics
-        if topic.name is not None
-        for each in topic.partitions
-    }

@@ -6,28 +6,24 @@ Nothing is remembered here of what was asked for: how far a move is, is read fro
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
 from typing import Final
 
-from kio.schema.alter_partition_reassignments.v0 import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-)
-from kio.schema.alter_partition_reassignments.v0.request import ReassignablePartition, ReassignableTopic
+from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsTopics
-from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
 from controller_admin.client.assignments import Replicas
 from controller_admin.client.cluster import Call, Cluster
-from controller_admin.client.errors import AdminError, PartlyRefused, Refused
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_admin.client.errors import AdminError, PartlyRefused, Refused, require
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
+from controller_core.wire.client.cluster_picture import read_picture
+from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 
 _POLL_S: Final = 0.5
 _FOREVER_MS: Final = 10 * 365 * 86_400_000
@@ -96,28 +92,12 @@ async def cancel(call: Call, partitions: Sequence[TopicPartition]) -> tuple[Topi
 
 async def request_moves(call: Call, targets: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, Refused]:
     """Asks for moves, or for their end where there is no target; returns what is refused, partition by partition."""
-    by_topic = groupby(sorted(targets), key=lambda tp: tp.topic)
-    request = AlterPartitionReassignmentsRequest(
-        timeout=call.for_server,
-        topics=tuple(
-            ReassignableTopic(
-                name=WireTopicName(topic),
-                partitions=tuple(_movable(tp.partition, targets[tp]) for tp in partitions),
-            )
-            for topic, partitions in by_topic
-        ),
-    )
+    request = reassignment_request(targets, call.for_server)
     response = await call.ask_controller(request, AlterPartitionReassignmentsResponse)
-    if response.error_code is not ErrorCode.none:
-        raise Refused("the reassignment", response.error_code, response.error_message)
-    results = {
-        TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): each
-        for topic in response.responses
-        for each in topic.partitions
-    }
+    require("the reassignment", response.error_code, response.error_message)
     return {
         tp: Refused(str(tp), each.error_code, each.error_message)
-        for tp, each in results.items()
+        for tp, each in reassignment_results(response).items()
         if each.error_code is not ErrorCode.none
     }
 
@@ -130,12 +110,11 @@ async def ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None
             ListPartitionReassignmentsTopics(
                 name=WireTopicName(topic), partition_indexes=tuple(i32(tp.partition) for tp in group)
             )
-            for topic, group in groupby(sorted(partitions), key=lambda tp: tp.topic)
+            for topic, group in by_topic(partitions)
         )
     request = ListPartitionReassignmentsRequest(timeout=call.for_server, topics=topics)
     response = await call.ask_controller(request, ListPartitionReassignmentsResponse, changes_nothing=True)
-    if response.error_code is not ErrorCode.none:
-        raise Refused("the list of reassignments", response.error_code, response.error_message)
+    require("the list of reassignments", response.error_code, response.error_message)
     return {
         TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): Ongoing(
             replicas=_ids(each.replicas), adding=_ids(each.adding_replicas), removing=_ids(each.removing_replicas)
@@ -172,26 +151,16 @@ async def wait_until_moved(
 async def replicas_of(call: Call, topics: set[TopicName]) -> dict[TopicPartition, Replicas]:
     """The replicas of the partitions of topics, as a broker tells them; nothing of topics that are not there."""
     metadata = await call.metadata(*sorted(topics))
-    unreadable = [topic for topic in metadata.topics if topic.error_code not in (ErrorCode.none, *_NOT_YET_KNOWN)]
-    for topic in unreadable:
-        raise Refused(f"topic {topic.name}", topic.error_code, None)
-    return {
-        TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): _ids(each.replica_nodes)
-        for topic in metadata.topics
-        if topic.name is not None
-        for each in topic.partitions
-    }
+    for topic in metadata.topics:
+        if topic.error_code not in _NOT_YET_KNOWN:
+            require(f"topic {topic.name}", topic.error_code, None)
+    return {place.partition: place.replicas for place in read_picture(metadata).partitions}
 
 
 def _progress(target: Replicas, moving: Ongoing | None, present: Replicas | None) -> Progress:
     if moving is not None:
         return Progress.IN_PROGRESS if moving.target == target else Progress.FAILED
     return Progress.COMPLETED if present == target else Progress.FAILED
-
-
-def _movable(partition: PartitionId, replicas: Replicas | None) -> ReassignablePartition:
-    wanted = None if replicas is None else tuple(map(WireBrokerId, replicas))
-    return ReassignablePartition(partition_index=i32(partition), replicas=wanted)
 
 
 def _ids(replicas: Sequence[int]) -> Replicas:

@@ -8,14 +8,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 
 from controller_admin.client.assignments import Replicas
 from controller_admin.client.cluster import Call
 from controller_admin.client.configs import APPEND, BROKER, DELETE, SET, TOPIC, own_configs
-from controller_admin.client.errors import AdminError, InvalidArgument, Refused
+from controller_admin.client.errors import AdminError, InvalidArgument, require
 from controller_admin.client.reassigning.reassignments import replicas_of
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.throttles import (
@@ -70,9 +69,11 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
     ended = await asyncio.gather(
         *(_alter(patient, [_unthrottled_broker(broker)]) for broker in brokers), return_exceptions=True
     )
-    troubles = [f"broker {broker}: {end}" for broker, end in zip(brokers, ended, strict=True) if end is not None]
-    for end in ended:
-        if end is not None and not isinstance(end, AdminError):
+    troubles = []
+    for broker, end in zip(brokers, ended, strict=True):
+        if isinstance(end, AdminError):
+            troubles.append(f"broker {broker}: {end}")
+        elif end is not None:
             raise end
     if troubles:
         raise AdminError(f"a throttle stays: {'; '.join(troubles)}. Verify again when all brokers answer")
@@ -108,5 +109,4 @@ async def _alter(call: Call, resources: list[AlterConfigsResource]) -> None:
         else:
             response = await call.ask_broker(owner, request, IncrementalAlterConfigsResponse)
         for each in response.responses:
-            if each.error_code is not ErrorCode.none:
-                raise Refused(f"the throttle of {each.resource_name}", each.error_code, each.error_message)
+            require(f"the throttle of {each.resource_name}", each.error_code, each.error_message)

@@ -18,11 +18,10 @@ from kio.static.primitive import i16, i32
 from controller_admin.client.assignments import Replicas, require_sound
 from controller_admin.client.cluster import Call
 from controller_admin.client.configs import alter_configs, own_configs
-from controller_admin.client.errors import AdminError, InvalidArgument, Refused
+from controller_admin.client.errors import AdminError, InvalidArgument, require
 from controller_admin.client.reassigning.reassignments import request_moves
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
 
-_NO_LEADER: Final = -1
 _BY_ASSIGNMENT: Final = -1
 
 Assignment = Mapping[PartitionId, Replicas]
@@ -109,14 +108,14 @@ async def create(
     )
     request = CreateTopicsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
     for each in (await call.ask_controller(request, CreateTopicsResponse)).topics:
-        _require(f"topic {topic}", each.error_code, each.error_message)
+        require(f"topic {topic}", each.error_code, each.error_message)
 
 
 async def delete(call: Call, topic: str) -> None:
     """Raises `Refused`. The topic is marked for deletion, and gone when its replicas are."""
     request = DeleteTopicsRequest(topic_names=(WireTopicName(topic),), timeout=call.for_server)
     for each in (await call.ask_controller(request, DeleteTopicsResponse)).responses:
-        _require(f"topic {topic}", each.error_code, each.error_message)
+        require(f"topic {topic}", each.error_code, each.error_message)
 
 
 async def alive(call: Call) -> tuple[TopicName, ...]:
@@ -130,7 +129,7 @@ async def describe(call: Call, *topics: str) -> tuple[TopicDescription, ...]:
     found = {topic.name: topic for topic in (await call.metadata(*topics)).topics}
     for name in topics:
         known = found.get(WireTopicName(name))
-        _require(f"topic {name}", known.error_code if known else ErrorCode.unknown_topic_or_partition, None)
+        require(f"topic {name}", known.error_code if known else ErrorCode.unknown_topic_or_partition, None)
     configs = await own_configs(call, topics)
     return tuple(_description(found[WireTopicName(name)], configs[name]) for name in topics)
 
@@ -159,11 +158,12 @@ async def alter(
     for tp, replicas in moves.items():
         if unknown := sorted(set(replicas) - known):
             raise InvalidArgument(f"{tp} would have a replica on {unknown}, which are no live brokers: start them")
-    grows = partitions is not None and partitions > len(before.partitions)
+    count = len(before.partitions) if partitions is None else partitions
+    grows = count > len(before.partitions)
     if added_configs or deleted_configs:
         await alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
     if grows:
-        await _add_partitions(call, before, partitions or 0, assignment, validate_only=True)
+        await _add_partitions(call, before, count, assignment, validate_only=True)
     added = {name: value for name, value in added_configs.items() if before.configs.get(name) != value}
     deleted = [name for name in deleted_configs if name in before.configs]
     steps: list[AlteredStep] = []
@@ -174,8 +174,8 @@ async def alter(
             steps.append(AlteredStep(what=f"configurations: {', '.join([*added, *deleted])}"))
         if grows:
             if not validate_only:
-                await _add_partitions(call, before, partitions or 0, assignment, validate_only=False)
-            steps.append(AlteredStep(what=f"partitions: {len(before.partitions)} to {partitions}"))
+                await _add_partitions(call, before, count, assignment, validate_only=False)
+            steps.append(AlteredStep(what=f"partitions: {len(before.partitions)} to {count}"))
         refused = await request_moves(call, moves) if moves and not validate_only else {}
         steps.extend(AlteredStep(what=f"move of {tp}", error=refused.get(tp)) for tp in sorted(moves))
     except AdminError as error:
@@ -230,14 +230,14 @@ async def _add_partitions(
     )
     request = CreatePartitionsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
     for each in (await call.ask_controller(request, CreatePartitionsResponse)).results:
-        _require(f"topic {before.topic}", each.error_code, each.error_message)
+        require(f"topic {before.topic}", each.error_code, each.error_message)
 
 
 def _description(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> TopicDescription:
     partitions = (
         PartitionDetails(
             partition=PartitionId(each.partition_index),
-            leader=BrokerId(each.leader_id) if each.leader_id != _NO_LEADER else None,
+            leader=leader if (leader := BrokerId(each.leader_id)) != NO_LEADER else None,
             replicas=tuple(map(BrokerId, each.replica_nodes)),
             isr=tuple(map(BrokerId, each.isr_nodes)),
         )
@@ -258,8 +258,3 @@ def _in_range(what: str, count: int | None, largest: int) -> int:
     if not 1 <= count <= largest:
         raise InvalidArgument(f"{what} cannot be {count}: give a number from 1 to {largest}")
     return count
-
-
-def _require(what: str, code: ErrorCode, message: str | None) -> None:
-    if code is not ErrorCode.none:
-        raise Refused(what, code, message)

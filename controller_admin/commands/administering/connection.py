@@ -1,7 +1,7 @@
 """The options by which all of these commands find their cluster, and how a command of theirs runs and ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -88,9 +88,12 @@ def read_text(file: Path) -> str:
         raise usage_error(ValueError(f"{file} cannot be read: {error}")) from error
 
 
-def confirmed(*, yes: bool, loses_data: bool = False) -> bool:
-    """Whether somebody says so; without a terminal nobody does. Enter alone is a yes, as the specification has it, but not
-    where data is lost."""
+def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: bool = False) -> bool:
+    """Whether somebody says so of the things, which are numbered below a title; without a terminal nobody does. Enter alone
+    is a yes, as the specification has it, but not where data is lost."""
+    typer.echo(title)
+    for number, thing in enumerate(things, start=1):
+        typer.echo(f"{number}. {thing}")
     if yes:
         return True
     try:

@@ -70,8 +70,8 @@ def unclean(
     """Has partitions without a leader be led by a live replica: records that it lacks are lost. Asks before it does."""
     chosen = _chosen(json_file, everything, topic, partition)
     what = f"{topic}-{partition}" if topic else "all partitions without a leader" if everything else str(json_file)
-    typer.echo(f"Please confirm the unclean election of {what}: records that only dead replicas have are lost.")
-    if not confirmed(yes=yes, loses_data=True):
+    title = f"Please confirm the unclean election of {what}: records that only dead replicas have are lost."
+    if not confirmed(title, yes=yes, loses_data=True):
         typer.echo("nothing is elected")
         raise typer.Exit(EXIT_FAILED)
     _show(output, run(server, command_config, lambda admin: admin.elect_unclean(chosen, timeout_ms=timeout_ms)))

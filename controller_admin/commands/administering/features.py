@@ -68,7 +68,7 @@ def update(
         for title, updates in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
             if updates and not _agreed(title, [_change(each, present) for each in updates], yes=yes):
                 return None
-        return await admin.update_features([*upgrades, *downgrades], timeout_ms=timeout_ms or 60_000)
+        return await admin.update_features([*upgrades, *downgrades], timeout_ms=timeout_ms)
 
     _end(run(server, command_config, work))
 
@@ -89,7 +89,7 @@ def disable(
     async def work(admin: AdminClient) -> "FeatureMetadata | None":
         if not _agreed(_DELETION, names, yes=yes):
             return None
-        return await admin.delete_features(names, timeout_ms=timeout_ms or 60_000)
+        return await admin.delete_features(names, timeout_ms=timeout_ms)
 
     _end(run(server, command_config, work))
 
@@ -111,10 +111,7 @@ def as_json(found: "FeatureMetadata") -> str:
 
 
 def _agreed(title: str, lines: Sequence[str], *, yes: bool) -> bool:
-    typer.echo(title)
-    for number, line in enumerate(lines, start=1):
-        typer.echo(f"{number}. {line}")
-    agreed = confirmed(yes=yes)
+    agreed = confirmed(title, lines, yes=yes)
     typer.echo()
     return agreed
 

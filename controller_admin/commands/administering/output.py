@@ -21,6 +21,11 @@ class Format(StrEnum):
 Output = Annotated[Format, typer.Option("--output", "-o", help="table, json or yaml.")]
 
 
+def ids(brokers: Sequence[int]) -> str:
+    """Ids in one cell."""
+    return ",".join(map(str, brokers))
+
+
 def show(output: Format, value: Any, heads: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
     """Prints a value, or for people the rows that say it."""
     if output is Format.JSON:

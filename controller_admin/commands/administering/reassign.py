@@ -15,12 +15,11 @@ from controller_admin.commands.administering.connection import (
     read_text,
     run,
 )
-from controller_admin.commands.administering.output import Format, Output, show
+from controller_admin.commands.administering.output import Format, Output, ids, show
 from controller_admin.commands.endings import failure
 
 if TYPE_CHECKING:
     from controller_admin.client.admin_client import AdminClient
-    from controller_admin.client.assignments import Replicas
     from controller_core.model.ids import TopicPartition
 
 commands = typer.Typer(help="Partitions that move between brokers: start, verify, cancel, list.", no_args_is_help=True)
@@ -146,7 +145,7 @@ def list_reassignments(
         for tp, each in sorted(found.items())
     ]
     rows = [
-        (tp.topic, tp.partition, *map(_ids, (each.replicas, each.adding, each.removing, each.target)))
+        (tp.topic, tp.partition, *map(ids, (each.replicas, each.adding, each.removing, each.target)))
         for tp, each in sorted(found.items())
     ]
     show(output, value, ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TARGET"), rows, empty="nothing moves")
@@ -175,7 +174,3 @@ def _goes_on(plan: Path) -> str:
         "kontroller: the move goes on without this command: "
         f"`kontroller reassign verify --reassignment-json-file {plan}` says how far it is, and `cancel` takes it back"
     )
-
-
-def _ids(brokers: "Replicas") -> str:
-    return ",".join(map(str, brokers))

@@ -14,7 +14,7 @@ from controller_admin.commands.administering.connection import (
     key_values,
     run,
 )
-from controller_admin.commands.administering.output import Format, Output, show
+from controller_admin.commands.administering.output import Format, Output, ids, show
 from controller_admin.commands.endings import EXIT_FAILED, failure
 
 if TYPE_CHECKING:
@@ -143,10 +143,8 @@ def delete(
     from controller_admin.client.admin_client import AdminClient
     from controller_admin.client.errors import Refused
 
-    typer.echo("Please confirm deletion of the following topics, with their data:")
-    for number, topic in enumerate(topics, start=1):
-        typer.echo(f"{number}. {topic}")
-    if not confirmed(yes=yes, loses_data=True):
+    title = "Please confirm deletion of the following topics, with their data:"
+    if not confirmed(title, topics, yes=yes, loses_data=True):
         typer.echo("nothing is deleted")
         raise typer.Exit(EXIT_FAILED)
 
@@ -203,8 +201,8 @@ def describe(
             topic.topic,
             each.partition,
             "none" if each.leader is None else each.leader,
-            _ids(each.replicas),
-            _ids(each.isr),
+            ids(each.replicas),
+            ids(each.isr),
         )
         for topic in found
         for each in topic.partitions
@@ -237,7 +235,3 @@ def _as_value(topic: "TopicDescription") -> dict[str, Any]:
             for each in topic.partitions
         ],
     }
-
-
-def _ids(brokers: tuple[int, ...]) -> str:
-    return ",".join(map(str, brokers))

@@ -10,9 +10,10 @@ from typing import Final
 
 from scramp import ScramClient, ScramException
 
+from controller_core.model.scram import SCRAM_MECHANISMS
+
 PLAIN: Final = "PLAIN"
-SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS: Final = (PLAIN, *SCRAM)
+MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
 
 
 class LoginFailed(Exception):

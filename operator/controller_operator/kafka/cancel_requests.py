@@ -4,24 +4,17 @@ AlterPartitionReassignments with no replicas for a partition takes its move back
 a move is over already, or its topic gone, is no refusal: what became of the partition shows in the cluster.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import groupby
-from operator import attrgetter
 from typing import Final
 
 import structlog
-from kio.schema.alter_partition_reassignments.v0 import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-)
-from kio.schema.alter_partition_reassignments.v0.request import ReassignablePartition, ReassignableTopic
+from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i32, i32Timedelta
+from kio.static.primitive import i32Timedelta
 
-from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import TopicPartition
+from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
@@ -54,7 +47,8 @@ class CancelReply:
 async def cancel_reassignment(step: CancelReassignment, client: ControllerClient) -> CancelReply:
     """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
     try:
-        response = await client.ask(_request(step.partitions), AlterPartitionReassignmentsResponse)
+        request = reassignment_request(dict.fromkeys(step.partitions), _TIMEOUT)
+        response = await client.ask(request, AlterPartitionReassignmentsResponse)
     except RequestError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return CancelReply(step=step, trouble=str(error))
@@ -64,28 +58,8 @@ async def cancel_reassignment(step: CancelReassignment, client: ControllerClient
     return CancelReply(
         step=step,
         refused=tuple(
-            (
-                TopicPartition(TopicName(str(topic.name)), PartitionId(int(each.partition_index))),
-                each.error_message or each.error_code.name,
-            )
-            for topic in response.responses
-            for each in topic.partitions
+            (partition, each.error_message or each.error_code.name)
+            for partition, each in reassignment_results(response).items()
             if each.error_code not in _NOTHING_TO_CANCEL
-        ),
-    )
-
-
-def _request(partitions: Sequence[TopicPartition]) -> AlterPartitionReassignmentsRequest:
-    by_topic = groupby(sorted(partitions), key=attrgetter("topic"))
-    return AlterPartitionReassignmentsRequest(
-        timeout=_TIMEOUT,
-        topics=tuple(
-            ReassignableTopic(
-                name=WireTopicName(topic),
-                partitions=tuple(
-                    ReassignablePartition(partition_index=i32(each.partition), replicas=None) for each in group
-                ),
-            )
-            for topic, group in by_topic
         ),
     )

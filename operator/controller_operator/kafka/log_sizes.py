@@ -7,8 +7,6 @@ is not the replica. What contradicts itself, or is out of range, counts as no an
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from typing import Final, Protocol, TypeVar
 
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -19,7 +17,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
 from controller_core.model.metadata import Broker
 from controller_core.wire.client.request_client import Address
 from controller_operator.kafka.feature_requests import PLAINTEXT
@@ -106,10 +104,9 @@ def _replicas_in(directory: DescribeLogDirsResult) -> Iterator[tuple[TopicPartit
 
 
 def _request(partitions: Sequence[TopicPartition]) -> DescribeLogDirsRequest:
-    by_topic = groupby(sorted(partitions), key=attrgetter("topic"))
     return DescribeLogDirsRequest(
         topics=tuple(
             DescribableLogDirTopic(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in group))
-            for topic, group in by_topic
+            for topic, group in by_topic(partitions)
         )
     )

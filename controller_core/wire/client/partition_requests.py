@@ -1,0 +1,76 @@
+"""Requests about many partitions, which Kafka groups by topic: moves, their end, elections; what is answered to each."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kio.schema.alter_partition_reassignments.v0 import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.alter_partition_reassignments.v0.request import ReassignablePartition, ReassignableTopic
+from kio.schema.alter_partition_reassignments.v0.response import ReassignablePartitionResponse
+from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
+from kio.schema.elect_leaders.v2.request import TopicPartitions
+from kio.schema.elect_leaders.v2.response import PartitionResult
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i8, i32, i32Timedelta
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
+
+PREFERRED: Final = i8(0)
+UNCLEAN: Final = i8(1)
+"""Types of elections (KIP-460)."""
+
+
+def reassignment_request(
+    targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None], timeout: i32Timedelta
+) -> AlterPartitionReassignmentsRequest:
+    """Asks for moves, and for the end of those that have no target (KIP-455)."""
+    return AlterPartitionReassignmentsRequest(
+        timeout=timeout,
+        topics=tuple(
+            ReassignableTopic(
+                name=WireTopicName(topic), partitions=tuple(_movable(each, targets[each]) for each in partitions)
+            )
+            for topic, partitions in by_topic(targets)
+        ),
+    )
+
+
+def reassignment_results(
+    response: AlterPartitionReassignmentsResponse,
+) -> dict[TopicPartition, ReassignablePartitionResponse]:
+    """What is answered to each partition."""
+    return {
+        TopicPartition(TopicName(str(topic.name)), PartitionId(int(each.partition_index))): each
+        for topic in response.responses
+        for each in topic.partitions
+    }
+
+
+def election_request(
+    election_type: i8, partitions: Iterable[TopicPartition] | None, timeout: i32Timedelta
+) -> ElectLeadersRequest:
+    """Asks for leaders of some partitions, or of all."""
+    wanted = None
+    if partitions is not None:
+        wanted = tuple(
+            TopicPartitions(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in of_topic))
+            for topic, of_topic in by_topic(partitions)
+        )
+    return ElectLeadersRequest(election_type=election_type, topic_partitions=wanted, timeout=timeout)
+
+
+def election_results(response: ElectLeadersResponse) -> dict[TopicPartition, PartitionResult]:
+    """What is answered to each partition."""
+    return {
+        TopicPartition(TopicName(str(topic.topic)), PartitionId(int(each.partition_id))): each
+        for topic in response.replica_election_results
+        for each in topic.partition_result
+    }
+
+
+def _movable(partition: TopicPartition, replicas: tuple[BrokerId, ...] | None) -> ReassignablePartition:
+    wanted = None if replicas is None else tuple(map(WireBrokerId, replicas))
+    return ReassignablePartition(partition_index=i32(partition.partition), replicas=wanted)
