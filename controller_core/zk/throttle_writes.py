@@ -57,7 +57,8 @@ async def set_throttle(
     *,
     write: Write | None = None,
 ) -> None:
-    """Limits what the moves take, from now on or with another limit than before; to be called before they are asked for.
+    """Limits what the moves take, from now on or with another limit than before; to be called before any of them is asked
+    for, also where others of them run.
 
     None is left for moves of which all topics are gone: nothing would end it.
 
@@ -71,7 +72,9 @@ async def set_throttle(
     path = paths.throttle(owner)
 
     def limited(node: ZkNode | None) -> list[WriteOp]:
-        is_begun = node is not None and codecs.decode_throttle(path, node.data).is_begun
+        known = None if node is None else codecs.decode_throttle(path, node.data)
+        # Beside moves that have begun there may be others that are yet to: it must not end before they do.
+        is_begun = known is not None and known.is_begun and moves.keys() <= known.moves.keys()
         throttle = Throttle(bytes_per_second=bytes_per_second, moves=moves, is_begun=is_begun)
         data = codecs.encode_throttle(throttle)
         return [] if node is not None and node.data == data else [put(path, node, data)]
@@ -83,7 +86,9 @@ async def set_throttle(
         await remove_throttle(zk, owner, write=write)
         return
     # The controller marks what begins from now on; what it began before is seen here.
-    await mark_begun(zk, await _running(zk, moves), write=write)
+    running = await _running(zk, moves)
+    if running == moves.keys():
+        await mark_begun(zk, running, write=write)
     try:
         await settle(zk, write=write)
     except TooLarge:

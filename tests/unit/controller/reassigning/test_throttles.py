@@ -288,6 +288,22 @@ async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
     assert_removed(served)
 
 
+async def test_one_for_moves_beside_those_that_run_stays_until_they_have_begun_and_ended_too(served: Cluster) -> None:
+    """What runs may end between the limit and the request for the others: they must not begin without it."""
+    zk = await throttled(served)
+    served.request_reassignment({ORDERS: [4, 5, 6]})
+    await served.settle()
+    await set_throttle(zk, OWNER, {**MOVES, **OTHER_MOVES}, 1000)
+    await served.replicate()
+    assert served.assigned(ORDERS) == [4, 5, 6]
+    assert "topics/orders" in configs(served)
+    await set_throttle(zk, OWNER, {**MOVES, **OTHER_MOVES}, 500)
+    assert configs(served)["brokers/4"][LEADER_RATE] == "500"
+    served.request_reassignment({tp("other"): [2, 4]})
+    await served.replicate()
+    assert_removed(served)
+
+
 async def test_one_whose_move_nobody_knows_of_is_kept_until_that_is_mended(served: Cluster) -> None:
     """The entry of the partition makes no sense when a term begins; its brokers go on with the move."""
     await set_throttle(served.zk.session(), OWNER, MOVES, 1000)
