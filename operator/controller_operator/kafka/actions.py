@@ -68,7 +68,8 @@ class MarkTopicForDeletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitReassignment:
-    """Asks for the reassignment of partitions; there can be one such request at a time."""
+    """Asks for the reassignment of partitions. As a transaction it is Kafka's older way, of which there can be one at a
+    time: for clusters whose controller cannot be asked (`move_requests`)."""
 
     partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
 

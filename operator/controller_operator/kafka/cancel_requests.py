@@ -4,20 +4,18 @@ AlterPartitionReassignments with no replicas for a partition takes its move back
 a move is over already, or its topic gone, is no refusal: what became of the partition shows in the cluster.
 """
 
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i32Timedelta
 
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_operator.kafka.move_requests import REQUEST_TIMEOUT, in_parts
 
-_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _NOTHING_TO_CANCEL: Final = (
     ErrorCode.none,
     ErrorCode.no_reassignment_in_progress,
@@ -46,20 +44,26 @@ class CancelReply:
 
 async def cancel_reassignment(step: CancelReassignment, client: ControllerClient) -> CancelReply:
     """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
-    try:
-        request = reassignment_request(dict.fromkeys(step.partitions), _TIMEOUT)
-        response = await client.ask(request, AlterPartitionReassignmentsResponse)
-    except RequestError as error:
-        _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
-        return CancelReply(step=step, trouble=str(error))
+    reply = CancelReply(step=step)
+    for part in in_parts(step.partitions):
+        try:
+            request = reassignment_request(dict.fromkeys(part), REQUEST_TIMEOUT)
+            response = await client.ask(request, AlterPartitionReassignmentsResponse)
+        except RequestError as error:
+            _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
+            return replace(reply, trouble=str(error))
+        reply = replace(reply, refused=(*reply.refused, *_refusals(part, response)))
+    return reply
+
+
+def _refusals(
+    asked: tuple[TopicPartition, ...], response: AlterPartitionReassignmentsResponse
+) -> list[tuple[TopicPartition, str]]:
     if response.error_code is not ErrorCode.none:
         said = response.error_message or response.error_code.name
-        return CancelReply(step=step, refused=tuple((partition, said) for partition in step.partitions))
-    return CancelReply(
-        step=step,
-        refused=tuple(
-            (partition, each.error_message or each.error_code.name)
-            for partition, each in reassignment_results(response).items()
-            if each.error_code not in _NOTHING_TO_CANCEL
-        ),
-    )
+        return [(partition, said) for partition in asked]
+    return [
+        (partition, each.error_message or each.error_code.name)
+        for partition, each in reassignment_results(response).items()
+        if each.error_code not in _NOTHING_TO_CANCEL
+    ]

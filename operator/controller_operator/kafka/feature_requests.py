@@ -71,6 +71,13 @@ def bootstrap_addresses(configured: str | None, view: ClusterView) -> tuple[Addr
     return registered
 
 
+def can_be_asked(configured: str | None, view: ClusterView) -> bool:
+    """Whether the cluster has a listener of the kind that the operator speaks, as far as is known."""
+    endpoints = [endpoint for broker in view.brokers.values() for endpoint in broker.endpoints]
+    is_other_kind_only = bool(endpoints) and all(each.security_protocol != PLAINTEXT for each in endpoints)
+    return configured is not None or not is_other_kind_only
+
+
 async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
     """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
     try:

@@ -68,9 +68,9 @@ class WriteLimits:
         too_large = f"it is a write of {size_bytes} bytes, and ZooKeeper takes {self.max_bytes} (its jute.maxbuffer)"
         return f"{too_large}: {remedy([action])}"
 
-    def why_no_reassignment(self, targets: Targets, view: ClusterView) -> str | None:
+    def why_no_reassignment(self, targets: Targets, view: ClusterView, *, is_by_znode: bool = True) -> str | None:
         """As `why_too_large`, for a reassignment: also the topics' znodes must have room, as each names the old replicas
-        and the new ones while it lasts."""
+        and the new ones while it lasts. One that the controller is asked for needs no other znode."""
         for topic, of_topic in by_topic(targets):
             size_bytes = self._bytes([_while_moving(topic, {each: targets[each] for each in of_topic}, view)])
             if size_bytes > self.max_bytes:
@@ -78,7 +78,7 @@ class WriteLimits:
                     f"the znode of topic {topic} would take {size_bytes} bytes while its partitions move, and ZooKeeper "
                     f"takes {self.max_bytes} (its jute.maxbuffer): move fewer of them at a time, {_LARGER}"
                 )
-        return self.why_too_large(SubmitReassignment(partitions=targets))
+        return self.why_too_large(SubmitReassignment(partitions=targets)) if is_by_znode else None
 
     def fitting_targets(self, targets: Targets, view: ClusterView, *, most: int) -> Targets:
         """As many of the targets, from the first on, as one reassignment may have; at least one."""

@@ -15,6 +15,7 @@ from controller_operator.kafka.cancel_requests import CancelReassignment, Cancel
 from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean
 from controller_operator.kafka.feature_requests import FeatureReply, UpdateFeatures
 from controller_operator.kafka.log_sizes import Copies
+from controller_operator.kafka.move_requests import MoveReply
 from controller_operator.kafka.throttle_steps import ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import (
@@ -108,6 +109,10 @@ class Context:
     """What it answered about moves to be cancelled."""
     elections: tuple[ElectionReply, ...] = ()
     """What it answered about unclean elections."""
+    submissions: tuple[MoveReply, ...] = ()
+    """What it answered about moves that were to begin."""
+    can_ask_controller: bool = True
+    """Whether moves begin by asking the controller; else by the znode, which takes one request at a time."""
     limits: WriteLimits = field(default_factory=WriteLimits)
     """What ZooKeeper takes in one write."""
     is_view_fresh: bool = False

@@ -5,13 +5,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
+from controller_operator.kafka.feature_requests import can_be_asked
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore
 from controller_operator.plans.cluster import is_other_cluster, plan_cluster
 from controller_operator.plans.cluster_news import Told, news_of
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.next_steps import next_steps
-from controller_operator.plans.outcome import Context, Plan, Verdict, ready_reason
+from controller_operator.plans.outcome import Context, Plan, Verdict
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.reconciling.access import ClusterAccess, Granted
@@ -19,7 +20,6 @@ from controller_operator.reconciling.move_meter import MoveMeter
 from controller_operator.reconciling.object_writer import status_saying
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import Status
-from controller_operator.resources.conditions import Reason
 
 
 class KindHandler(Protocol):
@@ -111,11 +111,12 @@ class ReassignmentHandler:
         paused = _paused(resource, context) if resource.metadata.deletion_timestamp is None else None
         if paused:
             return paused
-        context = replace(context, progress=self._meter.progress_of(resource))
-        plan = plan_reassignment(resource, grant.view, context)
-        if ready_reason(plan.status) is not Reason.WAITING_FOR_OTHER_REASSIGNMENT:
-            return plan
-        return plan_reassignment(resource, grant.view, context, self._access.moves_under_way(resource))
+        context = replace(
+            context,
+            progress=self._meter.progress_of(resource),
+            can_ask_controller=can_be_asked(grant.cluster.spec.bootstrap_servers, grant.view),
+        )
+        return plan_reassignment(resource, grant.view, context, partial(self._access.moves_under_way, resource))
 
 
 def kind_handlers(store: ObjectStore, access: ClusterAccess, meter: MoveMeter) -> Mapping[str, KindHandler]:

@@ -17,6 +17,7 @@ from controller_operator.kafka.cancel_requests import CancelReply
 from controller_operator.kafka.election_requests import ElectionReply
 from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
 from controller_operator.kafka.log_sizes import OpenBroker
+from controller_operator.kafka.move_requests import MoveReply
 from controller_operator.kafka.write_limits import WriteLimits, remedy
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
@@ -246,6 +247,7 @@ def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Co
         done=(*context.done, *done),
         replies=(*context.replies, *(each for each in replies if isinstance(each, FeatureReply))),
         cancellations=(*context.cancellations, *(each for each in replies if isinstance(each, CancelReply))),
+        submissions=(*context.submissions, *(each for each in replies if isinstance(each, MoveReply))),
         elections=(*context.elections, *(each for each in replies if isinstance(each, ElectionReply))),
         is_view_fresh=False,
     )

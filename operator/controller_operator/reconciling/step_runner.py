@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from controller_core.zk import paths
-from controller_operator.kafka.actions import Action, Outcome, execute, touched_paths
+from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, touched_paths
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.kafka.feature_requests import (
@@ -16,8 +16,10 @@ from controller_operator.kafka.feature_requests import (
     OpenClient,
     UpdateFeatures,
     bootstrap_addresses,
+    can_be_asked,
     update_features,
 )
+from controller_operator.kafka.move_requests import MoveReply, submit_by_request, submit_by_znode
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep, carry_out_throttle
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
@@ -30,7 +32,7 @@ from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.common import API_VERSION
 
 Request = UpdateFeatures | CancelReassignment | ElectUnclean
-Reply = FeatureReply | CancelReply | ElectionReply
+Reply = FeatureReply | CancelReply | ElectionReply | MoveReply
 ZooKeeperOrObjectStep = Action | ThrottleStep | StartMove | ForgetMove
 _MOVE_TTL_S: Final = 24 * 3600
 """A topic's moves stay for people to look at for so long; one that failed is then tried again."""
@@ -60,13 +62,20 @@ class StepRunner:
     async def carry_out(
         self, stored: StoredObject, steps: Sequence[Step], grant: Granted
     ) -> tuple[list[Step], list[Reply]]:
-        """Does the steps; returns those that are done, and what the controller answered."""
+        """Does the steps; returns those that are done, as far as they are, and what the controller answered."""
         done: list[Step] = []
         replies: list[Reply] = []
         for step in steps:
             if isinstance(step, Request):
                 replies.append(await self._ask(step, grant))
                 outcome = Outcome.LOOK_AGAIN if replies[-1].trouble else Outcome.DONE
+            elif isinstance(step, SubmitReassignment):
+                reply = await self._submit(step, grant)
+                replies.append(reply)
+                outcome = Outcome.DONE if reply.accepted else Outcome.LOOK_AGAIN
+                step = SubmitReassignment(
+                    partitions={tp: to for tp, to in step.partitions.items() if tp in reply.accepted}
+                )
             else:
                 outcome = await self._carry_out_one(stored, step, grant)
             self._metrics.actions.labels(type(step).__name__, outcome.value).inc()
@@ -88,6 +97,16 @@ class StepRunner:
                 return await elect_unclean(step, client)
             case UpdateFeatures():
                 return await update_features(step, client)
+
+    async def _submit(self, step: SubmitReassignment, grant: Granted) -> MoveReply:
+        configured, session = grant.cluster.spec.bootstrap_servers, grant.observer.session
+        if not can_be_asked(configured, grant.view):
+            return await submit_by_znode(step, session)
+        try:
+            bootstrap = bootstrap_addresses(configured, grant.view)
+        except NoBootstrapServerError as error:
+            return MoveReply(step=step, trouble=str(error))
+        return await submit_by_request(step, self._open_client(bootstrap), session)
 
     async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
         match step:

@@ -55,6 +55,7 @@ class PartitionTarget(Model):
 
 
 MAX_DRAINED: Final = 100
+MAX_ROW_MESSAGE: Final = 1024
 _EITHER: Final = "give either partitions or drainBrokers"
 MIN_THROTTLE: Final = 1024
 MAX_THROTTLE: Final = 10**12
@@ -167,8 +168,8 @@ class PartitionReassignmentSpec(Spec):
     for nothing. May change while it runs."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
-    """How many partitions move at a time: the next ones begin when these are done. All at once when left out. May change
-    while the move runs, for the partitions that have not begun."""
+    """How many partitions move at a time: as soon as some are done, as many others begin. All at once when left out. May
+    change while the move runs, for the partitions that have not begun."""
 
     approval: Approval | None = None
     """Automatic, when left out, or Required: then nothing moves before approvedPlan is the hash of the plan. Required
@@ -223,7 +224,7 @@ class MovingPartition(PartitionStatus):
     """Waiting; CatchingUp (new replicas copy until they are in sync); MovingLeader (the leader goes to a replica that
     stays); RemovingReplicas (the old ones go); Done, Failed or Cancelled."""
 
-    message: str | None = Field(default=None, max_length=1024)
+    message: str | None = Field(default=None, max_length=MAX_ROW_MESSAGE)
     """Why the partition waits or failed."""
 
 

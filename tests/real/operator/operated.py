@@ -1,9 +1,10 @@
 """Objects in a namespace that an operator works on, as a user with kubectl sees them, and the operator's process."""
 
+import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,14 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from confluent_kafka import Producer
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.throttles import Move
+from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.session import ZkSession
+from controller_core.zk.throttle_writes import remove_throttle, set_throttle
+from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import accepts, release_port, reserve_port
@@ -21,6 +30,7 @@ PROJECT = Path(__file__).parents[3]
 NAMESPACE = "operated"
 RELEASE = "kontroller"
 FINALIZER = "kontroller.dev/finalizer"
+RECORD_BYTES, RECORDS = 100_000, 200
 KINDS = ("kafkatopics", "partitionreassignments", "preferredelections", "featuresets", "kafkaclusters")
 
 _numbers = count(1)
@@ -161,6 +171,39 @@ class Operator:
             },
             ready=lambda: accepts(self._port),
         )
+
+
+def fill(kafka: KafkaCluster, topic: str) -> None:
+    """Enough in partition 0 for its move to take long when it is slowed; the other partitions stay empty."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all"})
+    for number in range(RECORDS):
+        producer.produce(topic, number.to_bytes(4, "big") * (RECORD_BYTES // 4), partition=0)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+@contextmanager
+def slowed(kafka: KafkaCluster, topic: str) -> Iterator[None]:
+    """Replication of partition 0 from broker 1 to broker 3 crawls."""
+    moves = {
+        TopicPartition(TopicName(topic), PartitionId(0)): Move(origin=(BrokerId(1),), target=(BrokerId(3),)),
+    }
+    _over_zookeeper(kafka, lambda zk: set_throttle(zk, topic, moves, RECORD_BYTES))
+    try:
+        yield
+    finally:
+        _over_zookeeper(kafka, lambda zk: remove_throttle(zk, topic))
+
+
+def _over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
+    async def run() -> None:
+        zk = await KazooSession.connect(kafka.zookeeper_connect, session_timeout_ms=10_000, connect_timeout_ms=30_000)
+        try:
+            await act(zk)
+        finally:
+            await zk.close()
+
+    asyncio.run(run())
 
 
 @contextmanager

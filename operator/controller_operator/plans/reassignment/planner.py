@@ -1,8 +1,9 @@
 """PartitionReassignment: asks for the move once, and shows every partition's way through seed 000's table.
 
 `phase: Running` is written before the first request is: it is the intent. As long as a partition is `Waiting` it is not
-known that its request was written, and it is written (again) when it is its turn, unless the cluster shows that it was; a
-partition that was seen under way is never asked for again. So a restart at any moment loses nothing and repeats nothing.
+known that it was asked for, and it is (again) when it is its turn, unless the cluster shows that it was; a partition that
+was seen under way is never asked for again. So a restart at any moment loses nothing and repeats nothing. Once a move runs
+each partition goes its own way: one that is held back or refused says why in its row, and the others go on.
 """
 
 from dataclasses import replace
@@ -13,6 +14,7 @@ from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.wording import listed
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.move_requests import Refusal, RefusalKind
 from controller_operator.plans.outcome import (
     Context,
     FinalizerWish,
@@ -21,6 +23,7 @@ from controller_operator.plans.outcome import (
     Step,
     Verdict,
     conditions,
+    ready_reason,
 )
 from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
 from controller_operator.plans.reassignment.deletion import plan_deletion
@@ -32,6 +35,7 @@ from controller_operator.plans.reassignment.rows import (
     Rows,
     counted,
     first_rows,
+    impossible,
     is_unseen,
     key,
     lost,
@@ -46,17 +50,30 @@ from controller_operator.plans.reassignment.turns import (
     is_own_request,
     next_in_turn,
 )
-from controller_operator.plans.reassignment.waiting import Others, wait
+from controller_operator.plans.reassignment.waiting import (
+    Obstacles,
+    Others,
+    in_words,
+    nobody_else,
+    obstacles,
+    refused,
+    told,
+    verdict_of,
+    wait,
+)
 from controller_operator.plans.reassignment.windows import Opening, opening, timed
 from controller_operator.resources.common import FINALIZER
-from controller_operator.resources.conditions import Reason
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import (
+    MovingPartition,
     PartitionReassignment,
     PartitionReassignmentStatus,
     ReassignmentPhase,
     ReassignmentStep,
 )
 
+_RETRY_S: Final = 5.0
+_ASKED_IN_VAIN: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED, Reason.UNKNOWN_TOPIC)
 _BEFORE_IT_BEGINS: Final = (
     ReassignmentPhase.PENDING,
     ReassignmentPhase.AWAITING_APPROVAL,
@@ -65,7 +82,7 @@ _BEFORE_IT_BEGINS: Final = (
 
 
 def plan_reassignment(
-    move: PartitionReassignment, view: ClusterView, context: Context, others: Others = ()
+    move: PartitionReassignment, view: ClusterView, context: Context, others: Others = nobody_else
 ) -> Plan[PartitionReassignmentStatus]:
     """One more look at a move that has not ended: what to ask for, and how far each partition is.
 
@@ -109,13 +126,16 @@ def _begin(
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, suspension, context)
     if approval := missing_approval(move, wanted):
         return _plan(move, ReassignmentPhase.AWAITING_APPROVAL, rows, approval, context)
-    batch = next_in_turn(move, wanted, [], view)
+    held_up = {} if refusal else obstacles(wanted, view, others)
+    rows = told(rows, held_up)
+    free = {tp: replicas for tp, replicas in wanted.items() if tp not in held_up}
+    batch = next_in_turn(move, free or wanted, [])
     # What stands in the way whenever a window opens is said before it does.
     if trouble := refusal or _too_large(batch, view, context):
         return _plan(move, ReassignmentPhase.PENDING, rows, trouble, context)
     if pause := outside_window(rows, present):
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, pause, context)
-    if obstacle := wait(batch, view, others):
+    if obstacle := wait(view, context, others) or (None if free else verdict_of(held_up)):
         return _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
     return _plan(
         move, ReassignmentPhase.RUNNING, rows, _asking(batch), context, (SubmitReassignment(partitions=batch),)
@@ -136,18 +156,40 @@ def _follow(
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
     asked = asked_for(move, unseen, context)
     rows = [lost(row) if key(row) in asked else row for row in rows]
-    needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
     waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
+    refusals = _refusals(waiting, context)
+    held_up = {**refused(refusals), **obstacles(waiting, view, others)}
+    rows = [_judged(row, refusals.get(key(row)), held_up) for row in rows]
+    free = {tp: replicas for tp, replicas in waiting.items() if tp not in held_up and tp not in refusals}
+    trouble = next((reply.trouble for reply in context.submissions if reply.trouble), None)
+    needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
     pause = held(move, rows, present)
-    batch = {} if pause else next_in_turn(move, waiting, rows, view)
-    if batch and not needs_fresh_view and not is_own_request(targets, view):
-        return _ask_again(move, rows, batch, view, context, others)
+    is_by_own_znode = not context.can_ask_controller and is_own_request(targets, view)
+    batch = {} if pause or trouble or is_by_own_znode else next_in_turn(move, free, rows)
+    if batch and not needs_fresh_view:
+        return _ask_again(move, told(rows, held_up), batch, view, context, others)
     if all(row.step in ENDED for row in rows):
         return _finish(move, rows, context, needs_fresh_view=needs_fresh_view)
     phase = ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
-    plan = _plan(move, phase, rows, pause or _on_their_way(rows), context, needs_fresh_view=needs_fresh_view)
+    verdict = pause or _on_their_way(rows, held_up, trouble)
+    plan = _plan(move, phase, told(rows, held_up), verdict, context, needs_fresh_view=needs_fresh_view)
+    if not pause and (trouble or refusals):
+        plan = replace(plan, look_again_in_s=_RETRY_S)
     # That a partition was seen under way is an intent's end, and must be on record before anything else happens.
     return replace(plan, is_progress=phase is move.status.phase and _is_known(move, plan.status, context))
+
+
+def _refusals(waiting: Targets, context: Context) -> dict[TopicPartition, Refusal]:
+    """What the controller did not let begin since this reconciliation began, and the cluster does not show either."""
+    said = {tp: each for reply in context.submissions for tp, each in reply.refused.items()}
+    return {tp: each for tp, each in said.items() if tp in waiting}
+
+
+def _judged(row: MovingPartition, refusal: Refusal | None, held_up: Obstacles) -> MovingPartition:
+    """A partition that cannot have its replicas has failed, unless the cluster shows what time may put right."""
+    if refusal is None or refusal.kind is not RefusalKind.IMPOSSIBLE or key(row) in held_up:
+        return row
+    return impossible(row, refusal.said)
 
 
 def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, context: Context) -> bool:
@@ -162,10 +204,17 @@ def _asking(batch: Targets) -> Verdict:
     return Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(batch)} partitions")
 
 
-def _on_their_way(rows: Rows) -> Verdict:
+def _on_their_way(rows: Rows, held_up: Obstacles, trouble: str | None) -> Verdict:
     counts = counted(rows)
-    later = f", {counts.waiting} wait for their turn" if counts.waiting else ""
-    return Verdict.working(Reason.PROGRESSING, f"{counts.moving} of {len(rows)} partitions are on their way{later}")
+    if held_up and not counts.moving and not trouble:
+        return verdict_of(held_up)
+    free = counts.waiting - len(held_up)
+    words = [f"{counts.moving} of {len(rows)} partitions are on their way"]
+    words[0] += f", {free} wait for their turn" if free else ""
+    words += [in_words(held_up)] if held_up else []
+    if trouble:
+        words.append(f"the controller could not be asked: {trouble}")
+    return Verdict.working(Reason.BROKERS_UNAVAILABLE if trouble else Reason.PROGRESSING, "; ".join(words))
 
 
 def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
@@ -175,20 +224,33 @@ def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
 
 
 def _ask_again(
-    move: PartitionReassignment, rows: Rows, unseen: Targets, view: ClusterView, context: Context, others: Others
+    move: PartitionReassignment, rows: Rows, batch: Targets, view: ClusterView, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
-    """The intent is on record and the cluster shows nothing of it: the request was not written, or is not yet seen.
+    """The intent is on record and the cluster shows nothing of it: it was not asked for, or that is not yet seen.
 
-    A view that may be a moment old is no reason to write twice, so this asks for a fresh one first.
+    A view that may be a moment old is no reason to ask twice, so this asks for a fresh one first.
     """
-    verdict = _refusal(unseen, view) or _too_large(unseen, view, context) or wait(unseen, view, others)
+    verdict = _too_large(batch, view, context) or wait(view, context, others)
     if verdict is not None:
         return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context)
-    verdict = _asking(unseen)
-    steps = (SubmitReassignment(partitions=unseen),) if context.is_view_fresh else ()
+    before = rows_before(move)
+    rows = [_as_before(row, before.get(key(row))) if key(row) in batch else row for row in rows]
+    verdict = _last_refusal(move) or _asking(batch)
+    steps = (SubmitReassignment(partitions=batch),) if context.is_view_fresh else ()
     return _plan(
         move, ReassignmentPhase.RUNNING, rows, verdict, context, steps, needs_fresh_view=not context.is_view_fresh
     )
+
+
+def _last_refusal(move: PartitionReassignment) -> Verdict | None:
+    """What was said when the controller was asked last and nothing began: it stays until the next answer."""
+    ready = move.status.condition(ConditionType.READY)
+    reason = ready_reason(move.status)
+    return Verdict.working(reason, ready.message) if ready and reason in _ASKED_IN_VAIN else None
+
+
+def _as_before(row: MovingPartition, before: MovingPartition | None) -> MovingPartition:
+    return row.model_copy(update={"message": before.message}) if before is not None else row
 
 
 def _finish(
@@ -287,6 +349,6 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
 
 
 def _too_large(wanted: Targets, view: ClusterView, context: Context) -> Verdict | None:
-    why = context.limits.why_no_reassignment(wanted, view)
+    why = context.limits.why_no_reassignment(wanted, view, is_by_znode=not context.can_ask_controller)
     message = f"the move of {len(wanted)} partitions cannot be asked for at once: {why}"
     return Verdict.stalled(Reason.TOO_LARGE, message) if why else None

@@ -12,6 +12,7 @@ from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.partition_rows import replica_fields
 from controller_operator.resources.reassignment import (
+    MAX_ROW_MESSAGE,
     MovingPartition,
     PartitionReassignment,
     PartitionTarget,
@@ -64,6 +65,12 @@ def lost(row: MovingPartition) -> MovingPartition:
     return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
 
 
+def impossible(row: MovingPartition, said: str) -> MovingPartition:
+    """A partition that never began to move, as the controller refuses it for good."""
+    message = f"was refused by the controller: {said}"[:MAX_ROW_MESSAGE]
+    return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
+
+
 def counted(rows: Rows) -> ReassignmentCounts:
     """How many partitions are how far."""
 
@@ -90,8 +97,12 @@ def rank(step: ReassignmentStep) -> int:
 
 
 def shown(rows: Rows) -> tuple[MovingPartition, ...]:
-    """As many rows as a status lists, the most urgent ones first."""
-    return tuple(sorted(rows, key=lambda row: (rank(row.step), row.topic, row.partition))[:MAX_STATUS_ENTRIES])
+    """As many rows as a status lists, the most urgent ones first, and of those alike those that say why."""
+
+    def urgency(row: MovingPartition) -> tuple[int, bool, str, int]:
+        return rank(row.step), row.message is None, row.topic, row.partition
+
+    return tuple(sorted(rows, key=urgency)[:MAX_STATUS_ENTRIES])
 
 
 def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | None) -> MovingPartition:

@@ -87,16 +87,27 @@ def _limited(
     known: ThrottleStatus | None,
     wanted: int,
 ) -> MovePlan:
-    """A request is held back until the limit was set in this same look: an older one may have ended with other moves."""
+    """A request is held back until the limit was set in this same look: an older one may have ended with other moves.
+
+    While nothing of the object moves it has no limit, which would only slow the moves of others."""
     asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
-    present = ThrottleStatus(bytes_per_second=wanted, is_set=True)
-    is_due = known != present or (asked and not any(isinstance(step, SetThrottle) for step in context.done))
-    moves = _moves(targets, asked, view) if is_due else {}
+    moves = _moves(targets, asked, view)
     if not moves:
+        may_begin_late = any(reply.trouble for reply in context.submissions)
+        is_kept = known is None or may_begin_late
+        return _recording(plan, known) if is_kept else _and_then(plan, known, RemoveThrottle(owner=owner(move)))
+    if known == ThrottleStatus(bytes_per_second=wanted, is_set=True) and _is_set_for(asked, context):
         return _recording(plan, known)
     step = SetThrottle(owner=owner(move), moves=moves, bytes_per_second=wanted)
     others = tuple(each for each in plan.steps if not isinstance(each, SubmitReassignment))
     return _and_then(replace(plan, steps=others), _being_set(known, wanted), step)
+
+
+def _is_set_for(asked: set[TopicPartition], context: Context) -> bool:
+    """Whether the limit was set for all that is about to be asked for, and nothing was asked for since."""
+    steps = (step for step in reversed(context.done) if isinstance(step, SetThrottle | SubmitReassignment))
+    last = next(steps, None)
+    return not asked or (isinstance(last, SetThrottle) and asked <= last.moves.keys())
 
 
 def _being_set(known: ThrottleStatus | None, wanted: int) -> ThrottleStatus:
@@ -129,6 +140,6 @@ def _recording(plan: MovePlan, known: ThrottleStatus | None) -> MovePlan:
     return replace(plan, status=plan.status.model_copy(update={"throttle": known}))
 
 
-def _and_then(plan: MovePlan, known: ThrottleStatus, step: SetThrottle | RemoveThrottle) -> MovePlan:
+def _and_then(plan: MovePlan, known: ThrottleStatus | None, step: SetThrottle | RemoveThrottle) -> MovePlan:
     """The plan with one more step, of which the record is written now."""
     return replace(_recording(plan, known), steps=(*plan.steps, step), is_progress=False)

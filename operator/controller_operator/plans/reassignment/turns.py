@@ -1,10 +1,10 @@
 """Whose turn it is: the partitions of a move that are asked for next, and those that were asked for already.
 
-Kafka takes one request for reassignments at a time, so a move with `maxConcurrentPartitions` is asked for in batches: the
-next one when the request before has ended. A partition is known to have been asked for from the moment at which it was seen
-under way. Until then it is `Waiting`, and asking for it is no mistake: it repeats a request of which the cluster shows
-nothing. The list of a status is bounded, so the failed ones alone could fill it and push those under way out of it: what
-is begun at a time is so few that all of them have room, and with only failed ones in the list nothing more is begun.
+With `maxConcurrentPartitions` so many are under way at a time: whenever some are done, as many others are asked for. A
+partition is known to have been asked for from the moment at which it was seen under way. Until then it is `Waiting`, and
+asking for it is no mistake: it repeats a request of which the cluster shows nothing. The list of a status is bounded, so
+the failed ones alone could fill it and push those under way out of it: what is begun at a time is so few that all of them
+have room, and with only failed ones in the list nothing more is begun.
 """
 
 from collections.abc import Mapping
@@ -35,19 +35,16 @@ def asked_for(move: PartitionReassignment, unseen: Targets, context: Context) ->
     return {tp for tp in unseen if tp in submitted or are_all_asked_for or is_asked_for(tp)}
 
 
-def next_in_turn(move: PartitionReassignment, waiting: Targets, rows: Rows, view: ClusterView) -> Targets:
-    """The partitions to ask for now, in the order of the spec; none while as many move as may.
-
-    What somebody else moves elsewhere comes last: it must not hold up the others.
-    """
+def next_in_turn(move: PartitionReassignment, free: Targets, rows: Rows) -> Targets:
+    """Those of the partitions that nothing holds back to ask for now, in the order of the spec; none while as many move
+    as may."""
     most = move.spec.max_concurrent_partitions
-    free = {tp: to for tp, to in waiting.items() if not is_moving_elsewhere(tp, to, view)}
     if most is None:
-        return free or waiting
+        return free
     failed = sum(row.step in (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED) for row in rows)
     moving = sum(row.step not in (*ENDED, ReassignmentStep.WAITING) for row in rows)
     room = min(most, MAX_STATUS_ENTRIES - failed) - moving
-    return dict(islice((free or waiting).items(), max(0, room)))
+    return dict(islice(free.items(), max(0, room)))
 
 
 def is_own_request(targets: Targets, view: ClusterView) -> bool:
@@ -57,8 +54,11 @@ def is_own_request(targets: Targets, view: ClusterView) -> bool:
 
 
 def is_moving_elsewhere(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
+    """Whether somebody moves the partition to other replicas, or has asked for that."""
+    requested = view.reassignment.partitions.get(tp, replicas) if view.reassignment else replicas
     assignment = view.assignment_of(tp)
-    return assignment is not None and assignment.is_being_reassigned and assignment.target != replicas
+    is_begun = assignment is not None and assignment.is_being_reassigned and assignment.target != replicas
+    return is_begun or requested != replicas
 
 
 def _ended_badly(counts: ReassignmentCounts) -> int:

@@ -1,42 +1,116 @@
-"""What has to end before a move can be asked for, and for whom it waits: Kafka takes one reassignment request at a time."""
+"""What has to end before partitions can begin to move, and for whom they wait.
 
-from collections.abc import Iterable, Mapping
+A partition that somebody else moves, or whose broker is not there, holds back nothing but itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.outcome import Verdict
+from controller_operator.kafka.move_requests import Refusal, RefusalKind
+from controller_operator.plans.outcome import Context, Verdict
+from controller_operator.plans.reassignment.rows import Rows, key
 from controller_operator.plans.reassignment.turns import is_moving_elsewhere
 from controller_operator.resources.conditions import Reason
-from controller_operator.resources.reassignment import PartitionReassignment
+from controller_operator.resources.reassignment import MAX_ROW_MESSAGE, PartitionReassignment
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
-Others = tuple[PartitionReassignment, ...]
-"""The objects for the same Kafka cluster whose moves are under way, as far as they are known."""
+Others = Callable[[], Sequence[PartitionReassignment]]
+"""Says which objects for the same Kafka cluster have moves under way, as far as they are known."""
 
 
-def wait(wanted: Targets, view: ClusterView, others: Others) -> Verdict | None:
-    """Why the partitions cannot be asked for now, and for whom they wait."""
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a partition does not begin to move now."""
+
+    reason: Reason
+    why: str
+    """What there is to say after the partition's name."""
+
+
+Obstacles = Mapping[TopicPartition, Obstacle]
+
+
+def nobody_else() -> Sequence[PartitionReassignment]:
+    """There are no others."""
+    return ()
+
+
+def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
+    """Why no partition at all can be asked for now."""
     if view.controller is None:
         return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would begin")
-    if view.reassignment is not None:
+    if not context.can_ask_controller and view.reassignment is not None:
         requested = view.reassignment.partitions
-        message = (
-            f"a reassignment of {len(requested)} partitions runs, {_whose(requested, others)}; this one begins when it"
-        )
-        return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, f"{message} has ended")
-    moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
-    if moving:
-        message = f"{listed(moving)} moves elsewhere at present, {_whose(moving, others)}"
+        names = _names(others())
+        whose = _whose(name for tp in requested for name in names[tp])
+        message = f"a reassignment of {len(requested)} partitions runs, {whose}; this one begins when it has ended"
         return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message)
     return None
 
 
-def _whose(partitions: Iterable[TopicPartition], others: Others) -> str:
-    asked = {*partitions}
-    names = sorted(
-        f"{each.metadata.namespace}/{each.metadata.name}"
-        for each in others
-        if any((target.topic, target.partition) in asked for target in each.targets)
-    )
-    return f"for {listed(names)}" if names else "which no PartitionReassignment has asked for"
+def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
+    """The partitions that cannot be asked for as the cluster is now, and why."""
+    found = {}
+    moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
+    names = _names(others() if moving else ())
+    for tp, replicas in wanted.items():
+        missing = sorted(set(replicas) - view.brokers.keys())
+        if tp.topic in view.deleting:
+            found[tp] = Obstacle(Reason.TOPIC_BEING_DELETED, "waits, as its topic is being deleted")
+        elif missing:
+            why = f"waits for broker {listed(missing)}, which is not registered: start it"
+            found[tp] = Obstacle(Reason.UNKNOWN_BROKER, why)
+    for tp in moving:
+        why = f"moves elsewhere at present, {_whose(names[tp])}"
+        found.setdefault(tp, Obstacle(Reason.WAITING_FOR_OTHER_REASSIGNMENT, why))
+    return found
+
+
+def refused(refusals: Mapping[TopicPartition, Refusal]) -> Obstacles:
+    """The partitions that the controller did not let begin, where it may do so later."""
+    reasons = {RefusalKind.UNKNOWN: Reason.UNKNOWN_TOPIC, RefusalKind.NOT_NOW: Reason.REQUEST_REFUSED}
+    return {
+        tp: Obstacle(reasons[each.kind], f"was refused by the controller: {each.said}")
+        for tp, each in refusals.items()
+        if each.kind in reasons
+    }
+
+
+def told(rows: Rows, found: Obstacles) -> Rows:
+    """The rows, of which each says what holds it back."""
+    return [
+        row.model_copy(update={"message": found[key(row)].why[:MAX_ROW_MESSAGE]}) if key(row) in found else row
+        for row in rows
+    ]
+
+
+def in_words(found: Obstacles) -> str:
+    """What holds back which partitions."""
+    alike: defaultdict[Obstacle, list[TopicPartition]] = defaultdict(list)
+    for tp, obstacle in found.items():
+        alike[obstacle].append(tp)
+    return "; ".join(f"{listed(partitions)} {obstacle.why}" for obstacle, partitions in alike.items())
+
+
+def verdict_of(found: Obstacles) -> Verdict:
+    """What an object says of which no partition can go on."""
+    reason = next(iter(found.values())).reason
+    return Verdict.working(reason, in_words(found))
+
+
+def _names(others: Sequence[PartitionReassignment]) -> defaultdict[TopicPartition, list[str]]:
+    """The objects that move each partition."""
+    names: defaultdict[TopicPartition, list[str]] = defaultdict(list)
+    for each in others:
+        for target in each.targets:
+            names[key(target)].append(f"{each.metadata.namespace}/{each.metadata.name}")
+    return names
+
+
+def _whose(names: Iterable[str]) -> str:
+    known = sorted(set(names))
+    return f"for {listed(known)}" if known else "which no PartitionReassignment has asked for"

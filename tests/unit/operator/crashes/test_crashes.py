@@ -68,6 +68,44 @@ async def partitions_move_one_after_the_other(world: World) -> None:
     await world.until(lambda: world.status(key).get("phase") == "Completed")
 
 
+async def partitions_move_as_soon_as_others_are_done(world: World) -> None:
+    """The first one waits for a broker that hangs; one after the other goes past it, each within the limit."""
+    world.cluster.create_topic("orders", [1, 2], [2, 3], [3, 1], [1, 3])
+    world.cluster.broker(6).hang()
+    targets = [
+        {"topic": "orders", "partition": number, "replicas": [4, 6 if number == 0 else 5]} for number in range(4)
+    ]
+    spec = {"partitions": targets, "maxConcurrentPartitions": 2, "throttle": {"bytesPerSecond": 5000}}
+    key = await world.apply("PartitionReassignment", "move", spec)
+    await world.until(lambda: (world.status(key).get("counts") or {}).get("done") == 3)
+    assert world.status(key)["counts"]["moving"] == 1
+    assert rates_of(world, 6) == ["5000", "5000"]
+    world.cluster.broker(6).resume()
+    await world.until(lambda: world.status(key).get("phase") == "Completed")
+    assert not world.cluster.zk.tree.children(paths.THROTTLES)
+
+
+async def two_moves_overlap(world: World) -> None:
+    """The first one is held up by a broker that hangs, and the second one goes on but for the partition of both."""
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    world.cluster.broker(6).hang()
+    first = await world.apply("PartitionReassignment", "first", {"partitions": [target(0, 4, 6)]}, uid="first")
+    await world.until(lambda: (world.status(first).get("counts") or {}).get("moving") == 1)
+    both = {"partitions": [target(0, 5, 4), target(1, 5, 4)]}
+    second = await world.apply("PartitionReassignment", "second", both, uid="second")
+    await world.until(lambda: world.said(second) == "WaitingForOtherReassignment")
+    assert world.status(second)["counts"]["done"] == 1
+    assert "for shop/first" in next(row["message"] for row in world.status(second)["partitions"] if "message" in row)
+    world.cluster.broker(6).resume()
+    await world.until(lambda: world.status(first).get("phase") == "Completed")
+    await world.until(lambda: world.status(second).get("phase") == "Completed")
+
+
+def target(partition: int, *replicas: int) -> dict[str, Any]:
+    """Where a partition of `orders` is to be."""
+    return {"topic": "orders", "partition": partition, "replicas": [*replicas]}
+
+
 async def partitions_move_in_windows(world: World) -> None:
     """Two windows of a minute. The first partition is still under way when the first one closes."""
     world.cluster.create_topic("orders", [1, 2], [2, 3])
@@ -296,6 +334,8 @@ SCENARIOS = (
     a_move_is_approved,
     a_broker_is_emptied,
     partitions_move_one_after_the_other,
+    partitions_move_as_soon_as_others_are_done,
+    two_moves_overlap,
     partitions_move_in_windows,
     a_move_is_taken_back,
     partitions_move_with_a_limit,

@@ -2,12 +2,28 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from kio.schema.alter_partition_reassignments.v0 import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.alter_partition_reassignments.v0.response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.request_client import Address, ControllerClient
+from controller_core.model.metadata import Broker, Endpoint
+from controller_core.model.reassignment import begin_reassignment
+from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
+from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
-from controller_core.zk.session import Create, WriteOp, ZkSession
+from controller_core.zk.session import ANY_VERSION, Create, SetData, WriteOp, ZkSession
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, key_of
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.reconciling.access import ClusterAccess
@@ -38,7 +54,8 @@ class Operated:
         self.access.on_change = lambda _connect, _observation: self._changed.set()
         metrics, recorder = OperatorMetrics(), EventRecorder(self.api)
         self.reconciler = Reconciler(
-            self.store, self.api, self.access, recorder, metrics, lambda _keys: None, _client, missing_cluster_grace_s=60.0
+            self.store, self.api, self.access, recorder, metrics, lambda _keys: None, self._client,
+            missing_cluster_grace_s=60.0, open_broker=lambda _addresses: _Silent(),
         )  # fmt: skip
 
     async def close(self) -> None:
@@ -87,6 +104,11 @@ class Operated:
     def condition(self, key: Key, type_: str) -> Raw | None:
         return next((each for each in self.status(key).get("conditions", ()) if each["type"] == type_), None)
 
+    def _client(self, addresses: Sequence[Address]) -> ControllerClient:
+        """The controllers know each other's clusters by the hosts of their brokers."""
+        zookeeper = next(each for each in self._hosts.values() if _host(each) == addresses[0].host)
+        return SimulatedControllerClient(lambda: _Controller(zookeeper).answer)
+
     async def _connect(self, address: str) -> ZkSession:
         host = address.partition("/")[0].split(",")[0]
         session = self._hosts[host].session(max_request_bytes=self._max_request_bytes)
@@ -95,7 +117,11 @@ class Operated:
 
 
 async def kafka_cluster(
-    *topics: str, cluster_id: str | None = "a-cluster", brokers: int = 3, zookeeper: SimulatedZooKeeper | None = None
+    *topics: str,
+    cluster_id: str | None = "a-cluster",
+    brokers: int = 3,
+    zookeeper: SimulatedZooKeeper | None = None,
+    protocol: str = "PLAINTEXT",
 ) -> SimulatedZooKeeper:
     """The ZooKeeper of a cluster whose topics have one partition each, with replicas on the brokers 1 and 2."""
     zookeeper = zookeeper or SimulatedZooKeeper()
@@ -103,7 +129,7 @@ async def kafka_cluster(
     await session.transact([Create(path=path) for path in PARENTS])
     known_as = identifying(cluster_id) if cluster_id else []
     registered = [
-        Create(path=paths.broker(BrokerId(number)), data=codecs.encode_broker(broker(number)))
+        Create(path=paths.broker(BrokerId(number)), data=codecs.encode_broker(_listening(number, cluster_id, protocol)))
         for number in range(1, brokers + 1)
     ]
     controller = [
@@ -135,5 +161,59 @@ def _topic(name: TopicName) -> list[WriteOp]:
     ]
 
 
-def _client(_addresses: Sequence[Address]) -> ControllerClient:
-    return SimulatedControllerClient(lambda: None)
+def _listening(number: int, cluster_id: str | None, protocol: str) -> Broker:
+    endpoint = Endpoint(listener=protocol, host=f"{cluster_id}", port=9092, security_protocol=protocol)
+    return replace(broker(number), endpoints=(endpoint,))
+
+
+def _host(zookeeper: SimulatedZooKeeper) -> str:
+    """Where the brokers of a cluster are."""
+    node = zookeeper.tree.read(paths.broker(BrokerId(1)))
+    assert node is not None
+    return codecs.decode_broker(BrokerId(1), node).endpoints[0].host
+
+
+def _all_begun(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    def begun(partition: i32) -> ReassignablePartitionResponse:
+        return ReassignablePartitionResponse(partition_index=partition, error_code=ErrorCode.none, error_message=None)
+
+    responses = tuple(
+        ReassignableTopicResponse(
+            name=topic.name, partitions=tuple(begun(each.partition_index) for each in topic.partitions)
+        )
+        for topic in request.topics
+    )
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, error_message=None, responses=responses
+    )
+
+
+class _Silent:
+    """A broker that says nothing of its logs."""
+
+    async def ask_any(self, request: RequestPayload, response_type: type[Any]) -> Any:
+        raise ControllerUnreachable(f"no {response_type.__name__} to {type(request).__name__}")
+
+
+class _Controller:
+    """Begins every move that it is asked for, and does nothing more."""
+
+    def __init__(self, zookeeper: SimulatedZooKeeper) -> None:
+        self._zookeeper = zookeeper
+
+    async def answer(self, request: RequestPayload) -> ResponsePayload:
+        assert isinstance(request, AlterPartitionReassignmentsRequest)
+        for each in request.topics:
+            name = TopicName(each.name)
+            node = self._zookeeper.tree.read(paths.topic(name))
+            assert node is not None
+            assignment = codecs.decode_whole_topic(name, node.data)
+            begun = {
+                PartitionId(one.partition_index): begin_reassignment(
+                    assignment.partitions[PartitionId(one.partition_index)], tuple(map(BrokerId, one.replicas or ()))
+                )
+                for one in each.partitions
+            }
+            data = codecs.encode_topic(replace(assignment, partitions={**assignment.partitions, **begun}))
+            await self._zookeeper.session().transact([SetData(path=paths.topic(name), data=data, version=ANY_VERSION)])
+        return _all_begun(request)

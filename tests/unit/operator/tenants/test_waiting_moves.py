@@ -40,14 +40,18 @@ async def message_of(operated: Operated, name: str, spec: dict[str, Any]) -> str
 async def test_the_object_is_named_for_which_it_waits(operated: Operated) -> None:
     assert (await message_of(operated, "first", moving("orders"))).startswith("Progressing")
     assert (await message_of(operated, "elsewhere", moving("orders", "elsewhere"))).startswith("Progressing")
-    told = await message_of(operated, "second", moving("bills", "alias"))
-    assert told.startswith(
-        "WaitingForOtherReassignment: a reassignment of 1 partitions runs, for shop/first; this one "
-    )
+    other = {**moving("orders", "alias"), "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 2]}]}
+    told = await message_of(operated, "second", other)
+    assert told == "WaitingForOtherReassignment: orders-0 moves elsewhere at present, for shop/first"
+
+
+async def test_what_does_not_overlap_waits_for_nothing(operated: Operated) -> None:
+    assert (await message_of(operated, "first", moving("orders"))).startswith("Progressing: 1 of 1 partitions are on")
+    assert (await message_of(operated, "second", moving("bills"))).startswith("Progressing: 1 of 1 partitions are on")
 
 
 async def test_what_a_tool_asked_for_is_nobody_s(operated: Operated) -> None:
-    data = codecs.encode_reassignment(requested({0: [3, 1]}).partitions)
+    data = codecs.encode_reassignment(requested({0: [1, 3]}).partitions)
     await operated.sessions[0].transact([Create(path=paths.REASSIGN_PARTITIONS, data=data)])
     await operated.changed()
-    assert "which no PartitionReassignment has asked for" in await message_of(operated, "second", moving("bills"))
+    assert "which no PartitionReassignment has asked for" in await message_of(operated, "second", moving("orders"))

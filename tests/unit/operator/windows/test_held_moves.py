@@ -84,7 +84,7 @@ class TestBeforeItOpens:
         assert plan.status.next_window_time == OPEN_AT
 
     def test_what_only_time_has_to_bring_is_not(self) -> None:
-        busy = view(healthy([1, 2], [1, 2]), reassignment=requested({7: [1, 2]}))
+        busy = view(healthy([1, 2], [1, 2]), reassignment=requested({0: [6], 1: [6]}))
         move = Operated()
         assert ready(move.look(DAY, busy)).reason is Reason.OUTSIDE_WINDOW
         assert ready(move.look(NIGHT, busy)).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT

@@ -73,7 +73,7 @@ def test_once_begun_it_goes_on_whatever_becomes_of_the_approval() -> None:
 
 def test_what_waits_for_another_move_needs_a_new_approval_where_the_other_one_changes_its_plan() -> None:
     given = hash_of(BEFORE)
-    busy = view(healthy([1, 2], [1, 2]), reassignment=requested({7: [1, 2]}))
+    busy = view(healthy([1, 2], [1, 2]), reassignment=requested({0: [6], 1: [6]}))
     waiting = looked_at(busy, approvedPlan=given)
     assert waiting.status.phase is PHASE.PENDING
     changed = looked_at(view(healthy([1, 3], [1, 2])), status_of(waiting), approvedPlan=given)

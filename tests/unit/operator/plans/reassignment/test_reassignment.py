@@ -30,6 +30,7 @@ from tests.unit.operator.clusters import (
 
 LOOK = Context(now=NOW)
 FRESH = replace(LOOK, is_view_fresh=True)
+BY_ZNODE = replace(FRESH, can_ask_controller=False)
 STEP = ReassignmentStep
 
 
@@ -113,7 +114,7 @@ def test_a_change_of_order_alone_is_a_move() -> None:
         (view(topic()), Reason.UNKNOWN_PARTITION),
         (view(healthy([1, 2]), brokers=(1, 2)), Reason.UNKNOWN_BROKER),
         (view(healthy([1, 2]), controller=None), Reason.NO_CONTROLLER),
-        (view(healthy([1, 2]), reassignment=requested({5: [1]})), Reason.WAITING_FOR_OTHER_REASSIGNMENT),
+        (view(healthy([1, 2]), reassignment=requested({0: [1]})), Reason.WAITING_FOR_OTHER_REASSIGNMENT),
         (
             view(topic((assigned([5, 1, 2], [5], [1, 2]), led(1, [1, 2])))),
             Reason.WAITING_FOR_OTHER_REASSIGNMENT,
@@ -162,10 +163,16 @@ class TestAfterARestart:
         assert (plan.status.phase, plan.steps) == (ReassignmentPhase.COMPLETED, ())
         assert [row.original_replicas for row in plan.status.partitions] == [(1, 2), (2, 3)]
 
-    def test_a_request_that_is_in_the_way_is_waited_for(self) -> None:
-        plan = self.plan(replace(self.BEFORE, reassignment=requested({7: [1]})))
+    def test_a_znode_that_is_in_the_way_is_waited_for_where_there_is_no_other_way(self) -> None:
+        busy = replace(self.BEFORE, reassignment=requested({7: [1]}))
+        plan = self.plan(busy, BY_ZNODE)
         assert plan.steps == ()
         assert ready(plan).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
+        assert asked(self.plan(busy)) == [{0: (2, 3), 1: (3, 1)}]
+
+    def test_a_znode_that_asks_for_some_is_not_written_beside(self) -> None:
+        plan = self.plan(replace(self.BEFORE, reassignment=requested({0: [2, 3]})), BY_ZNODE)
+        assert (plan.steps, ready(plan).reason) == ((), Reason.PROGRESSING)
 
 
 def moving_status(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str, Any]:

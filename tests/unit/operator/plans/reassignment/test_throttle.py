@@ -11,6 +11,7 @@ from controller_core.model.throttles import Move
 from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
+from controller_operator.kafka.move_requests import MoveReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -73,7 +74,7 @@ class TestBeforeTheMoves:
         assert kinds(plan_reassignment(limited(5000, status_of(asked)), BEFORE, FRESH)) == [SetThrottle]
 
     def test_a_move_that_waits_has_no_limit_yet(self) -> None:
-        other = ReassignmentPlan(partitions={TopicPartition(ORDERS, PartitionId(9)): (BrokerId(1),)})
+        other = ReassignmentPlan(partitions={ZERO: (BrokerId(1),)})
         plan = plan_reassignment(limited(5000), view(healthy([1, 2]), reassignment=other), LOOK)
         assert plan.steps == ()
         assert "throttle" not in status_of(plan)
@@ -103,6 +104,33 @@ class TestWhileTheyRun:
         plan = plan_reassignment(limited(None, status), MOVING, LOOK)
         assert kinds(plan) == [RemoveThrottle]
         assert "throttle" not in status_of(plan_reassignment(limited(None, status_of(plan)), MOVING, after(plan)))
+
+
+class TestWhileNothingOfItMoves:
+    ELSEWHERE = view(topic((assigned([6, 1, 2], [6], [1, 2]), led(1, [1, 2])), (assigned([3, 4]), led(3, [3, 4]))))
+
+    def two(self, status: dict[str, Any] | None = None, rate: int = 5000) -> PartitionReassignment:
+        partitions = [{"topic": ORDERS, "partition": number, "replicas": [3, 4]} for number in (0, 1)]
+        spec = {"partitions": partitions, "throttle": {"bytesPerSecond": rate}}
+        return PartitionReassignment.model_validate(raw("PartitionReassignment", spec, status=status or {}))
+
+    def test_it_slows_nobody_else(self) -> None:
+        began = plan_reassignment(self.two(), view(healthy([1, 2], [1, 2])), FRESH)
+        plan = plan_reassignment(self.two(status_of(began)), self.ELSEWHERE, FRESH)
+        assert kinds(plan) == [RemoveThrottle]
+        gone = plan_reassignment(self.two(status_of(plan)), self.ELSEWHERE, after(plan))
+        assert (gone.steps, "throttle" in status_of(gone)) == ((), False)
+        again = plan_reassignment(self.two(status_of(gone)), view(healthy([6], [3, 4])), FRESH)
+        assert kinds(again) == [SetThrottle]
+
+    def test_it_stays_where_a_request_may_be_carried_out_late(self) -> None:
+        began = plan_reassignment(limited(5000), BEFORE, FRESH)
+        asked = plan_reassignment(limited(5000, status_of(began)), BEFORE, after(began))
+        (step,) = asked.steps
+        assert isinstance(step, SubmitReassignment)
+        context = replace(after(began), submissions=(MoveReply(step=step, trouble="no answer"),))
+        plan = plan_reassignment(limited(5000, status_of(asked)), BEFORE, context)
+        assert (plan.steps, status_of(plan)["throttle"]) == ((), {"bytesPerSecond": 5000, "isSet": True})
 
 
 class TestAtTheEnd:

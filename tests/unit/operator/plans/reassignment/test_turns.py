@@ -1,4 +1,4 @@
-"""A move goes on in batches as its spec says, begins nothing while it is suspended, and asks for no partition twice."""
+"""So much of a move is under way as its spec says, nothing begins while it is suspended, and nothing is asked for twice."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ def under_way(cluster: ClusterView, *numbers: int) -> ClusterView:
     return replace(cluster, reassignment=requested({number: [4, 5] for number in numbers}))
 
 
-class TestBatches:
+class TestSoManyAtATime:
     def test_so_many_begin_at_a_time_and_the_next_ones_when_they_are_done(self) -> None:
         move = Operated(maxConcurrentPartitions=2)
         assert asked(move.look(BEFORE)) == [{0: (4, 5), 1: (4, 5)}]
@@ -74,9 +74,30 @@ class TestBatches:
         move = Operated(maxConcurrentPartitions=1)
         move.look(BEFORE)
         move.look(under_way(BEFORE, 0))
-        move.spec = {}
-        assert move.look(under_way(BEFORE, 0)).steps == ()
-        assert asked(move.look(view(healthy([4, 5], [1, 2], [1, 2])))) == [{1: (4, 5), 2: (4, 5)}]
+        move.spec = {"maxConcurrentPartitions": 2}
+        assert asked(move.look(under_way(BEFORE, 0))) == [{1: (4, 5)}]
+        move.look(under_way(BEFORE, 0, 1))
+        move.spec = {"maxConcurrentPartitions": 1}
+        assert move.look(under_way(view(healthy([4, 5], [1, 2], [1, 2])), 1)).steps == ()
+
+    def test_whenever_one_is_done_the_next_one_begins_though_others_still_move(self) -> None:
+        move = Operated({number: [4, 5] for number in range(4)}, maxConcurrentPartitions=2)
+        replicas = [[1, 2]] * 4
+        assert asked(move.look(view(healthy(*replicas)))) == [{0: (4, 5), 1: (4, 5)}]
+        for done, next_one in ((1, 2), (2, 3)):
+            move.look(under_way(view(healthy(*replicas)), 0, done))
+            replicas[done] = [4, 5]
+            assert asked(move.look(under_way(view(healthy(*replicas)), 0))) == [{next_one: (4, 5)}]
+        assert move.steps() == ["CatchingUp", "Done", "Done", "Waiting"]
+
+    def test_by_the_znode_the_next_ones_begin_when_it_is_gone(self) -> None:
+        context = replace(FRESH, can_ask_controller=False)
+        move = Operated(maxConcurrentPartitions=2)
+        move.look(BEFORE, context)
+        move.look(under_way(BEFORE, 0, 1), context)
+        half = view(healthy([1, 2], [4, 5], [1, 2]))
+        assert move.look(under_way(half, 0), context).steps == ()
+        assert asked(move.look(view(healthy([4, 5], [4, 5], [1, 2])), context)) == [{2: (4, 5)}]
 
     def test_what_another_tool_cancelled_is_not_asked_for_again_and_the_others_go_on(self) -> None:
         move = Operated(maxConcurrentPartitions=1)

@@ -1,0 +1,126 @@
+"""Moves of several objects on real servers: what does not overlap runs at the same time, and what does waits for itself."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
+from kio.schema.errors import ErrorCode
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
+from controller_core.wire.client.request_client import RequestClient, parse_addresses
+from controller_operator.kafka.move_requests import REQUEST_TIMEOUT
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.kubernetes import KubernetesCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+from tests.real.operator.operated import RECORD_BYTES, Objects, fill, operated_namespace, running_operator, slowed
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+KIND = "partitionreassignment"
+SLOW, FAST = {"bytesPerSecond": RECORD_BYTES}, {"bytesPerSecond": 10**9}
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("Kafka", marks=pytest.mark.matrix("the operator beside Kafka's own controller")),
+        "Kontroller",
+    ]
+)
+def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
+    """Three brokers under Kafka's own controller, or under ours."""
+    chroot = f"/moves-by-{request.param}".lower()
+    with ExitStack() as stack:
+        cluster = KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=chroot)
+        with zookeeper.client() as client:
+            client.ensure_path(chroot)
+        if request.param == "Kontroller":
+            stack.enter_context(ControllerProcess(servers_folder, cluster.zookeeper_connect, name="moves-controller"))
+        yield stack.enter_context(cluster)
+
+
+def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_what_overlaps_alone(
+    kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
+) -> None:
+    with connected_client(kafka.zookeeper_connect) as client, operated_namespace(
+        kubernetes_api, kafka.zookeeper_connect
+    ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
+        znodes = ClusterZnodes(client)
+        for topic, replicas in {"first": [1], "second": [2]}.items():
+            znodes.create_topic(topic, [replicas, [2]])
+            wait_until(lambda topic=topic: znodes.is_served(topic, range(2)), "the topic is served")  # type: ignore[misc]  # a lambda with defaults
+            fill(kafka, topic)
+        _move(objects, "first", {("first", 0): 3}, SLOW)
+        _move(objects, "second", {("second", 0): 3}, SLOW)
+        wait_until(lambda: znodes.assigned("first", 0) == [3, 1], "the first one runs", deadline_s=60)
+        wait_until(lambda: znodes.assigned("second", 0) == [3, 2], "the second one runs", deadline_s=60)
+        assert znodes.assigned("first", 0) == [3, 1], "it was not slowed"
+        assert not znodes.has_reassignments()
+
+        _move(objects, "third", {("first", 0): 2, ("first", 1): 3})
+        objects.wait_ready(KIND, "third", "False", "WaitingForOtherReassignment")
+        assert objects.condition(KIND, "third")["message"].endswith("for operated/first")
+        assert znodes.assigned("first", 1) == [3], "what does not overlap has moved"
+        assert znodes.assigned("first", 0) == [3, 1]
+
+        before = znodes.read("/brokers/topics/first")
+        assert _ask_again(kafka, "first", 3) is ErrorCode.none
+        assert znodes.read("/brokers/topics/first") == before, "asking for the same again changes nothing"
+
+        _move(objects, "first", {("first", 0): 3}, FAST)
+        _move(objects, "second", {("second", 0): 3}, FAST)
+        for name in ("first", "second", "third"):
+            assert objects.wait_ready(KIND, name)["status"]["phase"] == "Completed"
+        assert (znodes.assigned("first", 0), znodes.assigned("second", 0)) == ([2], [3])
+        assert not client.get_children("/kontroller/throttles")
+
+
+def test_whenever_one_partition_is_done_the_next_one_begins(
+    kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
+) -> None:
+    with connected_client(kafka.zookeeper_connect) as client, operated_namespace(
+        kubernetes_api, kafka.zookeeper_connect
+    ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
+        znodes = ClusterZnodes(client)
+        znodes.create_topic("sliding", [[1]] * 5)
+        wait_until(lambda: znodes.is_served("sliding", range(5)), "the topic is served")
+        fill(kafka, "sliding")
+        targets = {("sliding", number): 3 for number in range(5)}
+        with slowed(kafka, "sliding"):
+            _move(objects, "sliding", targets, maxConcurrentPartitions=2)
+            wait_until(
+                lambda: objects.status(KIND, "sliding").get("counts", {}).get("done") == 4,
+                "the empty ones have gone past the full one",
+                deadline_s=60,
+            )
+            assert znodes.assigned("sliding", 0) == [3, 1], "it was not slowed"
+        assert objects.wait_ready(KIND, "sliding")["status"]["phase"] == "Completed"
+        assert not client.get_children("/kontroller/throttles")
+
+
+def _move(
+    objects: Objects,
+    name: str,
+    targets: dict[tuple[str, int], int],
+    throttle: dict[str, int] | None = None,
+    **spec: Any,
+) -> None:
+    """Moves partitions to one broker each."""
+    partitions = [{"topic": topic, "partition": number, "replicas": [to]} for (topic, number), to in targets.items()]
+    limit = {"throttle": throttle} if throttle else {}
+    objects.apply("PartitionReassignment", name, {"partitions": partitions, **limit, **spec})
+
+
+def _ask_again(kafka: KafkaCluster, topic: str, broker: int) -> ErrorCode:
+    partition = TopicPartition(TopicName(topic), PartitionId(0))
+    request = reassignment_request({partition: (BrokerId(broker),)}, REQUEST_TIMEOUT)
+    client = RequestClient(parse_addresses(kafka.bootstrap_servers))
+    response = asyncio.run(client.ask(request, AlterPartitionReassignmentsResponse))
+    return reassignment_results(response)[partition].error_code

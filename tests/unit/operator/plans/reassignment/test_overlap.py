@@ -1,0 +1,168 @@
+"""Each partition of a move goes its own way: what holds one back, or is refused, disturbs no other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller_core.model.ids import PartitionId, TopicPartition
+from controller_operator.kafka.actions import SubmitReassignment
+from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.move_requests import MoveReply, Refusal, RefusalKind
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase, ReassignmentStep
+from tests.unit.operator.clusters import ORDERS, assigned, healthy, led, ready, reassignment, status_of, topic, view
+from tests.unit.operator.plans.reassignment.test_reassignment import asked, requested
+from tests.unit.operator.plans.reassignment.test_turns import BEFORE, FRESH, TARGETS, Operated, under_way
+
+PHASE, STEP = ReassignmentPhase, ReassignmentStep
+AWAY = (assigned([6, 1, 2], [6], [1, 2]), led(1, [1, 2]))
+HOME = (assigned([1, 2]), led(1, [1, 2]))
+OURS = (assigned([4, 5, 1, 2], [4, 5], [1, 2]), led(1, [1, 2]))
+THERE = (assigned([4, 5]), led(4, [4, 5]))
+
+
+def tp(number: int) -> TopicPartition:
+    return TopicPartition(ORDERS, PartitionId(number))
+
+
+def replied(plan: Plan[Any], trouble: str | None = None, **refused: tuple[RefusalKind, str]) -> Context:
+    """What is known after the plan's request; partitions that are not refused began, unless there was trouble."""
+    (step,) = plan.steps
+    assert isinstance(step, SubmitReassignment)
+    refusals = {tp(int(name[1:])): Refusal(kind=kind, said=said) for name, (kind, said) in refused.items()}
+    accepted = frozenset(() if trouble else step.partitions.keys() - refusals.keys())
+    reply = MoveReply(step=step, accepted=accepted, refused=refusals, trouble=trouble)
+    done = SubmitReassignment(partitions={each: to for each, to in step.partitions.items() if each in accepted})
+    return replace(FRESH, done=(done,) if accepted else (), submissions=(reply,))
+
+
+def rows(plan: Plan[Any]) -> dict[int, tuple[ReassignmentStep, str | None]]:
+    return {row.partition: (row.step, row.message) for row in plan.status.partitions}
+
+
+def named(name: str, targets: Mapping[int, Sequence[int]]) -> PartitionReassignment:
+    return reassignment(targets, name=name, uid=name)
+
+
+class TestWhoMovesAPartitionElsewhere:
+    def test_holds_back_that_one_alone_and_is_named(self) -> None:
+        move = reassignment(TARGETS)
+        others = (named("first", {0: [6]}), named("second", {7: [6]}))
+        plan = plan_reassignment(move, view(topic(AWAY, HOME, HOME)), FRESH, lambda: others)
+        assert (asked(plan), plan.status.phase) == ([{1: (4, 5), 2: (4, 5)}], PHASE.RUNNING)
+        assert rows(plan)[0] == (STEP.WAITING, "moves elsewhere at present, for shop/first")
+        running = reassignment(TARGETS, status=status_of(plan))
+        plan = plan_reassignment(running, view(topic(AWAY, OURS, OURS)), FRESH, lambda: others)
+        assert (plan.steps, ready(plan).reason) == ((), Reason.PROGRESSING)
+        assert ready(plan).message == (
+            "2 of 3 partitions are on their way; orders-0 moves elsewhere at present, for shop/first"
+        )
+        last = plan_reassignment(running, view(topic(AWAY, THERE, THERE)), FRESH, lambda: others)
+        assert ready(last).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
+        assert ready(last).message == "orders-0 moves elsewhere at present, for shop/first"
+
+    def test_may_be_a_person_who_has_only_asked_for_it(self) -> None:
+        plan = Operated().look(replace(BEFORE, reassignment=requested({1: [6]})))
+        assert asked(plan) == [{0: (4, 5), 2: (4, 5)}]
+        assert rows(plan)[1] == (
+            STEP.WAITING,
+            "moves elsewhere at present, which no PartitionReassignment has asked for",
+        )
+
+    def test_takes_no_place_of_those_that_move_at_a_time(self) -> None:
+        move = Operated(maxConcurrentPartitions=1)
+        assert asked(move.look(view(topic(AWAY, HOME, HOME)))) == [{1: (4, 5)}]
+
+    def test_is_looked_for_only_where_a_partition_moves(self) -> None:
+        def nobody_asks() -> Sequence[PartitionReassignment]:
+            raise AssertionError("the others were asked for")
+
+        plan = plan_reassignment(reassignment(TARGETS), BEFORE, FRESH, nobody_asks)
+        assert len(plan.steps) == 1
+
+
+def test_a_broker_that_goes_before_its_turn_holds_back_its_partitions_alone() -> None:
+    move = Operated({0: [4, 5], 1: [4, 6], 2: [4, 5]}, maxConcurrentPartitions=1)
+    move.look(BEFORE)
+    move.look(under_way(BEFORE, 0))
+    without = view(healthy([4, 5], [1, 2], [1, 2]), brokers=(1, 2, 3, 4, 5))
+    plan = move.look(without)
+    assert asked(plan) == [{2: (4, 5)}]
+    assert rows(plan)[1] == (STEP.WAITING, "waits for broker 6, which is not registered: start it")
+
+
+class TestWhatTheControllerRefuses:
+    def looked_at(self, kind: RefusalKind, cluster: ClusterView) -> tuple[Operated, Plan[Any]]:
+        move = Operated()
+        context = replied(move.look(BEFORE), p1=(kind, "no"))
+        return move, move.look(cluster, context)
+
+    def test_for_good_fails_alone_and_the_others_go_on(self) -> None:
+        move, plan = self.looked_at(RefusalKind.IMPOSSIBLE, view(topic(OURS, HOME, OURS)))
+        assert (plan.steps, plan.status.phase, ready(plan).reason) == ((), PHASE.RUNNING, Reason.PROGRESSING)
+        assert rows(plan)[1] == (STEP.FAILED, "was refused by the controller: no")
+        assert move.look(view(topic(OURS, HOME, OURS))).steps == ()
+        end = move.look(view(topic(THERE, HOME, THERE)))
+        assert (end.status.phase, ready(end).reason) == (PHASE.FAILED, Reason.PARTITIONS_FAILED)
+
+    @pytest.mark.parametrize(
+        ("kind", "reason"),
+        [(RefusalKind.UNKNOWN, Reason.UNKNOWN_TOPIC), (RefusalKind.NOT_NOW, Reason.REQUEST_REFUSED)],
+    )
+    def test_for_now_is_asked_for_again_later_and_nothing_else_is(self, kind: RefusalKind, reason: Reason) -> None:
+        move, plan = self.looked_at(kind, view(topic(OURS, HOME, OURS)))
+        assert (plan.steps, plan.look_again_in_s) == ((), 5.0)
+        assert rows(plan)[1] == (STEP.WAITING, "was refused by the controller: no")
+        assert "orders-1 was refused by the controller: no" in ready(plan).message
+        done = view(topic(THERE, HOME, THERE))
+        plan = move.look(done)
+        assert asked(plan) == [{1: (4, 5)}]
+        plan = move.look(done, replied(plan, p1=(kind, "no")))
+        assert (plan.steps, ready(plan).reason) == ((), reason)
+        before = move.status
+        assert asked(move.look(done)) == [{1: (4, 5)}]
+        assert move.status == before, "it says the same until there is another answer"
+
+    def test_for_a_broker_that_has_gone_meanwhile_waits_for_that(self) -> None:
+        cluster = view(topic(HOME, HOME, HOME), brokers=(1, 2, 3, 4))
+        _, plan = self.looked_at(RefusalKind.IMPOSSIBLE, cluster)
+        assert rows(plan)[1] == (STEP.WAITING, "waits for broker 5, which is not registered: start it")
+
+    def test_makes_room_for_the_next_one(self) -> None:
+        move = Operated(maxConcurrentPartitions=1)
+        context = replied(move.look(BEFORE), p0=(RefusalKind.NOT_NOW, "no"))
+        assert asked(move.look(BEFORE, context)) == [{1: (4, 5)}]
+
+    def test_and_the_cluster_shows_under_way_all_the_same_is_under_way(self) -> None:
+        _, plan = self.looked_at(RefusalKind.IMPOSSIBLE, view(topic(OURS, OURS, OURS)))
+        assert rows(plan)[1] == (STEP.CATCHING_UP, None)
+
+
+class TestWithoutAnAnswer:
+    def test_the_status_says_so_and_it_is_tried_again(self) -> None:
+        move = Operated()
+        plan = move.look(BEFORE, replied(move.look(BEFORE), trouble="nobody answers"))
+        assert (plan.steps, plan.look_again_in_s, plan.status.phase) == ((), 5.0, PHASE.RUNNING)
+        assert ready(plan).reason is Reason.BROKERS_UNAVAILABLE
+        assert "the controller could not be asked: nobody answers" in ready(plan).message
+        before = move.status
+        assert asked(move.look(BEFORE)) == [{0: (4, 5), 1: (4, 5), 2: (4, 5)}]
+        assert move.status == before
+
+    def test_what_the_cluster_shows_has_begun_and_only_the_rest_is_asked_for_again(self) -> None:
+        move = Operated()
+        seen = view(topic(OURS, HOME, THERE))
+        plan = move.look(seen, replied(move.look(BEFORE), trouble="the answer was lost"))
+        assert plan.steps == ()
+        assert move.steps() == ["CatchingUp", "Waiting", "Done"]
+        assert asked(move.look(seen)) == [{1: (4, 5)}]
+
+    def test_nothing_is_asked_for_again_over_a_view_that_may_be_old(self) -> None:
+        move = Operated()
+        move.look(BEFORE, replied(move.look(BEFORE), trouble="the answer was lost"))
+        plan = move.look(BEFORE, replace(FRESH, is_view_fresh=False))
+        assert (plan.steps, plan.needs_fresh_view) == ((), True)
