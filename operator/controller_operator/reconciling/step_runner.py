@@ -9,6 +9,7 @@ import structlog
 from controller_core.zk import paths
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, touched_paths
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
+from controller_operator.kafka.controller_reach import ControllerReach
 from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.kafka.feature_requests import (
     FeatureReply,
@@ -57,7 +58,7 @@ class StepRunner:
         self._writer = writer
         self._recorder = recorder
         self._metrics = metrics
-        self._open_client = open_client
+        self._reach = ControllerReach(open_client)
 
     async def carry_out(
         self, stored: StoredObject, steps: Sequence[Step], grant: Granted
@@ -89,7 +90,7 @@ class StepRunner:
             bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view)
         except NoBootstrapServerError as error:
             return _not_asked(step, str(error))
-        client = self._open_client(bootstrap)
+        client = self._reach.client(bootstrap)
         match step:
             case CancelReassignment():
                 return await cancel_reassignment(step, client)
@@ -106,7 +107,7 @@ class StepRunner:
             bootstrap = bootstrap_addresses(configured, grant.view)
         except NoBootstrapServerError as error:
             return MoveReply(step=step, trouble=str(error))
-        return await submit_by_request(step, self._open_client(bootstrap), session)
+        return await submit_by_request(step, self._reach.client(bootstrap), session)
 
     async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
         match step:

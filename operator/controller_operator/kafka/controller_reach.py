@@ -1,0 +1,66 @@
+"""Keeps a controller that does not answer from holding up all that has nothing to do with it.
+
+A request to it lasts as long as a client has patience, and each of the workers could wait like that. So when one was in
+vain, one at a time tries again, and whoever else asks meanwhile hears at once what the last one heard.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable, RequestError
+from controller_operator.kafka.feature_requests import OpenClient
+
+Response = TypeVar("Response", bound=ResponsePayload)
+Bootstrap = tuple[Address, ...]
+
+
+@dataclass(slots=True)
+class _Away:
+    """A controller that did not answer."""
+
+    trouble: str
+    is_tried: bool = False
+
+
+class ControllerReach:
+    """Makes clients of clusters' controllers, which share what is known of who answers."""
+
+    def __init__(self, open_client: OpenClient) -> None:
+        self._open_client = open_client
+        self._away: dict[Bootstrap, _Away] = {}
+
+    def client(self, bootstrap: Sequence[Address]) -> ControllerClient:
+        """A client of the cluster with these bootstrap servers."""
+        return _Client(self._open_client(bootstrap), self._away, tuple(bootstrap))
+
+
+class _Client:
+    def __init__(self, client: ControllerClient, away: dict[Bootstrap, _Away], bootstrap: Bootstrap) -> None:
+        self._client = client
+        self._away = away
+        self._bootstrap = bootstrap
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ControllerClient`."""
+        known = self._away.get(self._bootstrap)
+        if known is None:
+            return await self._ask(request, response_type)
+        if known.is_tried:
+            raise ControllerUnreachable(known.trouble)
+        known.is_tried = True
+        try:
+            return await self._ask(request, response_type)
+        finally:
+            known.is_tried = False
+
+    async def _ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        try:
+            response = await self._client.ask(request, response_type)
+        except RequestError as error:
+            self._away.setdefault(self._bootstrap, _Away(str(error))).trouble = str(error)
+            raise
+        self._away.pop(self._bootstrap, None)
+        return response

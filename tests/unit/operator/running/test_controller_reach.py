@@ -1,0 +1,93 @@
+"""A controller that does not answer is waited for by one worker at a time."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable
+from controller_operator.kafka.controller_reach import ControllerReach
+from simulation.fast_loop import run_fast
+
+HERE, THERE = (Address("here", 1),), (Address("there", 1),)
+PATIENCE_S = 30.0
+
+
+class Controllers:
+    """One of them is away, and whoever asks it learns that late."""
+
+    def __init__(self) -> None:
+        self.is_away = True
+        self.asked = 0
+
+    def open(self, bootstrap: Sequence[Address]) -> Any:
+        return _Client(self, tuple(bootstrap) == HERE)
+
+
+class _Client:
+    def __init__(self, controllers: Controllers, may_be_away: bool) -> None:
+        self._controllers = controllers
+        self._may_be_away = may_be_away
+
+    async def ask(self, _request: Any, _response_type: Any) -> Any:
+        if not self._may_be_away:
+            return "answer"
+        self._controllers.asked += 1
+        if not self._controllers.is_away:
+            return "answer"
+        await asyncio.sleep(PATIENCE_S)
+        raise AnswerLost("it said nothing")
+
+
+async def asked(reach: ControllerReach, bootstrap: Sequence[Address] = HERE) -> tuple[str, float]:
+    """What is answered, and after how many seconds."""
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    client: Any = reach.client(bootstrap)
+    try:
+        answer = await client.ask(None, None)
+    except (AnswerLost, ControllerUnreachable) as error:
+        answer = f"{type(error).__name__}: {error}"
+    return answer, round(loop.time() - began_s, 3)
+
+
+def test_the_others_hear_at_once_what_the_last_one_heard() -> None:
+    async def scenario() -> None:
+        controllers = Controllers()
+        reach = ControllerReach(controllers.open)
+        assert await asked(reach) == ("AnswerLost: it said nothing", PATIENCE_S)
+        answers = await asyncio.gather(*(asked(reach) for _ in range(8)))
+        assert answers == [
+            ("AnswerLost: it said nothing", PATIENCE_S),
+            *[("ControllerUnreachable: it said nothing", 0.0)] * 7,
+        ]
+        assert controllers.asked == 2
+        assert await asked(reach, THERE) == ("answer", 0.0)
+
+    run_fast(scenario())
+
+
+def test_all_are_let_through_once_it_has_answered() -> None:
+    async def scenario() -> None:
+        controllers = Controllers()
+        reach = ControllerReach(controllers.open)
+        await asked(reach)
+        controllers.is_away = False
+        assert await asked(reach) == ("answer", 0.0)
+        assert [*await asyncio.gather(asked(reach), asked(reach))] == [("answer", 0.0)] * 2
+
+    run_fast(scenario())
+
+
+def test_one_who_is_cancelled_leaves_the_way_to_the_next() -> None:
+    async def scenario() -> None:
+        controllers = Controllers()
+        reach = ControllerReach(controllers.open)
+        await asked(reach)
+        trying = asyncio.create_task(asked(reach))
+        await asyncio.sleep(1)
+        trying.cancel()
+        await asyncio.gather(trying, return_exceptions=True)
+        controllers.is_away = False
+        assert await asked(reach) == ("answer", 0.0)
+
+    run_fast(scenario())
