@@ -52,7 +52,8 @@ def timed(
         return plan
     left_s = max(_SOONEST_S, (present.changes_at - now).total_seconds())
     if present.is_open:
-        return replace(plan, look_again_in_s=left_s, not_after=present.changes_at)
+        soonest_s = min(left_s, plan.look_again_in_s or left_s)
+        return replace(plan, look_again_in_s=soonest_s, not_after=present.changes_at)
     status = plan.status.model_copy(update={"next_window_time": present.changes_at})
     return replace(plan, status=status, look_again_in_s=left_s)
 

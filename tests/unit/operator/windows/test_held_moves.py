@@ -11,6 +11,7 @@ from controller_core.model.ids import TopicPartition
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cancel_requests import CancelReassignment
 from controller_operator.kafka.cluster_view import ClusterView
+from controller_operator.kafka.move_requests import MoveReply
 from controller_operator.kafka.throttle_steps import SetThrottle
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -124,6 +125,15 @@ class TestWhileItIsOpen:
         assert [type(step) for step in plan.steps] == [SetThrottle]
         assert plan.not_after == CLOSED_AT
         assert asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
+
+    def test_a_controller_that_did_not_answer_is_asked_again_long_before_it_closes(self) -> None:
+        move = Operated()
+        (step,) = move.look(NIGHT).steps
+        assert isinstance(step, SubmitReassignment)
+        reply = MoveReply(step=step, trouble="nobody answers")
+        context = Context(now=NIGHT, is_view_fresh=True, submissions=(reply,))
+        plan = plan_reassignment(reassignment(TARGETS, move.spec, status=move.status), BEFORE, context)
+        assert (plan.steps, plan.look_again_in_s, plan.not_after) == ((), 5.0, CLOSED_AT)
 
     def test_suspend_and_approval_hold_it_back_all_the_same(self) -> None:
         assert ready(Operated(suspend=True).look(NIGHT)).reason is Reason.SUSPENDED
