@@ -152,7 +152,7 @@ class KafkaTopicSpec(Spec):
 
     drift_policy: DriftPolicy = DriftPolicy.ENFORCE
     """What is done when the topic was changed elsewhere. Enforce puts it back; Report says so in the status and leaves
-    it; Ignore does neither."""
+    it; Ignore does neither. With these two only what is changed in the spec is changed in the topic."""
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -234,6 +234,10 @@ class KafkaTopicStatus(Status):
 
     config_keys: Annotated[tuple[str, ...], Field(max_length=200)] = ()
     """The keys of the configuration that this object has set: those that it takes back when the spec drops them."""
+
+    applied: dict[str, str] | None = None
+    """The values of the spec that the topic has been given, by their keys as in the drift list; long ones by their hash.
+    What differs in a key that still has this value was changed elsewhere, and in any other by the spec."""
 
     counts: PartitionCounts | None = None
     """Partitions, and how many need attention."""

@@ -80,7 +80,12 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
         verdict=Verdict.working(Reason.PROGRESSING, f"creating topic {name} with {len(partitions)} partitions"),
         steps=(CreateTopic(topic=name, assignment=assignment, config=config),),
         notices=notices,
-        identity={"topic_id": shown_id(topic_id), "config_keys": tuple(sorted(config)), "counts": None},
+        identity={
+            "topic_id": shown_id(topic_id),
+            "config_keys": tuple(sorted(config)),
+            "applied": None,
+            "counts": None,
+        },
     )
 
 

@@ -19,6 +19,7 @@ from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTop
 from controller_operator.resources.topic import Plan as PlannedChanges
 
 PARTITIONS: Final = "partitions"
+_CONFIG: Final = "config."
 _ACTIONS: Final = {PARTITIONS: PlanAction.ADD_PARTITIONS, "replicationFactor": PlanAction.REASSIGN_REPLICAS}
 
 Targets = dict[TopicPartition, tuple[BrokerId, ...]]
@@ -48,17 +49,17 @@ def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
     )
 
 
-def wanted_config(resource: KafkaTopic, live: Mapping[str, str]) -> dict[str, str]:
-    """The whole configuration as it should be: what is there, without what is removed, with what the spec says."""
-    taken_back = set(resource.status.config_keys) - set(resource.spec.config or {})
-    kept = {key: value for key, value in live.items() if key not in taken_back}
-    return kept | dict(resource.spec.config or {})
+def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
+    """The step that takes these differences of the configuration away, and leaves all else in it as it is."""
+    dropped = dropped_keys(found)
+    kept = {key: value for key, value in topic.config.items() if key not in dropped}
+    given = {_config_key(each): each.desired for each in found.config if each.desired is not None}
+    return AlterTopicConfig(topic=topic.name, config=kept | given, version=topic.config_version)
 
 
-def alter_config(resource: KafkaTopic, topic: TopicView) -> AlterTopicConfig:
-    """The step that makes the configuration as it should be."""
-    config = wanted_config(resource, topic.config)
-    return AlterTopicConfig(topic=topic.name, config=config, version=topic.config_version)
+def dropped_keys(found: Differences) -> set[str]:
+    """The keys of the configuration that are to go back to their defaults."""
+    return {_config_key(each) for each in found.config if each.desired is None}
 
 
 def add_partitions(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) -> AddPartitions:
@@ -86,14 +87,17 @@ def new_replicas(
     return place_partitions(topic, partitions, factor, view.racks)
 
 
-def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) -> Targets:
-    """The replicas of every partition whose replicas are not as the spec says. Raises `NotEnoughBrokers`."""
+def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView, found: Differences) -> Targets:
+    """The replicas of every partition that these differences are about. Raises `NotEnoughBrokers`."""
+    meant = {each.key for each in found.replicas}
     load = dict.fromkeys(view.brokers, 0)
     for assignment in topic.partitions.values():
         for replica in assignment.target:
             load[replica] = load.get(replica, 0) + 1
     targets: Targets = {}
     for number, assignment in topic.partitions.items():
+        if spec.replica_assignment is not None and _replicas_key(number) not in meant:
+            continue
         replicas = _wanted_replicas(spec, number, assignment, view, load)
         if replicas != assignment.target:
             targets[TopicPartition(topic.name, number)] = replicas
@@ -111,7 +115,7 @@ def planned_changes(found: Differences) -> PlannedChanges | None:
 
 
 def _action(difference: Difference) -> PlanAction:
-    if difference.key.startswith("config."):
+    if difference.key.startswith(_CONFIG):
         return PlanAction.UNSET_CONFIG if difference.desired is None else PlanAction.SET_CONFIG
     return _ACTIONS.get(difference.key, PlanAction.REASSIGN_REPLICAS)
 
@@ -136,9 +140,8 @@ def _replica_differences(spec: KafkaTopicSpec, topic: TopicView) -> Iterator[Dif
         for number, replicas in enumerate(spec.replica_assignment):
             live = topic.partitions.get(PartitionId(number))
             if live is not None and live.target != replicas:
-                yield Difference(
-                    key=f"replicaAssignment[{number}]", desired=replica_list(replicas), live=replica_list(live.target)
-                )
+                said, shown = replica_list(replicas), replica_list(live.target)
+                yield Difference(key=_replicas_key(number), desired=said, live=shown)
     else:
         factors = {len(assignment.target) for assignment in topic.partitions.values()}
         if factors - {spec.replication_factor}:
@@ -150,4 +153,12 @@ def _config_differences(resource: KafkaTopic, topic: TopicView) -> Iterator[Diff
     desired = resource.spec.config or {}
     for key in sorted({*desired, *resource.status.config_keys}):
         if desired.get(key) != topic.config.get(key):
-            yield Difference(key=f"config.{key}", desired=desired.get(key), live=topic.config.get(key))
+            yield Difference(key=f"{_CONFIG}{key}", desired=desired.get(key), live=topic.config.get(key))
+
+
+def _config_key(difference: Difference) -> str:
+    return difference.key.removeprefix(_CONFIG)
+
+
+def _replicas_key(number: int) -> str:
+    return f"replicaAssignment[{number}]"

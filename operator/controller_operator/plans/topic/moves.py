@@ -14,7 +14,7 @@ from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.kafka.write_limits import Targets
 from controller_operator.plans.outcome import Context, ForgetMove, StartMove, Step, Verdict
 from controller_operator.plans.topic.creation import unknown_brokers
-from controller_operator.plans.topic.differences import move_targets
+from controller_operator.plans.topic.differences import Differences, move_targets
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
 from controller_operator.resources.schema import MAX_PARTITIONS
@@ -27,9 +27,9 @@ Moves = Mapping[str, PartitionReassignment]
 
 
 def plan_moves(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves, context: Context
+    resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves, found: Differences, context: Context
 ) -> tuple[Verdict, tuple[Step, ...]]:
-    """What to do about replicas that are not where the spec says."""
+    """What to do about those replicas that are not where the spec says and are to be put there."""
     running = [name for name, move in moves.items() if move.status.phase is None or not move.status.phase.is_final]
     if running:
         return Verdict.working(Reason.PROGRESSING, f"PartitionReassignment {running[0]} moves replicas"), ()
@@ -39,7 +39,7 @@ def plan_moves(
     if refusal is not None:
         return refusal, ()
     try:
-        targets = move_targets(resource.spec, topic, view)
+        targets = move_targets(resource.spec, topic, view, found)
     except NotEnoughBrokers as error:
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), ()
     first = context.limits.fitting_targets(targets, view, most=MAX_PARTITIONS)

@@ -1,8 +1,7 @@
 """KafkaTopic: creates, takes over, and keeps a topic as its spec says.
 
 A change of the spec is always carried out; what differs later, once the topic has been as the spec says, is drift, and
-`driftPolicy` decides. The condition `Drifted` marks the border: it is there, for this generation of the spec, from the
-moment the topic was in order.
+`driftPolicy` decides. Which of both it is, is said for each key by itself (`edits`).
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +20,10 @@ from controller_operator.plans.topic.differences import (
     add_partitions,
     alter_config,
     differences,
+    dropped_keys,
     planned_changes,
 )
+from controller_operator.plans.topic.edits import applied, divided
 from controller_operator.plans.topic.ids import shown_id
 from controller_operator.plans.topic.moves import Moves, plan_moves
 from controller_operator.plans.topic.pace import paced
@@ -62,7 +63,7 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
     """Why nothing is done, whether the topic is there or not."""
     if resource.is_paused:
         topic = view.topics.get(name)
-        planned = planned_changes(differences(resource, topic)) if topic else None
+        planned = planned_changes(_to_do(resource, topic)) if topic else None
         return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned)
     if around.winner is not None:
         message = f"topic {name} belongs to {around.winner}, which is older: delete one of the two"
@@ -118,7 +119,7 @@ def _foreign(
         )
     notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} was there and is taken over")
     adopted = fresh.model_copy(
-        update={"status": fresh.status.model_copy(update={"topic_id": live_id, "conditions": ()})}
+        update={"status": fresh.status.model_copy(update={"topic_id": live_id, "applied": None, "conditions": ()})}
     )
     return _ours(adopted, topic, view, around, context, (*notices, notice))
 
@@ -143,34 +144,50 @@ def _ours(
 ) -> Finding:
     """The object's own topic."""
     found = differences(resource, topic)
+    apart = divided(resource, found)
     keys = set(resource.spec.config or {})
-    has_drifted = _was_in_order(resource) and bool(found.all)
-    identity: dict[str, object] = {"topic_id": resource.status.topic_id, "config_keys": tuple(sorted(keys))}
-    if not found.all:
-        return Finding(verdict=_in_order(topic), notices=notices, identity=identity)
-    if has_drifted and resource.spec.drift_policy is DriftPolicy.IGNORE:
-        return Finding(verdict=_in_order(topic), notices=notices, identity=identity)
-    if has_drifted and resource.spec.drift_policy is DriftPolicy.REPORT:
-        return Finding(
-            verdict=_reported(found, topic),
-            notices=notices,
-            drift=found.all,
-            planned=planned_changes(found),
-            identity=identity,
-        )
-    # Keys that are to be removed stay on record until they are gone.
-    identity["config_keys"] = tuple(sorted(keys | set(resource.status.config_keys)))
-    verdict, steps = _repair(resource, topic, view, around, found, context)
-    if has_drifted:
-        message = f"topic {topic.name} was changed elsewhere and is put right: {listed(each.key for each in found.all)}"
-        change = f"{topic.version} {topic.config_version}"
-        notices = (*notices, Notice(reason="DriftCorrected", message=message, occurrence=change))
-        marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
-        verdict = replace(verdict, others=(marker,))
-    drift = found.all if has_drifted else ()
-    planned = planned_changes(found)
-    finding = Finding(verdict=verdict, steps=steps, notices=notices, drift=drift, planned=planned, identity=identity)
-    return paced(finding, resource, around.rivals, context) if has_drifted else finding
+    identity: dict[str, object] = {
+        "topic_id": resource.status.topic_id,
+        # Keys that are to be removed stay on record until they are gone.
+        "config_keys": tuple(sorted(keys | dropped_keys(found))),
+        "applied": applied(resource, apart),
+    }
+    is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
+    to_do = found if is_enforced else apart.edited
+    finding = Finding(verdict=_as_left(resource, topic, apart.drifted), notices=notices, identity=identity)
+    if resource.spec.drift_policy is DriftPolicy.REPORT:
+        finding = replace(finding, drift=apart.drifted.all)
+    if not to_do.all:
+        return finding
+    verdict, steps = _repair(resource, topic, view, around, to_do, context)
+    reported = finding.verdict.others if finding.drift else ()
+    finding = replace(finding, verdict=replace(verdict, others=reported), steps=steps, planned=planned_changes(to_do))
+    if apart.edited.all:
+        return finding
+    message = f"topic {topic.name} was changed elsewhere and is put right: {listed(each.key for each in found.all)}"
+    change = f"{topic.version} {topic.config_version}"
+    marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
+    corrected = replace(
+        finding,
+        verdict=replace(verdict, others=(marker,)),
+        notices=(*notices, Notice(reason="DriftCorrected", message=message, occurrence=change)),
+        drift=found.all,
+    )
+    return paced(corrected, resource, around.rivals, context)
+
+
+def _as_left(resource: KafkaTopic, topic: TopicView, drifted: Differences) -> Verdict:
+    """What there is to say about a topic of which nothing is to be changed."""
+    is_reported = drifted.all and resource.spec.drift_policy is DriftPolicy.REPORT
+    return _reported(drifted, topic) if is_reported else _in_order(topic)
+
+
+def _to_do(resource: KafkaTopic, topic: TopicView) -> Differences:
+    """What would be changed in a topic, were the object not paused."""
+    found = differences(resource, topic)
+    is_own = shown_id(topic.assignment.topic_id) == resource.status.topic_id
+    is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
+    return found if is_enforced or not is_own else divided(resource, found).edited
 
 
 def _repair(
@@ -183,9 +200,9 @@ def _repair(
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """The steps that take the differences away, as far as that can be done now; the last word is the worst one."""
     verdict = Verdict.working(Reason.PROGRESSING, f"changing {listed(each.key for each in found.all)}")
-    steps: list[Step] = [alter_config(resource, topic)] if found.config else []
+    steps: list[Step] = [alter_config(found, topic)] if found.config else []
     if found.replicas:
-        verdict, moving = plan_moves(resource, topic, view, around.moves, context)
+        verdict, moving = plan_moves(resource, topic, view, around.moves, found, context)
         steps.extend(moving)
     if found.partitions is not None:
         verdict, adding = _more_partitions(resource, topic, view)
@@ -240,9 +257,3 @@ def _reported(found: Differences, topic: TopicView) -> Verdict:
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     verdict = replace(_in_order(topic), others=(marker,))
     return replace(verdict, reason=Reason.DRIFTED, message=message) if verdict.reason is Reason.RECONCILED else verdict
-
-
-def _was_in_order(resource: KafkaTopic) -> bool:
-    """Whether the topic has been as this generation of the spec says."""
-    drifted = resource.status.condition(ConditionType.DRIFTED)
-    return drifted is not None and drifted.observed_generation == resource.metadata.generation

@@ -30,8 +30,8 @@ class Finding:
     planned: PlannedChanges | None = None
     needs_fresh_view: bool = False
     identity: dict[str, object] = field(default_factory=dict)
-    """Fields of the status that change: `topic_id`, `config_keys`, `corrections`, and `counts` where the topic is yet to be
-    seen."""
+    """Fields of the status that change: `topic_id`, `config_keys`, `applied`, `corrections`, and `counts` where the topic
+    is yet to be seen."""
     look_again_in_s: float | None = None
     """When to look again by itself; None: as often as the verdict asks for it."""
 

@@ -240,6 +240,113 @@ class TestChanges:
         after = plan(kafka_topic(spec, status=status_of(during)), drifted)
         assert (ready(after).reason, after.steps) == (Reason.DRIFTED, ())
 
+    @pytest.mark.parametrize("policy", ["Report", "Ignore"])
+    @pytest.mark.parametrize("was_seen", [True, False], ids=["drift on record", "drift while nobody looked"])
+    @pytest.mark.parametrize(
+        "edit", [{"deletionPolicy": "Delete"}, {"config": {"retention.ms": "1", "segment.ms": "9"}}, {"partitions": 3}]
+    )
+    def test_an_edit_of_something_else_does_not_undo_what_is_left_changed(
+        self, policy: str, was_seen: bool, edit: dict[str, Any]
+    ) -> None:
+        spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
+        drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
+        before = settled(spec)
+        if was_seen:
+            before = kafka_topic(spec, status=status_of(plan(before, drifted)))
+        edited = _again(before, {**spec, **edit})
+        for _ in range(2):  # also while the edit is under way, and where an operator begins anew
+            altered = plan(edited, drifted)
+            assert [step.config for step in altered.steps if isinstance(step, AlterTopicConfig)] == (
+                [{"retention.ms": "5", "segment.ms": "9"}] if "config" in edit else []
+            )
+            shown = [] if policy == "Ignore" else ["config.retention.ms"]
+            assert [each.key for each in altered.status.drift] == shown
+            edited = kafka_topic({**spec, **edit}, status=status_of(altered), generation=2)
+
+    def test_reporting_a_drift_from_now_on_does_not_undo_it_first(self) -> None:
+        spec = {"config": {"retention.ms": "1"}}
+        drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
+        contested = plan(settled(spec), drifted)
+        assert contested.steps
+        left = plan(_again(kafka_topic(spec, status=status_of(contested)), {**spec, "driftPolicy": "Report"}), drifted)
+        assert (left.steps, ready(left).reason, left.status.plan) == ((), Reason.DRIFTED, None)
+        enforced = plan(_again(kafka_topic(spec, status=status_of(left)), spec), drifted)
+        assert [type(step) for step in enforced.steps] == [AlterTopicConfig]
+
+    @pytest.mark.parametrize("policy", ["Report", "Ignore"])
+    @pytest.mark.parametrize(
+        ("config", "becomes"),
+        [({"retention.ms": "2"}, {"retention.ms": "2"}), ({}, {}), ({"retention.ms": "5"}, None)],
+        ids=["another value", "taken away", "made equal"],
+    )
+    def test_a_drifted_key_that_is_edited_itself_is_carried_out(
+        self, policy: str, config: dict[str, str], becomes: dict[str, str] | None
+    ) -> None:
+        spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
+        drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
+        before = kafka_topic(spec, status=status_of(plan(settled(spec), drifted)))
+        altered = plan(_again(before, {**spec, "config": config}), drifted)
+        assert [step.config for step in altered.steps if isinstance(step, AlterTopicConfig)] == (
+            [] if becomes is None else [becomes]
+        )
+        assert altered.status.drift == ()
+
+    @pytest.mark.parametrize("policy", ["Report", "Ignore"])
+    def test_a_key_that_was_dropped_and_is_set_elsewhere_again_is_nobodys_while_another_edit_is_under_way(
+        self, policy: str
+    ) -> None:
+        spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
+        waiting = {"driftPolicy": policy, "partitions": 3}
+        moving = topic((assigned([2, 3, 1], [3], [1]), led(1, [1, 2])), (assigned([2, 3]), led(2, [2, 3])))
+        dropped = plan(_again(settled(spec), waiting), view(moving))
+        assert dropped.status.config_keys == ()
+        again = kafka_topic(waiting, status=status_of(dropped), generation=2)
+        set_elsewhere = replace(moving, config={"retention.ms": "7"})
+        assert plan(again, view(set_elsewhere)).steps == ()
+
+    @pytest.mark.parametrize("policy", ["Report", "Ignore"])
+    def test_of_replicas_only_those_that_the_spec_moves_are_moved(self, policy: str) -> None:
+        spec = {"driftPolicy": policy, "partitions": None, "replicationFactor": None}
+        first = {**spec, "replicaAssignment": [[1, 2], [2, 3]]}
+        drifted = view(healthy([5, 6], [2, 3]))
+        before = kafka_topic(first, status=status_of(plan(settled(first), drifted)))
+        assert plan(_again(before, {**first, "deletionPolicy": "Delete"}), drifted).steps == ()
+        (step,) = plan(_again(before, {**spec, "replicaAssignment": [[1, 2], [3, 4]]}), drifted).steps
+        assert isinstance(step, StartMove)
+        assert [(tp.partition, to) for tp, to in step.partitions] == [(1, (3, 4))]
+        (step,) = plan(_again(before, {**spec, "replicaAssignment": [[2, 1], [2, 3]]}), drifted).steps
+        assert isinstance(step, StartMove)
+        assert [(tp.partition, to) for tp, to in step.partitions] == [(0, (2, 1))]
+
+    @pytest.mark.parametrize("policy", ["Report", "Ignore"])
+    def test_a_replication_factor_and_partitions_changed_elsewhere_stay_so(self, policy: str) -> None:
+        spec = {"driftPolicy": policy}
+        drifted = view(healthy([1, 2, 3], [2, 3, 4], [3, 4, 5]))
+        before = kafka_topic(spec, status=status_of(plan(settled(spec), drifted)))
+        assert plan(_again(before, {**spec, "deletionPolicy": "Delete"}), drifted).steps == ()
+        grown = plan(_again(before, {**spec, "partitions": 4}), drifted)
+        assert [type(step) for step in grown.steps] == [AddPartitions]
+
+    @pytest.mark.parametrize("policy", ["Report", "Ignore"])
+    def test_a_status_without_a_record_of_what_was_applied_gives_no_reason_to_undo_anything(self, policy: str) -> None:
+        spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
+        status = {**settled(spec).status.to_kubernetes(), "applied": None}
+        drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
+        left = plan(kafka_topic({**spec, "deletionPolicy": "Delete"}, status=status, generation=2), drifted)
+        assert left.steps == ()
+        assert left.status.applied == {"partitions": "2", "replicationFactor": "2", "config.retention.ms": "1"}
+
+    def test_what_is_remembered_of_a_spec_stays_small(self) -> None:
+        assignment = [[1 + n % 3, 4 + n % 3] for n in range(5000)]
+        spec = {
+            "partitions": None,
+            "replicationFactor": None,
+            "replicaAssignment": assignment,
+            "config": {"leader.replication.throttled.replicas": ",".join(f"{n}:1" for n in range(2000))},
+        }
+        seen = plan(settled(spec, cluster=view(healthy(*assignment, config=spec["config"]))), view())
+        assert len(str(seen.status.applied)) < 400
+
     def test_a_topic_deleted_elsewhere_is_made_again_with_another_id_or_reported(self) -> None:
         assert plan(settled(), view()).needs_fresh_view
         again = plan(settled(), view(), FRESH)
@@ -354,6 +461,13 @@ def test_a_paused_object_shows_what_it_would_do_and_does_nothing() -> None:
     assert shown.steps == ()
     assert [change.key for change in shown.status.plan.changes] == ["partitions"]
     assert ready(shown).reason is Reason.PAUSED
+
+
+def test_a_paused_object_does_not_show_what_would_be_left_as_it_is() -> None:
+    spec = {"driftPolicy": "Report", "config": {"retention.ms": "1"}}
+    paused = _again(settled(spec), {**spec, "partitions": 3}, annotations={"kontroller.dev/pause": "true"})
+    shown = plan(paused, view(healthy([1, 2], [2, 3], config={"retention.ms": "5"})))
+    assert [change.key for change in shown.status.plan.changes] == ["partitions"]
 
 
 def test_partitions_without_a_leader_make_the_topic_unready() -> None:
