@@ -41,7 +41,7 @@ async def pause(api: ChangedApi, named: Named, namespace: str) -> str:
     if seen.is_paused:
         return f"{seen.short} is paused already"
     await api.annotate(seen.key, {PAUSE_ANNOTATION: "true"})
-    goes_on = " What the controller was asked for goes on." if seen.status.get("phase") == "Running" else ""
+    goes_on = " What the controller was asked for goes on." if _has_begun(seen) else ""
     return f"{seen.short} is paused.{goes_on}"
 
 
@@ -86,11 +86,20 @@ async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
     phase = seen.status.get("phase")
     if phase in _OVER:
         return f"{seen.short} is over: {phase}"
-    if seen.is_paused and phase == "Running":
-        raise NotDone(f"{seen.short} is paused, so its move would go on: resume it first")
     if seen.key.kind == "PreferredElection" and phase == "Running":
         raise NotDone(f"{seen.short} was asked for already: elections are not taken back")
+    has_begun = _has_begun(seen)
+    if has_begun and seen.is_paused:
+        raise NotDone(
+            f"{seen.short} is paused and its move has begun, so it would go on to its end without the object: resume it "
+            f"first (`kubectl kontroller resume {seen.short}`), then cancel it; spec.suspend keeps more from beginning"
+        )
     await api.delete(seen.raw)
-    has_begun = phase == "Running" or (phase == "Suspended" and "startTime" in seen.status)
     back = "what still moves goes back to its original replicas" if has_begun else "nothing had begun"
     return f"{seen.short} is cancelled: {back}"
+
+
+def _has_begun(seen: Seen) -> bool:
+    """Whether the controller may be at work for it: a move that is suspended may have begun."""
+    phase = seen.status.get("phase")
+    return phase == "Running" or (phase == "Suspended" and "startTime" in seen.status)

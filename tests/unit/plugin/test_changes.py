@@ -11,6 +11,7 @@ from controller_operator.kubernetes.object_store import Key, Raw
 from tests.unit.plugin.seen import seen
 
 PAUSED: dict[str, Any] = {"annotations": {"kontroller.dev/pause": "true"}}
+BEGUN: dict[str, Any] = {"phase": "Suspended", "startTime": "2026-01-01T00:00:00Z"}
 
 
 class OneObject:
@@ -69,7 +70,8 @@ async def test_a_pause_is_an_annotation_and_its_end_takes_it_away() -> None:
 
 
 async def test_a_pause_says_that_a_running_move_goes_on() -> None:
-    assert "goes on" in await pause(OneObject(seen("PartitionReassignment", phase="Running")), MOVE, "shop")
+    for status in ({"phase": "Running"}, BEGUN):
+        assert "goes on" in await pause(OneObject(seen("PartitionReassignment", **status)), MOVE, "shop")
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,12 @@ async def test_a_move_is_cancelled_by_its_deletion(phase: str | None, told: str)
     api = OneObject(seen("PartitionReassignment", phase=phase))
     assert told in await cancel(api, MOVE, "shop")
     assert api.done == [("deleted", "uid-1")]
+
+
+async def test_a_move_that_is_suspended_goes_back_where_it_has_begun() -> None:
+    assert "goes back" in await cancel(OneObject(seen("PartitionReassignment", **BEGUN)), MOVE, "shop")
+    never_begun = OneObject(seen("PartitionReassignment", phase="Suspended", **PAUSED))
+    assert "nothing had begun" in await cancel(never_begun, MOVE, "shop")
 
 
 async def test_what_is_over_is_not_deleted() -> None:
@@ -92,7 +100,9 @@ async def test_what_is_over_is_not_deleted() -> None:
     [
         (seen("KafkaTopic"), TOPIC, "nothing that ends"),
         (seen("PartitionReassignment", phase="Running", **PAUSED), MOVE, "resume it first"),
+        (seen("PartitionReassignment", **BEGUN, **PAUSED), MOVE, "resume it first"),
         (seen("PreferredElection", phase="Running"), ELECTION, "not taken back"),
+        (seen("PreferredElection", phase="Running", **PAUSED), ELECTION, "not taken back"),
         (seen("KafkaTopic"), MOVE, "there is no PartitionReassignment shop/orders"),
     ],
 )
