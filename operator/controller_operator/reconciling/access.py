@@ -207,28 +207,24 @@ def _ignore(_connect: str, _observation: Observation) -> None:
     """Nobody listens yet."""
 
 
+_CONCERNS_ALL: Final = ("controller", "brokers", "features", "malformed", "cluster_id")
+"""Any object may wait for one of these. Brokers are among them: a topic may wait for one that it names and has no replica
+on, or for their number. They change seldom; what the controller is asked for changes with each partition of a move."""
+
+
 def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] | None:
-    """The topics that are not the same objects in both views; None where more than topics has changed, or a view between
-    the two was missed."""
+    """The topics about which the two views do not say the same; None where more than that has changed, or a view between
+    the two was missed.
+
+    Requests for moves and elections concern only moves and elections, which are looked at with any topic: what becomes of a
+    request shows in the topics themselves."""
     if (
         before is None
         or after.version != before.version + 1
-        or any(
-            getattr(before, name) != getattr(after, name)
-            for name in (
-                "controller",
-                "brokers",
-                "reassignment",
-                "preferred_election",
-                "deleting",
-                "features",
-                "malformed",
-                "cluster_id",
-            )
-        )
+        or any(getattr(before, name) != getattr(after, name) for name in _CONCERNS_ALL)
     ):
         return None
-    return {str(name) for name in after.changed}
+    return {str(name) for name in after.changed | (before.deleting ^ after.deleting)}
 
 
 def _identity_trouble(granted: Granted) -> Verdict | None:

@@ -74,14 +74,15 @@ class Operating:
     async def looked_at(self, key: Key, times: int = 2) -> None:
         """Waits until the operator has looked at an object again, so many times."""
         for _ in range(times):
-            wanted = self._looks(key.kind) + 1
+            wanted = self.looks(key.kind) + 1
             self.runtime.look_at((key,))
             await self.until(partial(self._has_looked, key.kind, wanted))
 
     def _has_looked(self, kind: str, times: float) -> bool:
-        return self._looks(kind) >= times
+        return self.looks(kind) >= times
 
-    def _looks(self, kind: str) -> float:
+    def looks(self, kind: str) -> float:
+        """How often the operator has looked at objects of a kind."""
         metrics = self.runtime.metrics.reconciliations.collect()
         samples = [sample for metric in metrics for sample in metric.samples if sample.name.endswith("_total")]
         return sum(sample.value for sample in samples if sample.labels["kind"] == kind)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.delegating_session import DelegatingSession
@@ -51,6 +51,40 @@ async def test_a_short_outage_of_zookeeper_writes_only_kafka_clusters() -> None:
         for key in keys:
             await around.looked_at(key, 1)
         assert writes_of(around, "KafkaTopic") == before
+
+
+async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() -> None:
+    names = [f"t{number}" for number in range(20)]
+    async with operating(*map(a_topic, names)) as around:
+        await around.until(lambda: all(_is_counted(around, name) for name in names))
+        await around.until_said(CLUSTER, "PartitionsOffline")
+        await around.looked_at(CLUSTER)
+        before = around.looks("KafkaTopic")
+        partitions = [TopicPartition(TopicName(name), PartitionId(0)) for name in names[:5]]
+        request = {tp: (BrokerId(2),) for tp in partitions}
+        data = codecs.encode_reassignment(request)
+        await around.write(Create(path=paths.REASSIGN_PARTITIONS, data=data))
+        for done in partitions[:-1]:
+            del request[done]
+            await _seen(around, SetData(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment(request)))
+        await _seen(
+            around, Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_preferred_election(partitions))
+        )
+        assert around.looks("KafkaTopic") == before
+        await _seen(around, Create(path=paths.delete_topic(TopicName("t7"))))
+        await around.until_said(Key("KafkaTopic", "shop", "t7"), "TopicBeingDeleted")
+        assert around.looks("KafkaTopic") - before <= 2
+
+
+async def _seen(around: Operating, op: Create | SetData) -> None:
+    """Writes something, and waits until the operator has looked at its cluster because of it."""
+    looks = around.looks("KafkaCluster")
+    await around.write(op)
+    await around.until(lambda: around.looks("KafkaCluster") > looks)
+
+
+def _is_counted(around: Operating, name: str) -> bool:
+    return bool((around.api.peek(Key("KafkaTopic", "shop", name)) or {}).get("status", {}).get("counts"))
 
 
 async def test_a_topic_from_nothing_to_ready_is_two_statuses() -> None:
