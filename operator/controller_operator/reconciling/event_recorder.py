@@ -2,31 +2,43 @@
 
 An event's name follows from the object, the reason, the message and the occurrence, so what is recorded again, by this
 operator or the one that it was before a restart, is refused by the API server as being there already.
+
+An event about an end comes once: nothing is planned again for what is over. So what cannot be posted for the moment is
+posted later, beside all other work.
 """
 
+import asyncio
 from collections import OrderedDict
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
 import structlog
 
-from controller_operator.kubernetes.object_api import ApiError, ObjectApi
+from controller_core.supervision import noticed
+from controller_operator.kubernetes.object_api import ApiError, ApiUnavailable, ObjectApi
 from controller_operator.kubernetes.object_store import Raw
+from controller_operator.leading.leadership import NotLeading
 from controller_operator.plans.outcome import Notice
 
 _REMEMBERED: Final = 10_000
+_UNPOSTED: Final = 1_000
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
 _MESSAGE_LIMIT: Final = 1_000
 _COMPONENT: Final = "kontroller-operator"
 _log = structlog.get_logger(__name__)
 
 
 class EventRecorder:
-    """Posts events; one that cannot be posted is logged and forgotten, as it decides nothing."""
+    """Posts events; one that is refused is logged and forgotten, as it decides nothing. `close` it."""
 
     def __init__(self, api: ObjectApi) -> None:
         self._api = api
         self._told: OrderedDict[str, None] = OrderedDict()
+        self._unposted: OrderedDict[str, Raw] = OrderedDict()
+        self._catching_up: asyncio.Task[None] | None = None
 
     async def post(self, raw: Raw, notice: Notice) -> None:
         """Records something about an object, unless it was recorded already."""
@@ -39,10 +51,42 @@ class EventRecorder:
             self._told.popitem(last=False)
         log = _log.warning if notice.is_warning else _log.info
         log(notice.message, reason=notice.reason, kind=raw["kind"], name=raw["metadata"]["name"])
+        if not await self._is_dealt_with(event):
+            self._unposted[name] = event
+            if len(self._unposted) > _UNPOSTED:
+                self._unposted.popitem(last=False)
+            if self._catching_up is None or self._catching_up.done():
+                self._catching_up = noticed(self._post_later(), name="events that could not be posted")
+
+    async def close(self) -> None:
+        """Gives up what could not be posted."""
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+            await asyncio.gather(self._catching_up, return_exceptions=True)
+
+    async def _post_later(self) -> None:
+        with suppress(NotLeading):  # then all of this process ends
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while self._unposted:
+            await asyncio.sleep(pause_s)
+            name, event = next(iter(self._unposted.items()))
+            if await self._is_dealt_with(event):
+                self._unposted.pop(name, None)
+                pause_s = 0.0
+            else:
+                pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+
+    async def _is_dealt_with(self, event: Raw) -> bool:
+        """Whether the event is posted, or never will be."""
         try:
-            await self._api.create_event(raw["metadata"]["namespace"], event)
+            await self._api.create_event(event["metadata"]["namespace"], event)
         except ApiError as error:
-            _log.warning("event not posted", reason=notice.reason, error=str(error))
+            _log.warning("event not posted", reason=event["reason"], error=str(error))
+            return not isinstance(error, ApiUnavailable)
+        return True
 
 
 def _event(raw: Raw, notice: Notice, now: datetime) -> Raw:

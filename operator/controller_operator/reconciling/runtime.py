@@ -179,6 +179,7 @@ class OperatorRuntime:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._queue.close()
         await self._reconciler.close()
+        await self._recorder.close()
         await self._access.close()
 
     async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:

@@ -12,11 +12,12 @@ from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import ANY_VERSION, Create, SetData, Watch, ZkNode, ZkSession
+from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiUnavailable
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.main import zookeeper_connector
 from controller_operator.observation.observer import ChrootMissing
 from controller_operator.plans.outcome import Notice
-from controller_operator.reconciling import object_writer
+from controller_operator.reconciling import event_recorder, object_writer
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.settings import OperatorSettings
 from tests.unit.operator.clusters import ORDERS_ID, assigned, led, raw, topic
@@ -251,6 +252,46 @@ async def test_every_time_that_something_happens_is_an_event_and_none_is_told_tw
     for _ in range(3):
         await recorder.post(stored, Notice(reason="TopicAdopted", message="it was there"))
     assert api.requests["create_event"] == asked + 1
+
+
+class Blinking(SimulatedApiServer):
+    """An API server that takes no events for a moment."""
+
+    trouble: ApiError | None = None
+
+    async def create_event(self, namespace: str, event: dict[str, Any]) -> None:
+        if self.trouble is not None:
+            self.requests["create_event"] += 1
+            raise self.trouble
+        await super().create_event(namespace, event)
+
+
+async def test_an_event_that_the_api_server_could_not_take_is_posted_once_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_recorder, "_FIRST_PAUSE_S", 0.01)
+    api = Blinking()
+    stored = await api.apply(a_topic("one"))
+    recorder = EventRecorder(api)
+    api.trouble = ApiUnavailable("a blip")
+    for reason in ("ReassignmentCompleted", "TopicAdopted", "TopicAdopted"):
+        await recorder.post(stored, Notice(reason=reason, message="once only"))
+    await Operating().until(lambda: api.requests["create_event"] > 4)
+    api.trouble = None
+    await Operating().until(lambda: len(api.events) == 2)
+    assert [each["reason"] for each in api.events] == ["ReassignmentCompleted", "TopicAdopted"]
+    await recorder.close()
+
+
+async def test_an_event_that_is_refused_is_not_posted_for_ever() -> None:
+    api = Blinking()
+    stored = await api.apply(a_topic("one"))
+    recorder = EventRecorder(api)
+    api.trouble = ApiForbidden("the namespace is being deleted")
+    for _ in range(2):
+        await recorder.post(stored, Notice(reason="TopicAdopted", message="it was there"))
+    assert api.requests["create_event"] == 1
+    await recorder.close()
 
 
 async def test_each_drift_of_a_topic_is_told() -> None:
