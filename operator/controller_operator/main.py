@@ -83,6 +83,7 @@ async def _serve_webhook(settings: OperatorSettings, runtime: OperatorRuntime, s
         return
     onlooker = Onlooker(runtime.working_access, runtime.store, zookeeper_connector(settings))
     stack.push_async_callback(onlooker.close)
+    runtime.when_it_works(onlooker.close)
     judge = Judge(runtime.store, onlooker.access)
     stack.push_async_callback(await serve_admission(endpoint, Certificate(chain, key), judge))
 

@@ -118,8 +118,7 @@ class Judge:
             return None
         if isinstance(resource, PartitionReassignment | PreferredElection) and resource.ending is not None:
             return None
-        access = await self._clusters()
-        grant = await self._granted(access, resource)
+        access, grant = await self._granted(resource)
         now = self._now().replace(microsecond=0)
         if isinstance(grant, Granted):
             return _foreseen(self._planned(access, resource, grant, now))
@@ -128,13 +127,15 @@ class Judge:
             return _Foreseen(reason=Reason.ZOOKEEPER_UNAVAILABLE, message=message, is_refused=False)
         return _foreseen(conditions(grant.verdict, resource.status, resource.metadata, now))
 
-    async def _granted(self, access: ClusterAccess, resource: AnyResource) -> Granted | Withheld:
+    async def _granted(self, resource: AnyResource) -> tuple[ClusterAccess, Granted | Withheld]:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._patience_s
         while True:
+            # Each time anew: an operator that begins to work meanwhile closes the sessions that it had to look on.
+            access = await self._clusters()
             grant = access.of(resource)
             if isinstance(grant, Granted) or grant.verdict is not None or loop.time() >= deadline_s:
-                return grant
+                return access, grant
             await asyncio.sleep(_POLL_S)
 
     def _planned(

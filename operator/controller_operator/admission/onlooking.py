@@ -35,5 +35,6 @@ class Onlooker:
         return self._own
 
     async def close(self) -> None:
-        """Closes its own sessions."""
+        """Closes its own sessions. Also due when the operator begins to work, as a view of a large cluster is large, and
+        the next question may be hours away."""
         await self._own.close()

@@ -22,7 +22,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.supervision import supervised
+from controller_core.supervision import noticed, supervised
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
@@ -99,9 +99,11 @@ class OperatorRuntime:
         """What the objects of a KafkaCluster depend on: which one it is, which spec it has, for which cluster."""
         self._failures: dict[Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._once: list[asyncio.Task[None]] = []
         self._at_work: dict[Key, float] = {}
         self._is_listed = False
         self._is_at_work = False
+        self._at_beginning: list[Callable[[], Coroutine[None, None, None]]] = []
         self._feeds = [
             ObjectFeed(
                 api,
@@ -132,9 +134,15 @@ class OperatorRuntime:
         self._spawn(self._watch_definitions, "definitions")
         self._is_listed = True
 
+    def when_it_works(self, do: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Has something done once, at the moment at which the work begins."""
+        self._at_beginning.append(do)
+
     def begin_work(self) -> None:
         """Looks at all objects, and from now on at those that are concerned by a change."""
         self._is_at_work = True
+        for each in self._at_beginning:
+            self._once.append(noticed(each(), name="what is done as the work begins"))
         self.metrics.leader.set(1)
         self.metrics.observe(self._store.conditions)
         for key in self._store.keys(KafkaCluster.definition.kind):
@@ -174,9 +182,10 @@ class OperatorRuntime:
 
     async def stop(self) -> None:
         """Stops all work. What was under way is taken up again at the next start."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._once]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._queue.close()
         await self._reconciler.close()
         await self._recorder.close()

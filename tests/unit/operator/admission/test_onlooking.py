@@ -1,5 +1,7 @@
 """An operator that stands by answers, too, from sessions of its own that end when it begins to work."""
 
+import asyncio
+
 from controller_operator.admission.judge import Judge, Judgement
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.kubernetes.object_store import Key
@@ -30,11 +32,26 @@ async def test_who_begins_to_work_judges_by_what_it_works_on_and_keeps_no_second
         judge = Judge(around.runtime.store, looking.access)
         await judge.judge(WRONG)
         (own,) = around.sessions
+        around.runtime.when_it_works(looking.close)
         around.runtime.begin_work()
         await around.until_said(CLUSTER, "Reconciled")
+        assert not own.is_connected
         assert (await judge.judge(WRONG)).refusal is not None
         assert await looking.access() is around.runtime.working_access()
-        assert not own.is_connected
+        await looking.close()
+
+
+async def test_a_question_that_is_open_as_the_work_begins_is_answered_and_leaves_no_session() -> None:
+    async with watching() as around:
+        looking = onlooker(around)
+        around.take_zookeeper_away()
+        open_question = asyncio.create_task(Judge(around.runtime.store, looking.access).judge(WRONG))
+        await asyncio.sleep(0)
+        around.runtime.when_it_works(looking.close)
+        around.runtime.begin_work()
+        around.bring_zookeeper_back()
+        assert "retention.ms" in ((await open_question).refusal or "")
+        assert sum(session.is_connected for session in around.sessions) == 1
         await looking.close()
 
 
