@@ -26,6 +26,7 @@ from controller_operator.resources.common import MAX_NEXT_STEPS, PAUSE_ANNOTATIO
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
 _ROUNDS: Final = 4
+_VALUE_LIMIT: Final = 60
 _WITH_PARTITIONS: Final[dict[type[Step], str]] = {
     SubmitReassignment: "move",
     SubmitPreferredElection: "elect the preferred leaders of",
@@ -82,8 +83,8 @@ def _obstacle(ready: Condition | None) -> tuple[str, ...]:
 
 def _in_words(step: Step) -> str:
     match step:
-        case CreateTopic(topic=topic, assignment=assignment):
-            return f"create topic {topic} with {counted(len(assignment.partitions), 'partition')}"
+        case CreateTopic():
+            return _creation(step)
         case AddPartitions(topic=topic, assignment=assignment):
             return f"give topic {topic} {counted(len(assignment.partitions), 'partition')}"
         case AlterTopicConfig(topic=topic):
@@ -106,3 +107,15 @@ def _in_words(step: Step) -> str:
             return f"delete PartitionReassignment {name}, which has ended"
         case _:
             assert_never(step)
+
+
+def _creation(step: CreateTopic) -> str:
+    partitions = step.assignment.partitions
+    factor = max((len(each.replicas) for each in partitions.values()), default=0)
+    config = listed(f"{key}={_short(value)}" for key, value in sorted(step.config.items()))
+    shape = f"{counted(len(partitions), 'partition')}, replication factor {factor}{f' and {config}' if config else ''}"
+    return f"create topic {step.topic} with {shape}"
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _VALUE_LIMIT else f"{value[:_VALUE_LIMIT]}..."

@@ -201,13 +201,13 @@ class PlannedChange(Observed):
     """What would be done."""
 
     key: str
-    """What it would be done to, as in the drift list."""
+    """What it would be done to, as in the drift list; of CreateTopic the topic's name."""
 
     live: str | None = None
     """The value in the cluster now."""
 
     desired: str | None = None
-    """The value afterwards."""
+    """The value afterwards; of CreateTopic how many partitions with how many replicas there would be."""
 
 
 class Plan(Observed):

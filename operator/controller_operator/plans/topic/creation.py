@@ -9,12 +9,13 @@ from controller_core.model.wording import listed
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
-from controller_operator.plans.topic.differences import new_replicas
+from controller_operator.plans.topic.differences import new_replicas, planned_creation
 from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
 from controller_operator.plans.topic.pace import paced
 from controller_operator.plans.topic.status import Finding, topic_plan
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import DriftPolicy, KafkaTopic, KafkaTopicStatus
+from controller_operator.resources.topic import Plan as PlannedChanges
 
 
 def plan_absent(
@@ -53,6 +54,12 @@ def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
     return Verdict.working(Reason.UNKNOWN_BROKER, message)
 
 
+def planned_if_absent(resource: KafkaTopic) -> PlannedChanges | None:
+    """What would be done about a topic that is not there; None where it stays away, as somebody else has deleted it."""
+    is_left = _was_seen(resource) and resource.spec.drift_policy is not DriftPolicy.ENFORCE
+    return None if is_left else planned_creation(resource)
+
+
 def _was_seen(resource: KafkaTopic) -> bool:
     """Whether the object's topic has been in the cluster. An id alone is only the intent to create one with it."""
     return resource.status.topic_id is not None and resource.status.counts is not None
@@ -60,14 +67,15 @@ def _was_seen(resource: KafkaTopic) -> bool:
 
 def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ...] = ()) -> Finding:
     name = TopicName(resource.topic_name)
+    planned = planned_creation(resource)
     obstacle = _obstacle(resource, name, view)
     if obstacle is not None:
-        return Finding(verdict=obstacle)
+        return Finding(verdict=obstacle, planned=planned)
     partitions = [PartitionId(number) for number in range(resource.spec.partition_count)]
     try:
         placed = new_replicas(name, resource.spec, partitions, view)
     except NotEnoughBrokers as error:
-        return Finding(verdict=Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)))
+        return Finding(verdict=Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), planned=planned)
     known = resource.status.topic_id
     is_intended = known is not None and not _was_seen(resource)
     topic_id = parsed_id(known) if known and is_intended else new_topic_id(resource.metadata.uid, name, known)
@@ -80,6 +88,7 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
         verdict=Verdict.working(Reason.PROGRESSING, f"creating topic {name} with {len(partitions)} partitions"),
         steps=(CreateTopic(topic=name, assignment=assignment, config=config),),
         notices=notices,
+        planned=planned,
         identity={
             "topic_id": shown_id(topic_id),
             "config_keys": tuple(sorted(config)),

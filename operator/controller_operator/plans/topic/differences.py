@@ -11,6 +11,7 @@ from typing import Final
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.placement import place_partitions, resize_replicas
+from controller_core.model.wording import counted
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.partition_rows import replica_list
@@ -112,6 +113,19 @@ def planned_changes(found: Differences) -> PlannedChanges | None:
         PlannedChange(action=_action(each), key=each.key, live=each.live, desired=each.desired) for each in found.all
     ]
     return PlannedChanges(total=len(changes), changes=tuple(changes[:MAX_STATUS_ENTRIES])) if changes else None
+
+
+def planned_creation(resource: KafkaTopic) -> PlannedChanges:
+    """What making a topic that is not there comes to, as the status shows it."""
+    spec, config = resource.spec, resource.spec.config or {}
+    factor = spec.replication_factor or len((spec.replica_assignment or ((),))[0])
+    shape = f"{counted(spec.partition_count, 'partition')}, replication factor {factor}"
+    made = PlannedChange(action=PlanAction.CREATE_TOPIC, key=resource.topic_name, desired=shape)
+    given = [
+        PlannedChange(action=PlanAction.SET_CONFIG, key=f"{_CONFIG}{key}", desired=value)
+        for key, value in sorted(config.items())
+    ]
+    return PlannedChanges(total=1 + len(given), changes=(made, *given)[:MAX_STATUS_ENTRIES])
 
 
 def _action(difference: Difference) -> PlanAction:

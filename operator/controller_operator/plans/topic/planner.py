@@ -13,7 +13,7 @@ from controller_core.model.wording import listed
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
-from controller_operator.plans.topic.creation import plan_absent, unknown_brokers
+from controller_operator.plans.topic.creation import plan_absent, planned_if_absent, unknown_brokers
 from controller_operator.plans.topic.deletion import plan_deletion
 from controller_operator.plans.topic.differences import (
     Differences,
@@ -63,7 +63,7 @@ def _refused(resource: KafkaTopic, name: TopicName, view: ClusterView, around: S
     """Why nothing is done, whether the topic is there or not."""
     if resource.is_paused:
         topic = view.topics.get(name)
-        planned = planned_changes(_to_do(resource, topic)) if topic else None
+        planned = planned_changes(_to_do(resource, topic)) if topic else planned_if_absent(resource)
         return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned)
     if around.winner is not None:
         message = f"topic {name} belongs to {around.winner}, which is older: delete one of the two"

@@ -16,8 +16,8 @@ MOVES = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number
 WANTED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a topic that is not there": (
         "KafkaTopic",
-        {"topicName": "bills", "partitions": 3, "replicationFactor": 2},
-        ["create topic bills with 3 partitions"],
+        {"topicName": "bills", "partitions": 3, "replicationFactor": 2, "config": {"retention.ms": 5}},
+        ["create topic bills with 3 partitions, replication factor 2 and retention.ms=5"],
     ),
     "a topic that is to grow": (
         "KafkaTopic",

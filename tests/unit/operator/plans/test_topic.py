@@ -65,6 +65,23 @@ class TestCreation:
         assert (len(step.assignment.partitions), step.config) == (2, {"retention.ms": "1"})
         assert all(len(each.replicas) == 2 for each in step.assignment.partitions.values())
 
+    @pytest.mark.parametrize(
+        ("metadata", "cluster"),
+        [({}, view()), ({}, view(controller=None)), ({"annotations": {"kontroller.dev/pause": "true"}}, view())],
+        ids=["asked for", "in the way", "paused"],
+    )
+    def test_the_plan_of_a_topic_that_is_not_there_is_to_create_it(
+        self, metadata: dict[str, Any], cluster: ClusterView
+    ) -> None:
+        shown = plan(kafka_topic({"config": {"retention.ms": "1"}}, **metadata), cluster).status.plan
+        assert [(each.action, each.key, each.live, each.desired) for each in shown.changes] == [
+            ("CreateTopic", "orders", None, "2 partitions, replication factor 2"),
+            ("SetConfig", "config.retention.ms", None, "1"),
+        ]
+
+    def test_there_is_no_plan_for_a_topic_that_was_deleted_elsewhere_and_stays_so(self) -> None:
+        assert plan(settled({"driftPolicy": "Report"}), view(), FRESH).status.plan is None
+
     def test_an_attempt_that_is_repeated_is_the_same(self) -> None:
         first = plan(kafka_topic(), view())
         assert plan(kafka_topic(status=status_of(first)), view()).steps == first.steps
