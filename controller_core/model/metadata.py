@@ -125,6 +125,8 @@ class ReplicaAssignment:
     @property
     def target(self) -> tuple[BrokerId, ...]:
         """RAR: the replicas when the reassignment is complete."""
+        if not self.removing:
+            return self.replicas
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property

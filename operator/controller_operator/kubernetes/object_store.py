@@ -127,6 +127,8 @@ class _Kept:
     cluster: Key | None
     topic: str | None
     """Of a KafkaTopic, the name of its topic."""
+    asks_about: Set[str] | None
+    """Of a move or an election that has not ended, the topics whose partitions it is for; None where that is all topics."""
     is_under_way: bool
     """Of a PartitionReassignment, whether it has begun and not ended."""
     said: tuple[Said, ...]
@@ -140,8 +142,10 @@ class ObjectStore:
         self._open: OrderedDict[Key, StoredObject] = OrderedDict()
         self._topic_claims: dict[str, set[Key]] = {}
         self._dependents: dict[Key, set[Key]] = {}
-        self._dependents_on_all: dict[Key, set[Key]] = {}
-        """Those that are about any number of topics."""
+        self._askers: dict[Key, set[Key]] = {}
+        """The moves and elections among those, as long as they have not ended."""
+        self._askers_about: dict[str, set[Key]] = {}
+        self._askers_about_all: dict[Key, set[Key]] = {}
         self._owned: dict[str, set[Key]] = {}
         self._cluster_keys: dict[Key, None] = {}
         self._under_way: dict[Key, None] = {}
@@ -229,11 +233,18 @@ class ObjectStore:
         return self._dependents.get(cluster, set())
 
     def dependents_about(self, cluster: Key, topics: Iterable[str]) -> set[Key]:
-        """The objects that refer to a KafkaCluster and may have to say something about some topics of it: a KafkaTopic is
-        about a single one, a FeatureSet about none."""
-        dependents = self.dependents(cluster)
-        about = {key for topic in topics for key in self._topic_claims.get(topic, ())} & dependents
-        return about | self._dependents_on_all.get(cluster, set())
+        """The objects that refer to a KafkaCluster and name some topics of it."""
+        names = [*topics]
+        indexes = (self._topic_claims, self._askers_about)
+        return {key for index in indexes for name in names for key in index.get(name, ())} & self.dependents(cluster)
+
+    def askers(self, cluster: Key) -> Set[Key]:
+        """The moves and elections of a KafkaCluster that have not ended."""
+        return self._askers.get(cluster, set())
+
+    def askers_about_all(self, cluster: Key) -> Set[Key]:
+        """Those of them that are about all topics."""
+        return self._askers_about_all.get(cluster, set())
 
     def clusters_at(self, connect: str) -> list[Key]:
         """The KafkaClusters that are at a ZooKeeper."""
@@ -302,6 +313,7 @@ class ObjectStore:
             owners=tuple(stored.owners),
             cluster=cluster,
             topic=claim.topic_name if claim is not None else None,
+            asks_about=_asks_about(resource),
             is_under_way=isinstance(resource, PartitionReassignment) and resource.status.is_under_way,
             said=self._sayings.setdefault(said, said),
         )
@@ -312,8 +324,12 @@ class ObjectStore:
             self._owned.setdefault(owner, set()).add(key)
         if kept.cluster is not None:
             self._dependents.setdefault(kept.cluster, set()).add(key)
-            if key.kind not in (KafkaTopic.definition.kind, FeatureSet.definition.kind):
-                self._dependents_on_all.setdefault(kept.cluster, set()).add(key)
+            if kept.asks_about is None or kept.asks_about:
+                self._askers.setdefault(kept.cluster, set()).add(key)
+            if kept.asks_about is None:
+                self._askers_about_all.setdefault(kept.cluster, set()).add(key)
+        for topic in kept.asks_about or ():
+            self._askers_about.setdefault(topic, set()).add(key)
         if key.kind == KafkaCluster.definition.kind:
             self._cluster_keys[key] = None
         if kept.is_under_way:
@@ -330,11 +346,30 @@ class ObjectStore:
             _discard(self._owned, owner, key)
         if kept.cluster is not None:
             _discard(self._dependents, kept.cluster, key)
-            _discard(self._dependents_on_all, kept.cluster, key)
+            _discard(self._askers, kept.cluster, key)
+            _discard(self._askers_about_all, kept.cluster, key)
+        for topic in kept.asks_about or ():
+            _discard(self._askers_about, topic, key)
         self._cluster_keys.pop(key, None)
         self._under_way.pop(key, None)
         if kept.topic is not None:
             _discard(self._topic_claims, kept.topic, key)
+
+
+def _asks_about(resource: AnyResource | None) -> Set[str] | None:
+    """What is kept of it as `asks_about`; empty for all but moves and elections that have not ended."""
+    match resource:
+        case PartitionReassignment(ending=None):
+            # What empties brokers is planned over all partitions until it begins.
+            is_open = resource.spec.drain_brokers is not None and not resource.status.is_under_way
+            return None if is_open else frozenset(str(each.topic) for each in resource.targets)
+        case PreferredElection(ending=None):
+            if resource.spec.all_partitions:
+                return None
+            named = (each.topic for each in resource.spec.partitions or ())
+            return frozenset(map(str, (*(resource.spec.topics or ()), *named)))
+        case _:
+            return frozenset()
 
 
 def _discard(index: dict[_Name, set[Key]], name: _Name, key: Key) -> None:

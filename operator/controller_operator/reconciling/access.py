@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from controller_core.zk import paths
+from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
 from controller_operator.observation.observer import ClusterObserver, Observation
@@ -216,8 +217,8 @@ def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] |
     """The topics about which the two views do not say the same; None where more than that has changed, or a view between
     the two was missed.
 
-    Requests for moves and elections concern only moves and elections, which are looked at with any topic: what becomes of a
-    request shows in the topics themselves."""
+    Requests for moves and elections concern only moves and elections (`requests_changed`): what becomes of a request shows
+    in the topics themselves."""
     if (
         before is None
         or after.version != before.version + 1
@@ -225,6 +226,20 @@ def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] |
     ):
         return None
     return {str(name) for name in after.changed | (before.deleting ^ after.deleting)}
+
+
+def requests_changed(before: ClusterView, after: ClusterView) -> bool:
+    """Whether something else is asked of the controller in ZooKeeper than before."""
+    return _requests(before) != _requests(after)
+
+
+def way_changed(before: ClusterView, after: ClusterView) -> bool:
+    """Whether there is a request now where there was none, or none any more: others wait for that."""
+    return [each is None for each in _requests(before)] != [each is None for each in _requests(after)]
+
+
+def _requests(view: ClusterView) -> tuple[ReassignmentPlan | None, PreferredElectionPlan | None]:
+    return view.reassignment, view.preferred_election
 
 
 def _identity_trouble(granted: Granted) -> Verdict | None:

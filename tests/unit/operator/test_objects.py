@@ -157,10 +157,35 @@ def test_of_thousands_of_topics_only_those_that_changed_are_looked_for() -> None
     move = store.put(raw("PartitionReassignment", {"partitions": [target]}, name="move", uid="uid-m"))
     assert [each.error for each in (features, move) if each] == [None, None]
     move_key = Key("PartitionReassignment", "shop", "move")
-    assert store.dependents_about(cluster, {"one", "unmanaged"}) == {Key("KafkaTopic", "shop", "one"), move_key}
-    assert store.dependents_about(elsewhere, {"one"}) == set()
+    assert store.dependents_about(cluster, {"one", "unmanaged"}) == {Key("KafkaTopic", "shop", "one")}
+    assert store.dependents_about(cluster, {"orders"}) == {move_key}
+    assert store.dependents_about(elsewhere, {"one", "orders"}) == set()
+    assert (store.askers(cluster), store.askers_about_all(cluster)) == ({move_key}, set())
     store.remove(move_key)
-    assert store.dependents_about(cluster, ()) == set()
+    assert store.dependents_about(cluster, {"orders"}) == store.askers(cluster) == set()
+
+
+def test_what_is_about_all_topics_is_so_until_it_has_begun_or_ended() -> None:
+    store, cluster = ObjectStore(), Key("KafkaCluster", "shop", "demo")
+
+    def keep(version: int, kind: str, spec: dict[str, Any], **status: Any) -> Key:
+        stored = store.put(raw(kind, spec, name="asked", uid=kind, resourceVersion=str(version), status=status))
+        assert stored is not None
+        assert stored.error is None
+        return stored.key
+
+    drain = {"drainBrokers": [1]}
+    plan = [{"topic": "orders", "partition": 0, "replicas": [2]}]
+    key = keep(1, "PartitionReassignment", drain, phase="Suspended", plan=plan)
+    assert (store.askers_about_all(cluster), store.dependents_about(cluster, {"orders"})) == ({key}, set())
+    keep(2, "PartitionReassignment", drain, phase="Running", plan=plan)
+    assert (store.askers_about_all(cluster), store.dependents_about(cluster, {"orders"})) == (set(), {key})
+    keep(3, "PartitionReassignment", drain, phase="Completed", plan=plan)
+    assert (store.askers(cluster), store.dependents_about(cluster, {"orders"})) == (set(), set())
+    key = keep(4, "PreferredElection", {"allPartitions": True})
+    assert store.askers_about_all(cluster) == {key}
+    keep(5, "PreferredElection", {"topics": ["orders"]})
+    assert (store.askers_about_all(cluster), store.dependents_about(cluster, {"orders"})) == (set(), {key})
 
 
 def test_of_ten_thousand_objects_only_some_are_kept_as_models_and_all_are_found_as_they_were(

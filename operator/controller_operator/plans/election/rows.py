@@ -7,8 +7,10 @@ them all, but those that wait for their result come first: where there is room f
 is not among them had a leader, and is left alone even if it has lost it since.
 """
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from heapq import nsmallest
+from typing import Final, NamedTuple
 
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
 from controller_operator.kafka.cluster_view import ClusterView
@@ -22,7 +24,32 @@ from controller_operator.resources.election import (
 )
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
-Rows = list[PartitionElection]
+
+class Row(NamedTuple):
+    """What a `PartitionElection` of the status says. There may be all partitions of a cluster, and a model of each would
+    take longer than all else."""
+
+    tp: TopicPartition
+    result: ElectionResult | None
+    leader_before: BrokerId | None
+    leader_after: BrokerId | None
+    message: str | None = None
+    isr_before: tuple[BrokerId, ...] | None = None
+
+    def shown(self) -> PartitionElection:
+        """The same in a status."""
+        return PartitionElection(
+            topic=self.tp.topic,
+            partition=self.tp.partition,
+            result=self.result,
+            leader_before=self.leader_before,
+            leader_after=self.leader_after,
+            isr_before=self.isr_before,
+            message=self.message,
+        )
+
+
+Rows = list[Row]
 
 _RANKS: Final = {ElectionResult.FAILED: 0, None: 1, ElectionResult.PREFERRED_UNAVAILABLE: 2, ElectionResult.ELECTED: 3}
 _GIVEN_UP: Final = {
@@ -36,7 +63,7 @@ _NEVER_LED: Final = "it never had a leader, so it has nothing to lose: it gets o
 def present_rows(election: PreferredElection, view: ClusterView) -> Rows:
     """Every partition that the election is for, as it is now."""
     is_running = election.status.phase is ElectionPhase.RUNNING
-    before = {key(row): row for row in election.status.partitions} if is_running else {}
+    before = {row.tp: row for row in map(_recorded, election.status.partitions)} if is_running else {}
     is_unclean = election.spec.election_type is ElectionType.UNCLEAN
     row_of = _unclean_row if is_unclean else _preferred_row
     was_led = is_unclean and is_running and _lists_all_that_wait(election)
@@ -60,26 +87,21 @@ def scope(election: PreferredElection, view: ClusterView) -> Iterable[TopicParti
     return [tp for name in names for tp in _of_topic(name, view)]
 
 
-def key(row: PartitionElection) -> TopicPartition:
-    return TopicPartition(row.topic, row.partition)
-
-
-def failed(row: PartitionElection, message: str) -> PartitionElection:
+def failed(row: Row, message: str) -> Row:
     """A partition whose election was asked for in vain."""
-    return row.model_copy(
-        update={"result": ElectionResult.FAILED, "leader_after": row.leader_before, "message": message[:1024]}
-    )
+    return row._replace(result=ElectionResult.FAILED, leader_after=row.leader_before, message=message[:1024])
 
 
 def gives_up(election: PreferredElection, rows: Rows) -> bool:
     """Whether there are partitions that get no leader of this election, and the status does not say so yet."""
     is_running = election.status.phase is ElectionPhase.RUNNING
-    recorded = {key(row) for row in election.status.partitions if row.result is not None} if is_running else set()
+    before = election.status.partitions if is_running else ()
+    recorded = {_recorded(row).tp for row in before if row.result is not None}
     given_up = _GIVEN_UP[election.spec.election_type]
-    return any(row.result in given_up and key(row) not in recorded for row in rows)
+    return any(row.result in given_up and row.tp not in recorded for row in rows)
 
 
-def is_unclean(row: PartitionElection) -> bool:
+def is_unclean(row: Row) -> bool:
     """Whether a partition got a leader that was not in sync, so that it may have lost records."""
     isr = row.isr_before
     return row.result is ElectionResult.ELECTED and isr is not None and row.leader_after not in isr
@@ -87,17 +109,14 @@ def is_unclean(row: PartitionElection) -> bool:
 
 def shown(rows: Rows) -> tuple[PartitionElection, ...]:
     """As many rows as a status lists, the most urgent ones first."""
-    ranked = sorted(rows, key=lambda row: (_RANKS.get(row.result, 4), row.topic, row.partition))
-    return tuple(ranked[:MAX_STATUS_ENTRIES])
+    first = nsmallest(MAX_STATUS_ENTRIES, rows, key=lambda row: (_RANKS.get(row.result, 4), row.tp))
+    return tuple(row.shown() for row in first)
 
 
 def counted(election: PreferredElection, rows: Rows) -> ElectionCounts:
     """The results in numbers. Rows that a long status did not list count as elected only if they were not so before."""
-
-    def number(result: ElectionResult) -> int:
-        return sum(row.result is result for row in rows)
-
-    elected, not_needed = number(ElectionResult.ELECTED), number(ElectionResult.NOT_NEEDED)
+    number = Counter(row.result for row in rows)
+    elected, not_needed = number[ElectionResult.ELECTED], number[ElectionResult.NOT_NEEDED]
     recorded = election.status.counts
     if election.status.phase is ElectionPhase.RUNNING and recorded is not None:
         elected, not_needed = elected + not_needed - recorded.not_needed, recorded.not_needed
@@ -105,9 +124,14 @@ def counted(election: PreferredElection, rows: Rows) -> ElectionCounts:
         total=len(rows),
         elected=elected,
         not_needed=not_needed,
-        preferred_unavailable=number(ElectionResult.PREFERRED_UNAVAILABLE),
-        failed=number(ElectionResult.FAILED),
+        preferred_unavailable=number[ElectionResult.PREFERRED_UNAVAILABLE],
+        failed=number[ElectionResult.FAILED],
     )
+
+
+def _recorded(row: PartitionElection) -> Row:
+    tp = TopicPartition(row.topic, row.partition)
+    return Row(tp, row.result, row.leader_before, row.leader_after, row.message, row.isr_before)
 
 
 def _lists_all_that_wait(election: PreferredElection) -> bool:
@@ -121,7 +145,7 @@ def _of_topic(name: TopicName, view: ClusterView) -> list[TopicPartition]:
     return [TopicPartition(name, number) for number in numbers]
 
 
-def _preferred_row(tp: TopicPartition, view: ClusterView, before: PartitionElection | None) -> PartitionElection:
+def _preferred_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
     assignment, state = view.assignment_of(tp), view.state_of(tp)
     if assignment is None:
         return _row(tp, view, ElectionResult.FAILED, before, message=_NOT_THERE)
@@ -137,7 +161,7 @@ def _preferred_row(tp: TopicPartition, view: ClusterView, before: PartitionElect
     return _row(tp, view, None, before)
 
 
-def _unclean_row(tp: TopicPartition, view: ClusterView, before: PartitionElection | None) -> PartitionElection:
+def _unclean_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
     """A partition of an unclean election. Its ISR stays in its state while it has no leader: it is who had all records."""
     assignment, state = view.assignment_of(tp), view.state_of(tp)
     if assignment is None or state is None:
@@ -153,7 +177,7 @@ def _unclean_row(tp: TopicPartition, view: ClusterView, before: PartitionElectio
         row = _row(tp, view, ElectionResult.FAILED, before, message=message)
     else:
         row = _row(tp, view, None, before)
-    return row.model_copy(update={"isr_before": isr_before})
+    return row._replace(isr_before=isr_before)
 
 
 def _loss(leader: BrokerId, isr: tuple[BrokerId, ...]) -> str:
@@ -166,17 +190,16 @@ def _row(
     tp: TopicPartition,
     view: ClusterView,
     result: ElectionResult | None,
-    before: PartitionElection | None = None,
+    before: Row | None = None,
     *,
     message: str | None = None,
-) -> PartitionElection:
+) -> Row:
     """A row with the leader of now, and that of before: of now as well where no row was kept."""
     state = view.state_of(tp)
     is_there = view.assignment_of(tp) is not None
     leader = (state.leader_and_isr.leader if state else NO_LEADER) if is_there else None
-    return PartitionElection(
-        topic=tp.topic,
-        partition=tp.partition,
+    return Row(
+        tp=tp,
         result=result,
         leader_before=leader if before is None else before.leader_before,
         leader_after=leader if result is not None else None,

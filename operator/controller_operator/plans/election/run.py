@@ -21,7 +21,6 @@ from controller_operator.plans.election.rows import (
     failed,
     gives_up,
     is_unclean,
-    key,
     present_rows,
     shown,
 )
@@ -29,6 +28,7 @@ from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdi
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import (
     ElectionPhase,
+    ElectionResult,
     ElectionType,
     PreferredElection,
     PreferredElectionStatus,
@@ -52,7 +52,7 @@ def plan_run(election: PreferredElection, view: ClusterView, context: Context) -
     is_once = election.spec.schedule is None
     if is_once and not is_running and (missing := _missing(rows, view)):
         return _plan(election, ElectionPhase.PENDING, rows, missing, context)
-    pending = [key(row) for row in rows if row.result is None]
+    pending = [row.tp for row in rows if row.result is None]
     if not pending:
         return _finish(election, rows, context)
     if not is_running:
@@ -62,9 +62,10 @@ def plan_run(election: PreferredElection, view: ClusterView, context: Context) -
 
 def _missing(rows: Rows, view: ClusterView) -> Verdict | None:
     """What an election waits for: whoever applies topics and their election at once does not say which comes first."""
-    if topics := sorted({row.topic for row in rows} - view.topics.keys()):
+    if topics := sorted({row.tp.topic for row in rows} - view.topics.keys()):
         return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {listed(topics)}")
-    if missing := [f"{row.topic}-{row.partition}" for row in rows if view.assignment_of(key(row)) is None]:
+    without = [row.tp for row in rows if row.result is ElectionResult.FAILED]
+    if missing := [tp for tp in without if view.assignment_of(tp) is None]:
         return Verdict.working(Reason.UNKNOWN_PARTITION, f"the cluster has no partition {listed(missing)}")
     return None
 
@@ -93,7 +94,7 @@ def _follow(
     if not context.is_view_fresh:
         return _look_anew(election, rows, len(pending), context)
     why = _in_vain(election, context)
-    rows = [failed(row, why[key(row)]) if row.result is None and key(row) in why else row for row in rows]
+    rows = [failed(row, why[row.tp]) if row.result is None and row.tp in why else row for row in rows]
     unasked = [tp for tp in pending if tp not in why]
     if not unasked:
         return _finish(election, rows, context)
@@ -159,11 +160,9 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
 
 def _losses(rows: Rows) -> tuple[Notice, ...]:
     """What unclean elections may have lost, for each partition, or for all where they are many."""
-    told = [f"{key(row)}: leader before {row.leader_before}, {row.message}" for row in rows]
+    told = [f"{row.tp}: leader before {row.leader_before}, {row.message}" for row in rows]
     if len(told) > _EVENTS:
-        named = listed(
-            f"{key(row)} (leader {row.leader_after}, ISR before {[*(row.isr_before or ())]})" for row in rows
-        )
+        named = listed(f"{row.tp} (leader {row.leader_after}, ISR before {[*(row.isr_before or ())]})" for row in rows)
         told = [f"{len(rows)} partitions have leaders that were not in sync, and may have lost records: {named}"]
     return tuple(Notice(reason="UncleanLeaderElected", message=each, is_warning=True) for each in told)
 

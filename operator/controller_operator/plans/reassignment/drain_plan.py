@@ -4,12 +4,11 @@ Until then the status shows what would be done. From then on the plan stands in 
 again goes on with the same one.
 """
 
-from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import listed
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
-from controller_operator.plans.reassignment.draining import drain
+from controller_operator.plans.reassignment.draining import Assigned, drain, occupancy
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment, PartitionTarget
 from controller_operator.resources.schema import MAX_PARTITIONS
@@ -19,23 +18,25 @@ def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionRe
     """The object with its plan in the status, or why there is none."""
     drained = move.spec.drain_brokers or ()
     racks = {broker.id: broker.rack for broker in view.brokers.values()}
+    occupied = occupancy(_assigned(view), drained)
+    number = len(occupied.leaving)
+    if number > MAX_PARTITIONS:  # before anything is computed: half a cluster takes a second and more
+        message = f"brokers {listed(drained)} have replicas of {number} partitions, of which one object can move "
+        return Verdict.stalled(Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first")
     try:
-        moves = drain(_assignments(view), drained, racks)
+        moves = drain(occupied, racks)
     except NotEnoughBrokers as error:
         message = f"brokers {listed(drained)} cannot be emptied: {error}"
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, message)
-    if len(moves) > MAX_PARTITIONS:
-        message = f"brokers {listed(drained)} have replicas of {len(moves)} partitions, of which one object can move "
-        return Verdict.stalled(Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first")
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})
 
 
-def _assignments(view: ClusterView) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+def _assigned(view: ClusterView) -> list[Assigned]:
     """The replicas of every partition that stays, where it moves those that it moves to."""
-    return {
-        TopicPartition(topic.name, number): assignment.target
+    return [
+        (topic.name, number, assignment.target)
         for topic in view.topics.values()
         if topic.name not in view.deleting
         for number, assignment in topic.assignment.partitions.items()
-    }
+    ]

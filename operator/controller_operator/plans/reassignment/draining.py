@@ -11,44 +11,72 @@ The same cluster gives the same plan, so that one who begins again after a crash
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
 
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.topics.placement import NotEnoughBrokers, Racks, effective_racks
 
-Assignments = Mapping[TopicPartition, Sequence[BrokerId]]
-"""The replicas of every partition of the cluster, preferred leader first; of one that moves, its target."""
+Assigned = tuple[TopicName, PartitionId, tuple[BrokerId, ...]]
+"""The replicas of a partition, preferred leader first; of one that moves, its target."""
 
 _Handover = tuple[BrokerId, TopicPartition]
 """The broker that hands over a new replica, and the partition that it is of."""
 
 
-def drain(
-    assignments: Assignments, drained: Collection[BrokerId], brokers: Racks
-) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """What is on the brokers of a cluster. It is counted with little for each partition, as most have nothing to move."""
+
+    drained: Set[BrokerId]
+    leaving: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    """The partitions with a replica on a drained broker."""
+    held: Counter[BrokerId]
+    """How many replicas each broker has."""
+    leaders: Counter[BrokerId]
+    """Of how many partitions each broker is the preferred leader."""
+
+
+def occupancy(cluster: Sequence[Assigned], drained: Collection[BrokerId]) -> Occupancy:
+    """What is on the brokers, over all partitions of the cluster."""
+    leaving_from = frozenset(drained)
+    return Occupancy(
+        drained=leaving_from,
+        leaving={
+            TopicPartition(topic, number): replicas
+            for topic, number, replicas in cluster
+            if not leaving_from.isdisjoint(replicas)
+        },
+        held=Counter(chain.from_iterable(replicas for _, _, replicas in cluster)),
+        leaders=Counter(replicas[0] for _, _, replicas in cluster if replicas),
+    )
+
+
+def drain(occupied: Occupancy, brokers: Racks) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """The new replicas of the partitions that have one on a drained broker; `brokers` are all live ones with their racks.
 
     A new replica takes the place of the one that it replaces, so a drained preferred leader has a successor. Raises
     `NotEnoughBrokers` where a partition has more replicas than there are brokers that stay.
     """
+    drained = occupied.drained
     staying = {broker: rack for broker, rack in brokers.items() if broker not in drained}
-    leaving = {tp: assignments[tp] for tp in sorted(assignments) if not set(drained).isdisjoint(assignments[tp])}
-    choices = _Choices(staying, assignments)
+    leaving = {tp: occupied.leaving[tp] for tp in sorted(occupied.leaving)}
+    choices = _Choices(staying, occupied.held)
     for tp, replicas in leaving.items():
         choices.take(tp, [replica for replica in replicas if replica not in drained], len(replicas))
     while choices.level():
         pass
-    leaders = Counter(replicas[0] for replicas in assignments.values() if replicas)
+    leaders = occupied.leaders.copy()
     return {tp: _in_place(replicas, drained, choices.chosen[tp], leaders) for tp, replicas in leaving.items()}
 
 
 class _Choices:
     """The brokers that each partition's new replicas go to, and how many replicas every broker has then."""
 
-    def __init__(self, staying: Racks, assignments: Assignments) -> None:
+    def __init__(self, staying: Racks, held: Counter[BrokerId]) -> None:
         self.chosen: dict[TopicPartition, set[BrokerId]] = {}
         self._racks = effective_racks(staying)
-        held = Counter(replica for replicas in assignments.values() for replica in replicas)
         self._load = {broker: held[broker] for broker in sorted(staying)}
         self._kept: dict[TopicPartition, frozenset[BrokerId]] = {}
         self._rack_count: dict[TopicPartition, int] = {}

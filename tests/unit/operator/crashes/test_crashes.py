@@ -143,6 +143,10 @@ async def a_broker_is_emptied(world: World) -> None:
     assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
 
 
+def _is_moving(world: World) -> bool:
+    return any(each.is_being_reassigned for each in world.cluster.topic("orders").partitions.values())
+
+
 async def a_move_is_taken_back(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     world.cluster.broker(5).hang()
@@ -150,6 +154,8 @@ async def a_move_is_taken_back(world: World) -> None:
     key = await world.apply("PartitionReassignment", "move", {"partitions": targets})
     await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
     await world.delete(key)
+    # Not before: while the operator tries again, the copies would be done, and there would be nothing to take back.
+    await world.until(lambda: not _is_moving(world))
     world.cluster.broker(5).resume()
     await world.until(lambda: world.api.peek(key) is None)
 
@@ -183,6 +189,8 @@ async def a_move_with_a_limit_is_taken_back(world: World) -> None:
     await world.until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
     assert rates_of(world, 1) == ["5000", "5000"], "it began without its limit"
     await world.delete(key)
+    # Not before: while the operator tries again, the copies would be done, and there would be nothing to take back.
+    await world.until(lambda: not _is_moving(world))
     world.cluster.broker(5).resume()
     await world.until(lambda: world.api.peek(key) is None)
     assert rates_of(world, 1) == []

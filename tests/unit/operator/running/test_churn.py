@@ -17,11 +17,11 @@ from controller_operator.kubernetes.object_store import Key
 from controller_operator.main import zookeeper_connector
 from controller_operator.observation.observer import ChrootMissing
 from controller_operator.plans.outcome import Notice
-from controller_operator.reconciling import event_recorder, object_writer
+from controller_operator.reconciling import event_recorder, object_writer, runtime
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.settings import OperatorSettings
 from tests.unit.operator.clusters import ORDERS_ID, assigned, led, raw, topic
-from tests.unit.operator.running.operating import CLUSTER, CONNECT, Operating, operating
+from tests.unit.operator.running.operating import CLUSTER, CONNECT, Operating, operating, watching
 from tests.unit.operator.simulated_api import SimulatedApiServer
 
 ORDERS = TopicName("orders")
@@ -75,6 +75,27 @@ async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() ->
         await _seen(around, Create(path=paths.delete_topic(TopicName("t7"))))
         await around.until_said(Key("KafkaTopic", "shop", "t7"), "TopicBeingDeleted")
         assert around.looks("KafkaTopic") - before <= 2
+
+
+async def test_what_is_about_all_topics_is_not_planned_again_for_each_that_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "_ABOUT_ALL_S", 0.5)
+    drain = raw("PartitionReassignment", {"drainBrokers": [1], "suspend": True}, name="move", uid="uid-m")
+    data = codecs.encode_topic(TopicAssignment(topic_id=ORDERS_ID, partitions={PartitionId(0): assigned([1])}))
+    async with watching(drain) as around:
+        await around.write(Create(path=paths.topic(TopicName("t0")), data=data))
+        around.runtime.begin_work()
+        await around.until_said(MOVE, "Suspended")
+        before = around.looks("PartitionReassignment")
+        for number in range(1, 8):
+            await _seen(around, Create(path=paths.topic(TopicName(f"t{number}")), data=data))
+        assert around.looks("PartitionReassignment") - before <= 2
+        await around.until(lambda: _counts(around).get("total") == 8)
+        monkeypatch.setattr(runtime, "_ABOUT_ALL_S", 1000)
+        looks = around.looks("PartitionReassignment")
+        await around.write(Create(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment({})))
+        await around.until(lambda: around.looks("PartitionReassignment") > looks)
 
 
 async def _seen(around: Operating, op: Create | SetData) -> None:
