@@ -138,8 +138,8 @@ metadata:
     {{- include "kontroller.componentLabels" (list $root (index . 1)) | nindent 4 }}
 spec:
   maxUnavailable: 1
-  {{- if eq (index . 1) "controller" }}
-  # A controller that hangs keeps nothing that its eviction would cost.
+  {{- if has (index . 1) (list "controller" "operator") }}
+  # One that hangs keeps nothing that its eviction would cost.
   unhealthyPodEvictionPolicy: AlwaysAllow
   {{- end }}
   selector:

@@ -229,10 +229,11 @@ def test_no_pod_gets_variables_of_services(api: KubernetesApi) -> None:
         assert workload(api, component)["template"]["spec"]["enableServiceLinks"] is False
 
 
-@pytest.mark.parametrize("component", ["controller", "zookeeper", "kafka"])
+@pytest.mark.parametrize("component", ["operator", "controller", "zookeeper", "kafka"])
 def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(api: KubernetesApi, component: str) -> None:
     objects = rendered(api, *SELF_CONTAINED)
-    of_it = named(objects, "StatefulSet", f"kontroller-{component}")["spec"]["selector"]
+    kind = "Deployment" if component == "operator" else "StatefulSet"
+    of_it = named(objects, kind, f"kontroller-{component}")["spec"]["selector"]
     spec = workload(api, component)["template"]["spec"]
     (rule,) = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert rule["podAffinityTerm"] == {"topologyKey": "kubernetes.io/hostname", "labelSelector": of_it}
@@ -240,7 +241,7 @@ def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(api:
     assert (spread["whenUnsatisfiable"], spread["labelSelector"]) == ("ScheduleAnyway", of_it)
     budget = named(objects, "PodDisruptionBudget", f"kontroller-{component}")["spec"]
     assert (budget["maxUnavailable"], budget["selector"]) == (1, of_it)
-    assert ("unhealthyPodEvictionPolicy" in budget) is (component == "controller")
+    assert ("unhealthyPodEvictionPolicy" in budget) is (component in ("controller", "operator"))
     own = workload(api, component, "--set-json", f'{component}.affinity={{"nodeAffinity":{{}}}}')
     assert own["template"]["spec"]["affinity"] == {"nodeAffinity": {}}
     off = rendered(api, *SELF_CONTAINED, "--set", f"{component}.podDisruptionBudget=false")
