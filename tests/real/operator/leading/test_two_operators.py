@@ -3,6 +3,8 @@
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import datetime
+from time import time
 from typing import Any
 
 import pytest
@@ -30,6 +32,7 @@ LEASE = f"{RELEASE}-operator"
 DEADLINE_S = 90
 TOPICS = 30
 BEFORE_THE_STOP = 8
+FOLLOWED_WITHIN_S = 15
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +70,21 @@ def operators(
             yield first, second
 
 
-def holder(api: KubernetesCluster) -> str | None:
+def lease(api: KubernetesCluster) -> dict[str, Any]:
+    """What the Lease says; nothing where there is none."""
     leases = api.get("leases", "--namespace", NAMESPACE)["items"]
-    found: list[str | None] = [
-        each["spec"].get("holderIdentity") for each in leases if each["metadata"]["name"] == LEASE
-    ]
-    return found[0] if found else None
+    return next((each["spec"] for each in leases if each["metadata"]["name"] == LEASE), {})
+
+
+def holder(api: KubernetesCluster) -> str | None:
+    found: str | None = lease(api).get("holderIdentity")
+    return found
+
+
+def made_at(znodes: ClusterZnodes, topic: str) -> float:
+    """When a topic's znode was made, by ZooKeeper's clock, which is this machine's as all others here."""
+    _, stat = znodes.client.get(f"/brokers/topics/{topic}")
+    return float(stat.ctime) / 1000
 
 
 def a_topic(objects: Objects, name: str) -> None:
@@ -129,11 +141,17 @@ def test_a_leader_that_is_stopped_in_its_work_is_followed_and_writes_nothing_whe
     # In the midst of its writes.
     wait_until(lambda: first.writes()["transact_many"] >= 3, "the first operator works", deadline_s=DEADLINE_S)
     first.process.send_signal(signal.SIGSTOP)
+    stopped_at, of_the_first = time(), lease(kubernetes_api)
     for number in range(BEFORE_THE_STOP, TOPICS):
         a_topic(objects, f"stopped-{number}")
     for number in range(TOPICS):
         objects.wait_ready("kafkatopic", f"stopped-{number}")
     assert second.writes()["transact_many"] >= TOPICS - BEFORE_THE_STOP
+    of_the_second = lease(kubernetes_api)
+    assert of_the_second["leaseTransitions"] == of_the_first["leaseTransitions"] + 1
+    assert datetime.fromisoformat(of_the_second["acquireTime"]).timestamp() - stopped_at < FOLLOWED_WITHIN_S
+    first_act = min(made_at(znodes, f"stopped-{number}") for number in range(BEFORE_THE_STOP, TOPICS))
+    assert 0 < first_act - stopped_at < FOLLOWED_WITHIN_S
 
     before = when_calm(kubernetes_api, znodes)
     first.process.send_signal(signal.SIGCONT)
