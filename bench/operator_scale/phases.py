@@ -26,6 +26,10 @@ from controller_operator.resources import KafkaTopic
 from controller_operator.resources.common import GROUP, VERSION
 from devcluster.clusters.kontroller import OperatorProcess
 
+FROM_NOTHING: Final = "from nothing until all are Ready"
+RESTART: Final = "restart"
+RESYNC: Final = "resync"
+OUTAGE: Final = "outage of ZooKeeper"
 _CREATED_AT_ONCE: Final = 32
 _BETWEEN_CHANGES_S: Final = 1.0
 _BETWEEN_LOOKS_S: Final = 0.25
@@ -110,7 +114,7 @@ class Phases:
         second = self._around.operator(name="operator-again", resync_interval_s=self._sizes.resync_s)
         try:
             found.append(await self._from_a_restart(second))
-            found.append(await self._resync(second, "resync", changes=False))
+            found.append(await self._resync(second, RESYNC, changes=False))
             found.append(await self._resync(second, "resync with changes", changes=True))
             if self._sizes.outage_s:
                 found.append(await self._outage(second))
@@ -132,7 +136,7 @@ class Phases:
     async def _from_nothing(self, operator: OperatorProcess) -> Phase:
         """No topic exists; all are Ready at the end, and the KafkaCluster says that they are there."""
         watching, wanted = self._watching, self._sizes.topics
-        async with self._measured("from nothing until all are Ready", operator, starts=True) as phase:
+        async with self._measured(FROM_NOTHING, operator, starts=True) as phase:
             changes = asyncio.create_task(self._change_one_after_the_other(phase, lambda: len(watching.ready) < wanted))
             stale = asyncio.create_task(self._watch_staleness(phase))
             await watching.until(lambda: len(watching.ready) >= wanted, self._sizes.deadline_s)
@@ -142,7 +146,7 @@ class Phases:
         return phase
 
     async def _from_a_restart(self, operator: OperatorProcess) -> Phase:
-        async with self._measured("restart", operator, starts=True) as phase:
+        async with self._measured(RESTART, operator, starts=True) as phase:
             await self._looked_at(operator, self._sizes.topics)
         return phase
 
@@ -160,7 +164,7 @@ class Phases:
 
     async def _outage(self, operator: OperatorProcess) -> Phase:
         """ZooKeeper stands still for a while; over when the KafkaCluster has been quiet for a while afterwards."""
-        async with self._measured("outage of ZooKeeper", operator) as phase:
+        async with self._measured(OUTAGE, operator) as phase:
             self._around.zookeeper.process.send_signal(signal.SIGSTOP)
             try:
                 await asyncio.sleep(self._sizes.outage_s)

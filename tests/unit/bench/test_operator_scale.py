@@ -7,8 +7,9 @@ import pytest
 
 from bench.operator_scale.__main__ import needless_writes
 from bench.operator_scale.counters import Written, requests_of, transactions_of
+from bench.operator_scale.goals import missed
 from bench.operator_scale.paper_controller import BROKERS, cluster_znodes, znodes_of
-from bench.operator_scale.phases import Phase
+from bench.operator_scale.phases import FROM_NOTHING, OUTAGE, RESYNC, Phase
 from bench.operator_scale.surroundings import topic
 from bench.operator_scale.watching import Staleness, ready_generation
 from controller_core.model.ids import PartitionId, TopicId, TopicName
@@ -116,3 +117,28 @@ def test_a_restart_that_writes_is_a_failure_and_one_that_only_opens_its_session_
     assert needless_writes([good, Phase(name="resync"), Phase(name="outage of ZooKeeper", zookeeper_writes=9)]) == ""
     assert "resync" in needless_writes([good, Phase(name="resync", zookeeper_writes=1)])
     assert "restart" in needless_writes([Phase(name="restart", kubernetes_writes={"PATCH kafkatopics/status": 1})])
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        (Phase(name=FROM_NOTHING, seconds=400), "400 s; the goal is 303 s"),
+        (Phase(name=RESYNC, seconds=61), "61 s; the goal is 60 s"),
+        (
+            Phase(name="resync with changes", changes_s=[0.5, 1.14, 1.5]),
+            "2 of 3 changes of a user took longer than 1 s",
+        ),
+        (Phase(name=FROM_NOTHING, oldest_status_s=5.2), "5.2 s old"),
+        (Phase(name="restart", most_memory_mb=301), "301 MB; the goal is 300 MB"),
+        (Phase(name=OUTAGE, kubernetes_writes={"PATCH kafkatopics/status": 2}), "2 statuses of KafkaTopics"),
+    ],
+)
+def test_each_goal_that_was_missed_is_said_with_its_numbers(phase: Phase, said: str) -> None:
+    (words,) = missed([Phase(name="restart"), phase], topics=10_000)
+    assert said in words
+    assert words.startswith(phase.name)
+
+
+def test_where_all_goals_were_reached_nothing_is_said() -> None:
+    reached = [Phase(name=FROM_NOTHING, seconds=290, changes_s=[0.9], oldest_status_s=5, most_memory_mb=300)]
+    assert missed([*reached, Phase(name=OUTAGE, kubernetes_writes={"PATCH kafkaclusters/status": 2})], 10_000) == []
