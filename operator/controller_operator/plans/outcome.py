@@ -43,6 +43,9 @@ class StartMove:
 
     name: str
     partitions: tuple[tuple[TopicPartition, tuple[BrokerId, ...]], ...]
+    bytes_per_second: int | None = None
+    """The limit of its throttle; None: it has none."""
+    max_concurrent_partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

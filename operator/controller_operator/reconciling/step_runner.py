@@ -166,6 +166,8 @@ def _move(stored: StoredObject, step: StartMove) -> Raw:
     metadata = stored.raw["metadata"]
     owner = {"apiVersion": API_VERSION, "kind": stored.key.kind, "name": metadata["name"], "uid": metadata["uid"]}
     partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": [*to]} for tp, to in step.partitions]
+    throttle = None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
+    how = {"throttle": throttle, "maxConcurrentPartitions": step.max_concurrent_partitions}
     return {
         "apiVersion": API_VERSION,
         "kind": PartitionReassignment.definition.kind,
@@ -177,6 +179,7 @@ def _move(stored: StoredObject, step: StartMove) -> Raw:
         "spec": {
             "clusterRef": stored.raw["spec"]["clusterRef"],
             "partitions": partitions,
+            **{name: value for name, value in how.items() if value is not None},
             "ttlSecondsAfterFinished": _MOVE_TTL_S,
         },
     }

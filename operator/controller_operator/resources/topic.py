@@ -24,11 +24,13 @@ from controller_operator.resources.common import (
     condition_column,
 )
 from controller_operator.resources.conditions import ConditionType
+from controller_operator.resources.reassignment import ReassignmentThrottle
 from controller_operator.resources.schema import (
     MAX_PARTITIONS,
     MAX_REPLICAS,
     MAX_STATUS_ENTRIES,
     MAX_TOPIC_NAME,
+    Model,
     Observed,
     Replicas,
     Rule,
@@ -103,6 +105,17 @@ _PARTITIONS_SAID = "give partitions: only a replicaAssignment says their number 
 _ONE_ENTRY_EACH = "replicaAssignment has one entry for each of the partitions"
 
 
+class TopicMoves(Model):
+    """How replicas move. What is said here holds for moves that have not begun; one that runs is changed in the
+    PartitionReassignment that the topic owns."""
+
+    throttle: ReassignmentThrottle | None = None
+    """A limit to what the moves take, set before they begin and removed with their end; none when left out."""
+
+    max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
+    """How many partitions move at a time: the next ones begin when these are done. All at once when left out."""
+
+
 class KafkaTopicSpec(Spec):
     """The topic as it should be."""
 
@@ -138,6 +151,9 @@ class KafkaTopicSpec(Spec):
     replica_assignment: ReplicaAssignment | None = None
     """The brokers of each partition, in the order of the partitions, each list with the preferred leader first:
     [[1, 2, 3], [2, 3, 1]]. Either this or replicationFactor."""
+
+    reassignment: TopicMoves | None = None
+    """How replicas move where replicationFactor or replicaAssignment asks for that."""
 
     config: dict[str, ConfigValue] | None = Field(default=None, max_length=200)
     """Topic configuration that differs from the brokers' defaults, such as retention.ms: 604800000. Values are strings,

@@ -43,19 +43,29 @@ def plan_moves(
     except NotEnoughBrokers as error:
         return Verdict.working(Reason.NOT_ENOUGH_BROKERS, str(error)), ()
     first = context.limits.fitting_targets(targets, view, most=MAX_PARTITIONS)
-    return _move(_name(resource, topic, first), first, moves)
+    return _move(resource, _name(resource, topic, first), first, moves)
 
 
-def _move(name: str, targets: Targets, moves: Moves) -> tuple[Verdict, tuple[Step, ...]]:
+def _move(resource: KafkaTopic, name: str, targets: Targets, moves: Moves) -> tuple[Verdict, tuple[Step, ...]]:
     earlier = moves.get(name)
     if earlier is None:
         message = f"moving replicas of {len(targets)} partitions with PartitionReassignment {name}"
-        return Verdict.working(Reason.PROGRESSING, message), (StartMove(name=name, partitions=tuple(targets.items())),)
+        return Verdict.working(Reason.PROGRESSING, message), (_start(resource, name, targets),)
     if earlier.status.phase is ReassignmentPhase.COMPLETED:
         message = f"replicas moved away again after PartitionReassignment {name}: moving them once more"
         return Verdict.working(Reason.PROGRESSING, message), (ForgetMove(name=name),)
     message = f"PartitionReassignment {name} ended as {earlier.status.phase}: delete it to try again before it expires"
     return Verdict.stalled(Reason.PARTITIONS_FAILED, message), ()
+
+
+def _start(resource: KafkaTopic, name: str, targets: Targets) -> StartMove:
+    how = resource.spec.reassignment
+    return StartMove(
+        name=name,
+        partitions=tuple(targets.items()),
+        bytes_per_second=how.throttle.bytes_per_second if how is not None and how.throttle is not None else None,
+        max_concurrent_partitions=how.max_concurrent_partitions if how is not None else None,
+    )
 
 
 def _name(resource: KafkaTopic, topic: TopicView, targets: Targets) -> str:

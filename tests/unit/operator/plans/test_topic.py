@@ -403,6 +403,12 @@ class TestMoves:
         ]
         assert self.start().name == step.name
 
+    def test_the_spec_says_how_fast_and_how_many_at_a_time_and_the_move_is_the_same_one(self) -> None:
+        how = {"throttle": {"bytesPerSecond": 5000}, "maxConcurrentPartitions": 1}
+        spec = {**self.GROWN, "reassignment": how}
+        (step,) = plan(_again(settled(), spec), view(healthy([1, 2], [2, 3]))).steps
+        assert step == replace(self.start(), bytes_per_second=5000, max_concurrent_partitions=1)
+
     @pytest.mark.parametrize(
         ("phase", "reason", "steps"),
         [

@@ -36,6 +36,18 @@ async def test_what_users_apply_is_seen_by_the_watch_and_comes_about() -> None:
         await around.until_said(CLUSTER, "Reconciled")
 
 
+async def test_replicas_move_as_the_topic_says() -> None:
+    how = {"throttle": {"bytesPerSecond": 5000}, "maxConcurrentPartitions": 1}
+    async with operating(a_topic()) as around:
+        await around.until(lambda: has_topic(around, "orders"))
+        await around.until_said(ORDERS, "PartitionsOffline")
+        await around.api.apply(a_topic(spec={"replicationFactor": 2, "reassignment": how}, generation=2))
+        await around.until(lambda: around.runtime.store.keys("PartitionReassignment"))
+        (key,) = around.runtime.store.keys("PartitionReassignment")
+        spec = (around.api.peek(key) or {})["spec"]
+        assert {name: spec.get(name) for name in how} == how
+
+
 async def test_the_operator_is_ready_as_long_as_it_sees_its_objects() -> None:
     async with operating() as around:
         await around.until_said(CLUSTER, "Reconciled")
