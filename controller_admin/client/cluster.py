@@ -2,9 +2,14 @@
 
 What is known of the cluster is kept, and found again where it proves to be old: a server says that it is not the
 controller, or does not answer. What was certainly not done is asked again, and what may have been done is not.
+
+**Servers that hang.** Nobody can tell one from a server that is slow. What any server can answer is asked of the next one,
+too, when one takes long, and the first answer counts. What only the controller can answer, and changes nothing, is given up
+after a while and asked of whoever is the controller then; each time for longer, so that a long answer comes in the end.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,7 +22,14 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_admin.client.errors import AdminError, InvalidArgument, NotAdmittedError, OutcomeUnknown, Unreachable
+from controller_admin.client.errors import (
+    AdminError,
+    InvalidArgument,
+    NotAdmittedError,
+    OutcomeUnknown,
+    Unreachable,
+    Unsupported,
+)
 from controller_admin.client.properties import ClientProperties
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.request_client import (
@@ -28,14 +40,21 @@ from controller_core.wire.client.request_client import (
     NotAdmitted,
     RequestClient,
     RequestError,
+    VersionUnsupported,
     is_refused_by_another,
 )
 from controller_core.wire.codecs.frames import Unencodable
 
 Response = TypeVar("Response", bound=ResponsePayload)
+T = TypeVar("T")
+Question = Callable[[int], Awaitable[T]]
+"""What is asked of one server, and is given up after so many milliseconds."""
+PATIENCE_MS: Final = 5_000
+GROWTH_OF_PATIENCE: Final = 2
+"""How long one server may take for what may be asked again, at first; and how that grows."""
 _PAUSE_S: Final = 0.2
-_ROUND_MS: Final = 10_000
-"""For all servers once, each of which has an equal share of it: one that hangs must not use up the time of a call."""
+_NEXT_SERVER_AFTER_S: Final = 1.0
+_TROUBLES_TOLD: Final = 5
 _SHARE_OF_SERVER: Final = 0.9
 """Of the time that is left, so that its answer that it had too little still comes."""
 
@@ -49,6 +68,10 @@ class Cluster:
     brokers: dict[BrokerId, Address] = field(default_factory=dict)
     controller: BrokerId | None = None
     cluster_id: str | None = None
+    former: tuple[Address, ...] = ()
+    """Where brokers were before that was forgotten."""
+    answered_last: Address | None = None
+    """Who is asked first, so that a server that hangs costs its time once."""
 
     @classmethod
     def of(cls, properties: ClientProperties) -> "Cluster":
@@ -59,6 +82,7 @@ class Cluster:
             timeout_ms=properties.default_api_timeout_ms,
             connect_timeout_ms=properties.socket_connection_setup_timeout_ms,
             security=properties.security(),
+            negotiates=True,
         )
         return cls(client=client, default_timeout_ms=properties.default_api_timeout_ms)
 
@@ -77,14 +101,21 @@ class Cluster:
         self.controller = BrokerId(metadata.controller_id) if metadata.controller_id >= 0 else None
         self.cluster_id = metadata.cluster_id
 
+    @property
+    def servers(self) -> tuple[Address, ...]:
+        """Who may be asked for what any server knows, and in which order."""
+        last = () if self.answered_last is None else (self.answered_last,)
+        return tuple(dict.fromkeys((*last, *self.client.bootstrap, *self.brokers.values(), *self.former)))
+
     def forget(self) -> None:
-        """Nothing that was known need be true any more."""
+        """Nothing that was known need be true any more, but who was there may still be asked."""
+        self.former = tuple(self.brokers.values()) or self.former
         self.brokers, self.controller = {}, None
 
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """One call of a client. All its methods raise `Unreachable`, `NotAdmittedError` and `InvalidArgument`."""
+    """One call of a client. Its methods raise `Unreachable`, `NotAdmittedError`, `Unsupported` and `InvalidArgument`."""
 
     cluster: Cluster
     allowed_ms: int
@@ -126,24 +157,65 @@ class Call:
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """What the first server says that answers, of those that were named and those that are known. Only for what may be
         asked twice."""
+        return await self.first_of(lambda address: partial(self.ask_at, address, request, response_type))
+
+    async def first_of(self, question: Callable[[Address], Question[T]]) -> T:
+        """The first answer that some server gives to a question that is put to it, which may be put to several at once.
+
+        A question that raises `Unreachable` or `OutcomeUnknown` is put to all of them again, as long as the call may take.
+        What else is wrong with a server ends the call only where no other answers."""
+        patience_ms = PATIENCE_MS
         while True:
-            servers = dict.fromkeys((*self.cluster.client.bootstrap, *self.cluster.brokers.values()))
-            client = self.cluster.client.at(*servers).within(min(self.left_ms, _ROUND_MS))
-            try:
-                return await _translated(partial(client.ask_any, request, response_type))
-            except Unreachable as error:
-                self.trouble = str(error)
-                await self.pause()
+            answers, troubles = await self._first_answer(question, min(self.left_ms, patience_ms))
+            for answer in answers:
+                return answer
+            for trouble in troubles:
+                if not isinstance(trouble, Unreachable | OutcomeUnknown):
+                    raise trouble
+            self.trouble = "; ".join(map(str, troubles[:_TROUBLES_TOLD]))
+            patience_ms *= GROWTH_OF_PATIENCE
+            await self.pause()
+
+    async def _first_answer(
+        self, question: Callable[[Address], Question[T]], patience_ms: int
+    ) -> tuple[tuple[T, ...], list[AdminError]]:
+        """Asks each server once, the next one beside those that take long. An answer, or what went wrong with each."""
+        servers = deque(self.cluster.servers)
+        asked: dict[asyncio.Future[T], Address] = {}
+        troubles: list[AdminError] = []
+        try:
+            while servers or asked:
+                if servers:
+                    server = servers.popleft()
+                    asked[asyncio.ensure_future(question(server)(patience_ms))] = server
+                before_next_s = _NEXT_SERVER_AFTER_S if servers else None
+                ended, _ = await asyncio.wait(asked, timeout=before_next_s, return_when=asyncio.FIRST_COMPLETED)
+                for one in ended:
+                    server = asked.pop(one)
+                    try:
+                        answer = one.result()
+                    except AdminError as error:
+                        troubles.append(error)
+                    else:
+                        self.cluster.answered_last = server
+                        return (answer,), troubles
+        finally:
+            for one in asked:
+                one.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+        return (), troubles
 
     async def ask_controller(
         self, request: RequestPayload, response_type: type[Response], *, changes_nothing: bool = False
     ) -> Response:
         """The controller's answer, whoever that is by then. What changes nothing is asked again where the answer was lost;
         else that raises `OutcomeUnknown`."""
+        patience_ms = PATIENCE_MS
         while True:
             address = await self.controller_address()
+            allowed_ms = min(self.left_ms, patience_ms) if changes_nothing else self.left_ms
             try:
-                response = await self.ask_at(address, request, response_type)
+                response = await self.ask_at(address, request, response_type, allowed_ms)
             except Unreachable as error:
                 self.trouble = str(error)
             except OutcomeUnknown as error:
@@ -151,6 +223,7 @@ class Call:
                 if not changes_nothing:
                     raise
                 self.trouble = str(error)
+                patience_ms *= GROWTH_OF_PATIENCE
             else:
                 if not is_refused_by_another(response):
                     return response
@@ -182,9 +255,11 @@ class Call:
                 self.trouble = "the cluster has no controller"
                 await self.pause()
 
-    async def ask_at(self, address: Address, request: RequestPayload, response_type: type[Response]) -> Response:
+    async def ask_at(
+        self, address: Address, request: RequestPayload, response_type: type[Response], allowed_ms: int | None = None
+    ) -> Response:
         """What one server says, which is asked once. Raises `OutcomeUnknown`, too."""
-        client = self.cluster.client.at(address).within(self.left_ms)
+        client = self.cluster.client.at(address).within(self.left_ms if allowed_ms is None else allowed_ms)
         return await _translated(partial(client.ask_one, request, response_type))
 
 
@@ -203,6 +278,8 @@ def _as_admin_error(error: RequestError) -> AdminError:
             return Unreachable(str(error))
         case AnswerLost():
             return OutcomeUnknown(f"{error}: it may have been done; describe it first")
+        case VersionUnsupported():
+            return Unsupported(str(error))
         case NotAdmitted():
             return NotAdmittedError(str(error))
         case AnswerUnreadable():

@@ -31,6 +31,10 @@ class OutcomeUnknown(AdminError):
     """The request was sent and no answer came: it may have been done. Describe first, then ask again."""
 
 
+class Unsupported(AdminError):
+    """The server is too old for it, or too new: it speaks no version that can say it. Nothing was done."""
+
+
 class UpdateInProgress(AdminError):
     """Another update of features runs by this client. Await it, then ask again."""
 

@@ -2,21 +2,25 @@
 
 **All or nothing.** From version 2 of UpdateFeatures on a controller takes all updates of a request or none (ours does, and
 Kafka's since 4.0); that version is used wherever it is offered. An older controller judges each update by itself. There all
-are validated first and sent only if each may be; another change between the two can still have a part of them refused.
+are validated first and sent only if each may be; another change between the two can still have a part of them refused. One
+that cannot validate either (before Kafka 3.3) is asked for one update at a time.
 
 **The higher epoch wins.** Brokers hear of a change one after the other. What has a lower epoch than was seen before is not
 believed, and another server is asked.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final
 
-from kio.schema.api_versions.v3 import ApiVersionsRequest as ApiVersionsRequest3
-from kio.schema.api_versions.v3 import ApiVersionsResponse as ApiVersionsResponse3
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.update_features.v0 import UpdateFeaturesRequest as UpdateFeaturesRequest0
+from kio.schema.update_features.v0 import UpdateFeaturesResponse as UpdateFeaturesResponse0
+from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKey0
 from kio.schema.update_features.v1 import UpdateFeaturesRequest as UpdateFeaturesRequest1
 from kio.schema.update_features.v1 import UpdateFeaturesResponse as UpdateFeaturesResponse1
 from kio.schema.update_features.v1.request import FeatureUpdateKey as FeatureUpdateKey1
@@ -24,14 +28,14 @@ from kio.schema.update_features.v2 import UpdateFeaturesRequest, UpdateFeaturesR
 from kio.schema.update_features.v2.request import FeatureUpdateKey
 from kio.static.primitive import i8, i16
 
-from controller_admin.client.cluster import Call
+from controller_admin.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call, Question
 from controller_admin.client.errors import (
     InvalidArgument,
-    NotAdmittedError,
     OutcomeUnknown,
     PartlyRefused,
     Refused,
     Unreachable,
+    Unsupported,
     require,
 )
 from controller_core.wire.client.request_client import Address
@@ -39,6 +43,8 @@ from controller_core.wire.client.request_client import Address
 _SOFTWARE: Final = {"client_software_name": "kontroller", "client_software_version": "1"}
 _UPDATE_FEATURES: Final = int(UpdateFeaturesRequest.__api_key__)
 _ATOMIC_SINCE: Final = 2
+_VALIDATES_SINCE: Final = 1
+_NONE: Final = -1
 _NO_EPOCH: Final = -1
 _UPGRADE: Final = 1
 _LARGEST_LEVEL: Final = (1 << 15) - 1
@@ -78,8 +84,13 @@ class FeatureMetadata:
     """Rises with each change; None where the server knows of no finalized features."""
     supported: Mapping[str, SupportedRange]
     answered_by: Address
-    updates_are_atomic: bool
-    """Whether this server, where it is the controller, takes all updates of a request or none."""
+    updates_by_version: int
+    """The newest version of UpdateFeatures that this server takes, -1 where it takes none."""
+
+    @property
+    def updates_are_atomic(self) -> bool:
+        """Whether this server, where it is the controller, takes all updates of a request or none."""
+        return self.updates_by_version >= _ATOMIC_SINCE
 
 
 @dataclass(slots=True)
@@ -101,19 +112,23 @@ async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) 
     """What the first server says that is not behind, or the controller.
 
     Raises `Unreachable` where all are behind what was seen until the time is over."""
+
+    def question(address: Address) -> Question[FeatureMetadata]:
+        return partial(_believed, call, seen, address)
+
+    if not of_controller:
+        if not call.cluster.brokers:
+            await call.metadata()
+        return await call.first_of(question)
+    patience_ms = PATIENCE_MS
     while True:
-        troubles = []
-        for address in await _servers(call, of_controller=of_controller):
-            try:
-                found = await _ask(call, address)
-            except (Unreachable, OutcomeUnknown) as error:
-                troubles.append(str(error))
-                continue
-            if seen.believes(found):
-                return found
-            troubles.append(f"{address} answers epoch {found.epoch}, and {seen.epoch} was seen already")
+        address = await call.controller_address()
+        try:
+            return await question(address)(min(call.left_ms, patience_ms))
+        except (Unreachable, OutcomeUnknown) as error:
+            call.trouble = str(error)
         call.cluster.forget()
-        call.trouble = "; ".join(troubles)
+        patience_ms *= GROWTH_OF_PATIENCE
         await call.pause()
 
 
@@ -127,6 +142,8 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
         request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_keys(updates, before))
         response = await call.ask_controller(request, UpdateFeaturesResponse)
         require("the features", response.error_code, response.error_message)
+    elif before.updates_by_version < _VALIDATES_SINCE:
+        await _send_unvalidated(call, updates, before)
     else:
         refused = await _send_one_by_one(call, updates, before, validate_only=True)
         if refused:
@@ -143,21 +160,17 @@ async def delete(call: Call, seen: EpochSeen, names: Sequence[str]) -> FeatureMe
     return await update(call, seen, [FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
 
 
-async def _servers(call: Call, *, of_controller: bool) -> tuple[Address, ...]:
-    if of_controller:
-        return (await call.controller_address(),)
-    if not call.cluster.brokers:
-        await call.metadata()
-    return (*call.cluster.client.bootstrap, *call.cluster.brokers.values())
+async def _believed(call: Call, seen: EpochSeen, address: Address, allowed_ms: int) -> FeatureMetadata:
+    """What a server says. Raises `Unreachable` where that is behind what was seen: it may be better in a moment."""
+    found = await _ask(call, address, allowed_ms)
+    if not seen.believes(found):
+        raise Unreachable(f"{address} answers epoch {found.epoch}, and {seen.epoch} was seen already")
+    return found
 
 
-async def _ask(call: Call, address: Address) -> FeatureMetadata:
-    """Version 4 names features whose range begins at 0, too; who does not know it answers in another version."""
-    response: ApiVersionsResponse | ApiVersionsResponse3
-    try:
-        response = await call.ask_at(address, ApiVersionsRequest(**_SOFTWARE), ApiVersionsResponse)
-    except NotAdmittedError:
-        response = await call.ask_at(address, ApiVersionsRequest3(**_SOFTWARE), ApiVersionsResponse3)
+async def _ask(call: Call, address: Address, allowed_ms: int) -> FeatureMetadata:
+    """Version 4 names features whose range begins at 0, too."""
+    response = await call.ask_at(address, ApiVersionsRequest(**_SOFTWARE), ApiVersionsResponse, allowed_ms)
     require(f"the features of {address}", response.error_code, None)
     has_epoch = response.finalized_features_epoch != _NO_EPOCH
     return FeatureMetadata(
@@ -168,8 +181,8 @@ async def _ask(call: Call, address: Address) -> FeatureMetadata:
             for each in response.supported_features
         },
         answered_by=address,
-        updates_are_atomic=any(
-            each.api_key == _UPDATE_FEATURES and each.max_version >= _ATOMIC_SINCE for each in response.api_keys
+        updates_by_version=max(
+            (int(each.max_version) for each in response.api_keys if each.api_key == _UPDATE_FEATURES), default=_NONE
         ),
     )
 
@@ -196,6 +209,32 @@ async def _send_one_by_one(
     )
 
 
+async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> None:
+    """Of one update all is done or none, by whichever version."""
+    if before.updates_by_version < 0:
+        raise Unsupported(f"the controller at {before.answered_by} takes no updates of features: Kafka does since 2.7")
+    if len(updates) > 1:
+        raise Unsupported(
+            f"the controller at {before.answered_by} cannot validate updates before it does them, as Kafka can since 3.3:"
+            " ask for one at a time"
+        )
+    (key,) = _keys(updates, before)
+    request = UpdateFeaturesRequest0(
+        timeout=call.for_server,
+        feature_updates=(
+            FeatureUpdateKey0(
+                feature=key.feature,
+                max_version_level=key.max_version_level,
+                allow_downgrade=key.upgrade_type != _UPGRADE,
+            ),
+        ),
+    )
+    response = await call.ask_controller(request, UpdateFeaturesResponse0)
+    require("the features", response.error_code, response.error_message)
+    for each in response.results:
+        require(f"feature {each.feature}", each.error_code, each.error_message)
+
+
 def _keys(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tuple[FeatureUpdateKey, ...]:
     """Kafka takes what is said to be a downgrade for nothing else, so it is said only of what is one."""
     return tuple(
@@ -218,7 +257,7 @@ def _require_sound(updates: Sequence[FeatureUpdate]) -> None:
     if not updates:
         raise InvalidArgument("no feature is named: name at least one")
     names = [each.feature for each in updates]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
         raise InvalidArgument(f"{', '.join(twice)} is named twice: say once what is to become of it")
     for each in updates:
         if not each.feature:

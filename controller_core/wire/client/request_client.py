@@ -6,6 +6,9 @@ Every request has a connection of its own: requests to the controller are rare, 
 
 Errors carry their policy in their type. What was certainly not done may be asked again at once (`ControllerUnreachable`);
 where a request was sent and no answer came (`AnswerLost`) the asker must look at the cluster first.
+
+Who speaks to servers of any version has each say what it speaks before it is asked, on the same connection (`negotiates`).
+A server that hangs then mostly shows it before anything was asked of it that may have been done.
 """
 
 import asyncio
@@ -13,25 +16,29 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.wire.client.negotiation import ASK_FOR_RANGES, NoCommonVersion, Ranges, response_type_of
 from controller_core.wire.client.security import NO_SECURITY, Login, LoginFailed, Security
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameError,
+    FrameTooLarge,
     decode_response,
     encode_request,
     read_correlation_id,
     read_frame,
 )
+from controller_core.wire.codecs.versions import converted
 
 CLIENT_ID: Final = "kontroller"
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -61,6 +68,10 @@ class AnswerLost(RequestError):
 
 class AnswerUnreadable(RequestError):
     """What came is no answer to the request: the other side does not speak this version of Kafka's protocol. Fatal."""
+
+
+class VersionUnsupported(RequestError):
+    """The server speaks no version that can carry the request. Nothing was sent. Fatal: another server may know it."""
 
 
 class NotAdmitted(RequestError):
@@ -108,7 +119,9 @@ class RequestClient:
     """A `ClusterClient` over TCP; PLAINTEXT, unless `security` says otherwise.
 
     `timeout_ms` is for everything that one call does, and should be more than the request itself says.
-    `before_sending` is called in the moment before something is sent, and what it raises is raised: nothing was sent."""
+    `before_sending` is called in the moment before something is sent, and what it raises is raised: nothing was sent.
+    `negotiates`: for servers of any version, each of which is asked first what it speaks. Else all are taken to speak the
+    versions in which requests are written."""
 
     def __init__(
         self,
@@ -119,6 +132,7 @@ class RequestClient:
         connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
         before_sending: Callable[[], None] = lambda: None,
         security: Security = NO_SECURITY,
+        negotiates: bool = False,
     ) -> None:
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
@@ -126,6 +140,7 @@ class RequestClient:
         self._connect_timeout_ms = connect_timeout_ms
         self._before_sending = before_sending
         self._security = security
+        self._negotiates = negotiates
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:
@@ -135,10 +150,10 @@ class RequestClient:
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ControllerClient`."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
-        frame = encode_request(request, _CORRELATION_ID, self._client_id)
+        question = self._question(request, response_type)
         while True:
             try:
-                return await self._attempt(frame, response_type, deadline)
+                return await self._attempt(question, deadline)
             except ControllerUnreachable as error:
                 if asyncio.get_running_loop().time() + _PAUSE_S >= deadline:
                     raise ControllerUnreachable(f"no controller answered in {self._timeout_ms} ms: {error}") from error
@@ -147,11 +162,11 @@ class RequestClient:
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ClusterClient`."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
-        frame = encode_request(request, _CORRELATION_ID, self._client_id)
+        question = self._question(request, response_type)
         troubles = []
         for server, until in self._each_in_turn(deadline):
             try:
-                response = await self._ask_server(server, frame, response_type, until)
+                response = await self._ask_server(server, question, until)
             except (ControllerUnreachable, AnswerLost) as error:
                 troubles.append(str(error))
             else:
@@ -162,8 +177,7 @@ class RequestClient:
     async def ask_one(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """What the first bootstrap server says, which is asked once. Raises `RequestError`, and `Unencodable`."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
-        frame = encode_request(request, _CORRELATION_ID, self._client_id)
-        return await self._ask_server(self._bootstrap[0], frame, response_type, deadline)
+        return await self._ask_server(self._bootstrap[0], self._question(request, response_type), deadline)
 
     def at(self, address: Address, *others: Address) -> "RequestClient":
         """See `ClusterClient`. The others are asked after the first one."""
@@ -181,11 +195,15 @@ class RequestClient:
             connect_timeout_ms=self._connect_timeout_ms,
             before_sending=self._before_sending,
             security=self._security,
+            negotiates=self._negotiates,
         )
 
-    async def _attempt(self, frame: bytes, response_type: type[Response], deadline: float) -> Response:
+    def _question(self, request: RequestPayload, response_type: type[Response]) -> "_Question[Response]":
+        return _Question(request, response_type, encode_request(request, _CORRELATION_ID, self._client_id))
+
+    async def _attempt(self, question: "_Question[Response]", deadline: float) -> Response:
         address = await self._find_controller(deadline)
-        response = await self._ask_server(address, frame, response_type, deadline)
+        response = await self._ask_server(address, question, deadline)
         if is_refused_by_another(response):
             raise ControllerUnreachable(f"{address} is not the controller")
         return response
@@ -193,11 +211,11 @@ class RequestClient:
     async def _find_controller(self, deadline: float) -> Address:
         """The controller's address, from the first bootstrap server that knows it. Raises `ControllerUnreachable`."""
         request = MetadataRequest(topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-        frame = encode_request(request, _CORRELATION_ID, self._client_id)
+        question = self._question(request, MetadataResponse)
         troubles = []
         for server, until in self._each_in_turn(deadline):
             try:
-                metadata = await self._ask_server(server, frame, MetadataResponse, until)
+                metadata = await self._ask_server(server, question, until)
             except (ControllerUnreachable, AnswerLost) as error:
                 troubles.append(str(error))
                 continue
@@ -218,12 +236,32 @@ class RequestClient:
         """Has the next question begin with a server that answered, so that one that hangs costs its time once."""
         self._bootstrap = (server, *(other for other in self._bootstrap if other != server))
 
-    async def _ask_server(
-        self, server: Address, frame: bytes, response_type: type[Response], deadline: float
-    ) -> Response:
+    async def _ask_server(self, server: Address, question: "_Question[Response]", deadline: float) -> Response:
         async with self._connected(server, deadline) as connection:
+            request = question.request
+            if self._negotiates:
+                request = await self._fitted(connection, request)
             self._before_sending()
-            return await _exchange(connection, frame, response_type)
+            if request is question.request:
+                return await _exchange(connection, question.frame, question.response_type)
+            frame = encode_request(request, _CORRELATION_ID, self._client_id)
+            answer = await _exchange(connection, frame, response_type_of(request))
+            return converted(answer, question.response_type)
+
+    async def _fitted(self, connection: "_Connection", request: RequestPayload) -> RequestPayload:
+        """The request in a version that the server speaks. Raises `VersionUnsupported`, `AnswerUnreadable`, and
+        `ControllerUnreachable` where it does not say: nothing that somebody asked for was sent yet."""
+        soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
+        patient = replace(connection, deadline=min(connection.deadline, soon))
+        try:
+            frame = encode_request(ASK_FOR_RANGES, _CORRELATION_ID, self._client_id)
+            return Ranges.read(await _exchange(patient, frame, ApiVersionsResponse)).fitted(request)
+        except AnswerLost as error:
+            if isinstance(error.__cause__, FrameTooLarge):
+                raise AnswerUnreadable(f"{connection.address} answers what is no Kafka: {error.__cause__}") from error
+            raise ControllerUnreachable(f"{error}, asked which versions it speaks") from error
+        except NoCommonVersion as error:
+            raise VersionUnsupported(f"{connection.address} cannot be asked: {error}") from error
 
     @asynccontextmanager
     async def _connected(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
@@ -264,6 +302,15 @@ def error_codes(message: Any) -> Iterator[ErrorCode]:
             yield from _error_codes_of_all(value)
         elif is_dataclass(value):
             yield from error_codes(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question(Generic[Response]):
+    """A request as it is written, which is known to be possible before anybody is asked."""
+
+    request: RequestPayload
+    response_type: type[Response]
+    frame: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,10 +377,12 @@ def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:
 
 
 def is_refused_by_another(response: ResponsePayload) -> bool:
-    """Whether the answer is that of a server that is not the controller. Some responses say it of every part instead."""
-    of_the_whole = getattr(response, "error_code", None)
-    codes = error_codes(response) if of_the_whole is None else (of_the_whole,)
-    return ErrorCode.not_controller in codes
+    """Whether the answer is that of a server that is not the controller. Some responses say it of every part instead, as
+    Kafka's to ElectLeaders, though they could say it of the whole."""
+    of_the_whole = getattr(response, "error_code", ErrorCode.none)
+    if of_the_whole is not ErrorCode.none:
+        return of_the_whole is ErrorCode.not_controller
+    return ErrorCode.not_controller in error_codes(response)
 
 
 def _parse_address(text: str) -> Address:

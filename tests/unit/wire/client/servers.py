@@ -1,22 +1,27 @@
 """Servers that speak as much of Kafka's protocol as their script has."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from itertools import chain
 from typing import Final
 
+from kio.schema.api_versions.v3 import ApiVersionsResponse
+from kio.schema.api_versions.v3.response import ApiVersion
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12 import MetadataResponse
 from kio.schema.metadata.v12.response import MetadataResponseBroker
 from kio.schema.types import BrokerId
-from kio.static.primitive import i32, i32Timedelta
+from kio.static.primitive import i16, i32, i32Timedelta
 from kio.static.protocol import ResponsePayload
 
+from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import encode_response, read_frame, read_request_head
 
 METADATA: Final = 3
+API_VERSIONS: Final = 18
 NO_TIME: Final = i32Timedelta.parse(timedelta())
 NOBODY: Final = Address("127.0.0.1", 1)
 """Nothing listens on this port."""
@@ -25,7 +30,8 @@ NOBODY: Final = Address("127.0.0.1", 1)
 class Server:
     """A server that says who is the controller, and answers other requests with what comes next in its script.
 
-    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all."""
+    A string of bytes is sent as it is, None closes the connection instead, and b"" says nothing at all. Who asks which
+    versions it speaks is told that it speaks all."""
 
     def __init__(self) -> None:
         self.address = NOBODY
@@ -41,9 +47,13 @@ class Server:
         self.writers.append(writer)
         while (content := await read_frame(reader)) is not None:
             head = read_request_head(content)
-            self.asked.append(head.api_key)
             if self.is_silent:
+                self.asked.append(head.api_key)
                 continue
+            if (head.api_key, head.api_version) == (API_VERSIONS, ASK_FOR_RANGES.__version__):
+                writer.write(encode_response(spoken(dict.fromkeys(range(80), (0, 99))), head.correlation_id))
+                continue
+            self.asked.append(head.api_key)
             reply = self._metadata() if head.api_key == METADATA else self.script.pop(0)
             if reply is None:
                 break
@@ -63,6 +73,18 @@ class Server:
             controller_id=BrokerId(1000),
             topics=(),
         )
+
+
+def spoken(ranges: Mapping[int, tuple[int, int]]) -> ApiVersionsResponse:
+    """What a server says that speaks these versions."""
+    return ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=tuple(
+            ApiVersion(api_key=i16(key), min_version=i16(oldest), max_version=i16(newest))
+            for key, (oldest, newest) in ranges.items()
+        ),
+        throttle_time=NO_TIME,
+    )
 
 
 Servers = tuple[Server, Server, Server]

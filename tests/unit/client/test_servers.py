@@ -1,0 +1,235 @@
+"""Which servers a call asks: none that hangs keeps it from the others, and none is asked what it does not speak."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from kio.index import load_response_schema
+from kio.schema.api_versions.v4 import ApiVersionsResponse
+from kio.schema.api_versions.v4.response import ApiVersion
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12 import MetadataResponse
+from kio.static.primitive import i16
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
+from controller_admin.client.features import FeatureUpdate, UpdateType
+from controller_core.wire.client.cluster_picture import NO_TOPICS
+from controller_core.wire.client.request_client import RequestClient, VersionUnsupported
+from tests.unit.client.scripted import (
+    API_VERSIONS,
+    CREATE_TOPICS,
+    DESCRIBE_CONFIGS,
+    METADATA,
+    UPDATE_FEATURES,
+    ScriptedBroker,
+    ScriptedCluster,
+    filled,
+    scripted_cluster,
+)
+from tests.unit.wire.client.servers import NO_TIME
+
+KAFKA_2_8 = {
+    3: (0, 11), 18: (0, 3), 19: (0, 7), 20: (0, 6), 32: (0, 4), 35: (0, 2), 37: (0, 3), 43: (0, 2), 44: (0, 1), 45: (0, 0),
+    46: (0, 0), 50: (0, 0), 51: (0, 0), 57: (0, 0),
+}  # fmt: skip
+"""What a broker of that version says it speaks, of what the client asks."""
+KAFKA_4 = {
+    3: (0, 13), 18: (0, 4), 19: (2, 7), 20: (1, 6), 32: (1, 4), 35: (1, 4), 37: (0, 3), 43: (0, 2), 44: (0, 1), 45: (0, 1),
+    46: (0, 0), 50: (0, 0), 51: (0, 0), 57: (0, 2),
+}  # fmt: skip
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[ScriptedCluster]:
+    """The first of three servers is the controller."""
+    async with scripted_cluster() as started:
+        started.topics = {"orders": [[1, 2]]}
+        yield started
+
+
+async def test_many_servers_that_take_their_time_are_no_trouble() -> None:
+    async with scripted_cluster(range(1, 101)) as cluster:
+        for broker in cluster.brokers.values():
+            broker.delay_s = 0.15
+        admin = cluster.client(2)
+        for _ in range(3):
+            assert len((await admin.describe_cluster(timeout_ms=3_000)).nodes) == 100
+
+
+async def test_a_server_that_hangs_costs_its_time_once(cluster: ScriptedCluster) -> None:
+    cluster[3].hangs = True
+    admin = cluster.client(3, 2)
+    await admin.list_topics(timeout_ms=3_000)
+    started = asyncio.get_running_loop().time()
+    for _ in range(3):
+        await admin.describe_features()
+        await admin.list_topics()
+    assert asyncio.get_running_loop().time() - started < 1
+
+
+async def test_what_is_wrong_with_one_server_ends_no_call_that_another_can_answer(cluster: ScriptedCluster) -> None:
+    async def answer_nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read(100)
+        writer.close()
+
+    async with await asyncio.start_server(answer_nonsense, "127.0.0.1", 0) as nonsense:
+        host, port = nonsense.sockets[0].getsockname()
+        servers = f"{host}:{port},{cluster[2].address}"
+        assert await AdminClient({"bootstrap.servers": servers}).list_reassignments() == {}
+        with pytest.raises(NotAdmittedError, match="is it a Kafka server"):
+            await AdminClient({"bootstrap.servers": f"{host}:{port}"}).list_topics()
+
+
+async def test_a_controller_that_hangs_is_left_for_the_one_that_is_it_then(cluster: ScriptedCluster) -> None:
+    """Before it was asked for anything, so that it may be asked of the next one."""
+    cluster[1].hangs = True
+    admin = cluster.client(1, 2, socket_connection_setup_timeout_ms=1_000)
+
+    async def move() -> None:
+        await asyncio.sleep(0.5)
+        cluster.controller = 3
+
+    moved = asyncio.create_task(move())
+    assert await admin.list_reassignments(timeout_ms=15_000) == {}
+    await moved
+    cluster[1].hangs, cluster.controller = False, 1
+    admin = cluster.client(2, socket_connection_setup_timeout_ms=1_000)
+    await admin.list_reassignments()
+    cluster[1].hangs, cluster.controller = True, 3
+    await admin.create_topic("new", 1, 1, timeout_ms=15_000)
+    assert len(cluster[3].asked_of(CREATE_TOPICS)) == 1
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_controller_that_hangs_on_a_question_is_asked_no_more_when_another_is_it(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, *, is_known: bool
+) -> None:
+    """Even where the only server that was named is the one that hangs."""
+    monkeypatch.setattr("controller_admin.client.cluster.PATIENCE_MS", 500)
+    admin = cluster.client(1 if is_known else 2, socket_connection_setup_timeout_ms=500)
+    await admin.list_reassignments()
+
+    def hangs_from_now_on(broker: ScriptedBroker, _: object) -> None:
+        broker.hangs = True
+        broker.cluster.controller = 3
+
+    cluster[1].answers[46].append(hangs_from_now_on)
+    cluster[1].delay_s = 0.1
+    assert await admin.list_reassignments(timeout_ms=15_000) == {}
+
+
+def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]:
+    move = '{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}'
+    return {
+        "describe_cluster": admin.describe_cluster,
+        "create_topic": lambda: admin.create_topic("new", 1, 1),
+        "alter_topic": lambda: admin.alter_topic("orders", 2, added_configs={"a": "b"}),
+        "delete_topic": lambda: admin.delete_topic("orders"),
+        "list_topics": admin.list_topics,
+        "describe_topic": lambda: admin.describe_topic("orders"),
+        "reassign_partitions": lambda: admin.reassign_partitions(move),
+        "throttle_reassignment": lambda: admin.throttle_reassignment(move, 1000),
+        "unthrottle_reassignment": lambda: admin.unthrottle_reassignment(move),
+        "progress_of_reassignment": lambda: admin.progress_of_reassignment(move),
+        "verify_reassign_partitions": lambda: admin.verify_reassign_partitions(move),
+        "cancel_reassignment": lambda: admin.cancel_reassignment(move),
+        "list_reassignments": admin.list_reassignments,
+        "preferred_replica_leader_election": admin.preferred_replica_leader_election,
+        "elect_unclean": admin.elect_unclean,
+        "verify_preferred_replica_leader_election": admin.verify_preferred_replica_leader_election,
+        "set_scram_user": lambda: admin.set_scram_user("u", "p"),
+        "delete_scram_user": lambda: admin.delete_scram_user("u", "SCRAM-SHA-256"),
+        "list_scram_users": admin.list_scram_users,
+        "describe_features": admin.describe_features,
+        "update_features": lambda: admin.update_features([FeatureUpdate(feature="f", level=1)]),
+        "delete_features": lambda: admin.delete_features(["f"]),
+    }
+
+
+@pytest.mark.parametrize("ranges", [KAFKA_2_8, KAFKA_4], ids=["2.8", "4.0"])
+async def test_every_call_is_made_in_versions_that_the_servers_speak(
+    cluster: ScriptedCluster, ranges: dict[int, tuple[int, int]]
+) -> None:
+    for broker in cluster.brokers.values():
+        broker.ranges = dict(ranges)
+    speaks(cluster, ranges[UPDATE_FEATURES][1])
+    admin = cluster.client()
+    for call in every_call(admin).values():
+        await call()
+    for request in (each for broker in cluster.brokers.values() for each in broker.asked):
+        oldest, newest = ranges[request.__api_key__]
+        assert oldest <= request.__version__ <= newest
+
+
+def speaks(cluster: ScriptedCluster, update_features: int) -> None:
+    """What servers say of themselves where they are asked for their features."""
+    if update_features >= 0:
+        updated = load_response_schema(UPDATE_FEATURES, update_features)
+        cluster.answers[UPDATE_FEATURES] = filled(updated, has_parts=False)
+    cluster.answers[API_VERSIONS] = ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=(ApiVersion(api_key=i16(UPDATE_FEATURES), min_version=i16(0), max_version=i16(update_features)),),
+        throttle_time=NO_TIME,
+    )
+
+
+async def test_an_api_that_the_server_does_not_know_is_named(cluster: ScriptedCluster) -> None:
+    for broker in cluster.brokers.values():
+        del broker.ranges[46]
+        broker.ranges[CREATE_TOPICS] = (0, 4)
+    with pytest.raises(Unsupported, match="cannot be asked: it does not know ListPartitionReassignments at all"):
+        await cluster.client().list_reassignments()
+    await cluster.client().create_topic("orders", 3, 2)
+    assert cluster[1].asked_of(CREATE_TOPICS)[0].__version__ == 4
+
+
+async def test_a_request_that_an_old_version_cannot_say_is_not_sent(cluster: ScriptedCluster) -> None:
+    """By default an old Metadata would create the topics that are asked about."""
+    for broker in cluster.brokers.values():
+        broker.ranges[METADATA] = (0, 3)
+    with pytest.raises(
+        Unsupported, match="speaks versions 0 to 3 of Metadata, and this needs version 12, as an older one"
+    ):
+        await cluster.client().describe_topic("orders")
+    assert not cluster[2].asked
+
+
+async def test_updates_of_features_are_as_safe_as_the_controller_has_them(cluster: ScriptedCluster) -> None:
+    """Nobody who wants all or none is given less because a server is older."""
+    admin = cluster.client()
+    speaks(cluster, 0)
+    both = [FeatureUpdate(feature="f", level=1), FeatureUpdate(feature="g", level=1)]
+    with pytest.raises(Unsupported, match="ask for one at a time"):
+        await admin.update_features(both)
+    assert not cluster[1].asked_of(UPDATE_FEATURES)
+    await admin.update_features([FeatureUpdate(feature="f", level=1, type=UpdateType.ADD_OR_UPDATE)])
+    await admin.delete_features(["f"])
+    sent = cluster[1].asked_of(UPDATE_FEATURES)
+    assert [(each.__version__, each.feature_updates[0].allow_downgrade) for each in sent] == [(0, False), (0, True)]
+    speaks(cluster, -1)
+    with pytest.raises(Unsupported, match="takes no updates of features"):
+        await admin.delete_features(["f"])
+    speaks(cluster, 2)
+    cluster[1].ranges[UPDATE_FEATURES] = (0, 1)  # another is the controller by the time that it is asked
+    with pytest.raises(Unsupported, match="0 to 1 of UpdateFeatures"):
+        await admin.update_features(both)
+
+
+async def test_who_does_not_negotiate_asks_at_once(cluster: ScriptedCluster) -> None:
+    cluster[1].ranges.clear()
+    assert await RequestClient([cluster[1].address]).ask_one(NO_TOPICS, MetadataResponse)
+    with pytest.raises(VersionUnsupported):
+        await RequestClient([cluster[1].address], negotiates=True).ask_one(NO_TOPICS, MetadataResponse)
+
+
+async def test_what_was_sent_and_not_answered_may_have_been_done(cluster: ScriptedCluster) -> None:
+    admin = cluster.client()
+    cluster[1].answers[CREATE_TOPICS].append(None)
+    with pytest.raises(OutcomeUnknown):
+        await admin.create_topic("new", 1, 1)
+    cluster[1].hangs = True
+    with pytest.raises(Unreachable, match="asked which versions"):
+        await cluster.client(2, socket_connection_setup_timeout_ms=200).create_topic("new", 1, 1, timeout_ms=800)
+    assert DESCRIBE_CONFIGS not in [each.__api_key__ for each in cluster[1].asked]
