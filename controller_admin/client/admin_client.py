@@ -22,7 +22,7 @@ from controller_admin.client.assignments import (
 from controller_admin.client.cluster import Cluster
 from controller_admin.client.describing import ClusterDescription
 from controller_admin.client.elections import Elected
-from controller_admin.client.errors import UpdateInProgress
+from controller_admin.client.errors import InvalidArgument, UpdateInProgress
 from controller_admin.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
 from controller_admin.client.properties import ClientProperties
 from controller_admin.client.reassigning import copying, reassignments, throttles
@@ -134,10 +134,9 @@ class AdminClient:
         await reassignments.start(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
     async def current_assignment(self, reassignment: str, *, timeout_ms: int | None = None) -> str:
-        """The JSON that would take the partitions of a move back to where they are now."""
+        """The JSON that would take the partitions of a move back to where they are now, or were before they moved."""
         targets = parse_reassignment(reassignment)
-        present = await reassignments.replicas_of(self._cluster.call(timeout_ms), {tp.topic for tp in targets})
-        return reassignment_json({tp: present[tp] for tp in targets if tp in present})
+        return reassignment_json(await reassignments.origins_of(self._cluster.call(timeout_ms), targets))
 
     async def throttle_reassignment(
         self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
@@ -158,8 +157,7 @@ class AdminClient:
         """Asks for a move, and ends when that has ended or cannot start. Who stops to wait leaves the move.
 
         Without `timeout_ms` it may take as long as it takes."""
-        await self.start_reassignment(reassignment, timeout_ms=timeout_ms)
-        return await self.wait_for_reassignment(reassignment, timeout_ms=timeout_ms)
+        return await reassignments.move(self._cluster, parse_reassignment(reassignment), timeout_ms)
 
     async def wait_for_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
         """Waits until no partition of a move is on its way any more."""
@@ -280,6 +278,8 @@ class BlockingAdminClient:
         """See `AdminClient`."""
         self.asynchronous = AdminClient(properties)
         self._loop = asyncio.new_event_loop()
+        self._closing = threading.Lock()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._loop.run_forever, name="kontroller-admin", daemon=True)
         self._thread.start()
 
@@ -292,11 +292,20 @@ class BlockingAdminClient:
         self.close()
 
     def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
-        """Has the client's thread do it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Has the client's thread do it. Raises `InvalidArgument` when the client is closed."""
+        with self._closing:
+            if self._is_closed:
+                work.close()
+                raise InvalidArgument("the client is closed: make another one")
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """Ends the thread, and with it what is still being waited for."""
+        """Ends the thread. What is still being waited for is cancelled, and what was asked for goes on in the cluster."""
+        with self._closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -311,7 +320,10 @@ class BlockingAdminClient:
     throttle_reassignment = _blocking(AdminClient.throttle_reassignment)
     unthrottle_reassignment = _blocking(AdminClient.unthrottle_reassignment)
     start_reassignment = _blocking(AdminClient.start_reassignment)
+    current_assignment = _blocking(AdminClient.current_assignment)
     reassign_partitions = _beginning(AdminClient.reassign_partitions)
+    wait_for_reassignment = _blocking(AdminClient.wait_for_reassignment)
+    progress_of_reassignment = _blocking(AdminClient.progress_of_reassignment)
     verify_reassign_partitions = _blocking(AdminClient.verify_reassign_partitions)
     cancel_reassignment = _blocking(AdminClient.cancel_reassignment)
     list_reassignments = _blocking(AdminClient.list_reassignments)
@@ -324,6 +336,13 @@ class BlockingAdminClient:
     describe_features = _blocking(AdminClient.describe_features)
     update_features = _blocking(AdminClient.update_features)
     delete_features = _blocking(AdminClient.delete_features)
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _assignment(given: str | Assignment | None) -> Assignment | None:

@@ -1,5 +1,6 @@
 """A cluster as it is: its nodes, and how many of its partitions ail."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from controller_admin.client.cluster import Call
@@ -14,6 +15,8 @@ class Node:
     id: BrokerId
     address: Address
     rack: str | None
+    replicas: int
+    """How many it has. A controller that is no broker has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +38,17 @@ async def describe(call: Call) -> ClusterDescription:
     """As the first server says it that answers."""
     metadata = await call.metadata(of_all=True)
     partitions = [each for topic in metadata.topics for each in topic.partitions]
+    replicas = Counter(broker for each in partitions for broker in each.replica_nodes)
     return ClusterDescription(
         cluster_id=metadata.cluster_id,
         controller=call.cluster.controller,
         nodes=tuple(
-            Node(id=BrokerId(each.node_id), address=Address(each.host, int(each.port)), rack=each.rack)
+            Node(
+                id=BrokerId(each.node_id),
+                address=Address(each.host, int(each.port)),
+                rack=each.rack,
+                replicas=replicas[each.node_id],
+            )
             for each in sorted(metadata.brokers, key=lambda broker: broker.node_id)
         ),
         topics=len(metadata.topics),

@@ -1,0 +1,40 @@
+"""What is made of a cluster's answers: its nodes, and where partitions are that move."""
+
+import pytest
+from kio.static.protocol import RequestPayload
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.assignments import parse_reassignment, reassignment_json
+from controller_admin.client.cluster import Call
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from tests.unit.admin_commands.answering_cluster import CONTROLLER, AnsweringCluster, SimulatedTopic
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> AnsweringCluster:
+    """Whoever calls asks it."""
+    answering = AnsweringCluster(
+        {"still": SimulatedTopic([1, 2], [1, 2]), "moving": SimulatedTopic([3, 1, 2], [1, 2], adding=[3])}
+    )
+
+    async def ask(call: Call, request: RequestPayload, *_: object, **__: object) -> object:
+        return await answering.answer(request)
+
+    monkeypatch.setattr(Call, "ask_any", ask)
+    monkeypatch.setattr(Call, "ask_controller", ask)
+    return answering
+
+
+async def test_a_move_is_taken_back_to_where_its_partitions_were_before_another_one(cluster: AnsweringCluster) -> None:
+    """Brokers name the replicas that it is to have, too; by these it would have more of them in the end."""
+    wanted = reassignment_json({TopicPartition(TopicName(name), PartitionId(0)): (2, 3) for name in cluster.topics})
+    back = await AdminClient({"bootstrap.servers": "h:1"}).current_assignment(wanted)
+    assert {tp.topic: replicas for tp, replicas in parse_reassignment(back).items()} == {
+        "still": (1, 2),
+        "moving": (1, 2),
+    }
+
+
+async def test_nodes_have_so_many_replicas(cluster: AnsweringCluster) -> None:
+    described = await AdminClient({"bootstrap.servers": "h:1"}).describe_cluster()
+    assert {node.id: node.replicas for node in described.nodes} == {1: 2, 2: 2, 3: 1, CONTROLLER: 0}
