@@ -9,12 +9,14 @@ from controller_admin.commands import check, controller, history, operator
 from controller_admin.commands.administering.groups import GROUPS
 from controller_admin.commands.administering.shell import shell
 from controller_admin.commands.drain import drain
+from controller_admin.commands.endings import OneLine
 from controller_admin.commands.importing import import_topics
 from controller_admin.commands.ready import ready
 from controller_admin.commands.record import record
 
 main = typer.Typer(
     name="kontroller",
+    cls=OneLine,
     help="A Kafka controller outside the brokers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

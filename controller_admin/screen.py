@@ -7,15 +7,16 @@ _MOST: Final = 160
 """Characters of one cell: a message may be long."""
 
 
-def printable(value: object) -> str:
-    """A value in one cell: nothing that a terminal would take for a command, and `-` for nothing."""
+def printable(value: object, *, most: int | None = _MOST) -> str:
+    """A value in one cell: nothing that a terminal would take for a command, and `-` for nothing. What is longer than
+    `most` is cut; names are not to be, as two that are cut may look alike."""
     text = "" if value is None else " ".join("".join(c if c.isprintable() else " " for c in str(value)).split())
-    return (text if len(text) <= _MOST else f"{text[: _MOST - 3]}...") or "-"
+    return (text if most is None or len(text) <= most else f"{text[: most - 3]}...") or "-"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """The lines of a table; none where it has no rows."""
-    cells = [[printable(value) for value in row] for row in rows]
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int | None = _MOST) -> list[str]:
+    """The lines of a table; none where it has no rows. See `printable` for `most`."""
+    cells = [[printable(value, most=most) for value in row] for row in rows]
     if not cells:
         return []
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]

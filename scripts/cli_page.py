@@ -24,8 +24,13 @@ in the environment. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) has pr
 `security.protocol`, `ssl.*` with PEM files, `sasl.mechanism` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512), `sasl.jaas.config`,
 `client.id`, `default.api.timeout.ms`; and `zookeeper.connect`, by which topics that are marked for deletion are known.
 
-**What it prints.** Tables for people, `-o json` or `-o yaml` for programs. Errors are one line on standard error that says
-what to change.
+**What it prints.** Tables for people, `-o json` or `-o yaml` for programs: one document on standard output, nothing else
+there. What is to be confirmed, and the plan that takes a move back, are then on standard error, and errors are one line
+there that says what to change.
+
+**Throttles.** As with kafka-reassign-partitions they belong to no move. `reassign verify`, `cancel` and the end of `start`
+take those of a plan's topics and brokers away, where nothing moves in the whole cluster; while anything does they say that
+throttles stay. Kafka's tool takes them away after a cancellation whatever moves.
 
 | Exit code | Means |
 |---|---|

@@ -13,12 +13,20 @@ def describe(
     server: Server = None, output: Output = Format.TABLE, command_config: Config = None, timeout_ms: TimeoutMs = None
 ) -> None:
     """Shows the cluster's id, its controller and brokers, and how many partitions lack a leader or replicas."""
-    found = run(server, command_config, lambda admin: admin.describe_cluster(timeout_ms=timeout_ms))
+    found = run(
+        server, command_config, lambda admin, time: admin.describe_cluster(timeout_ms=time.left_ms()), timeout_ms
+    )
     value = {
         "clusterId": found.cluster_id,
         "controller": found.controller,
         "nodes": [
-            {"id": each.id, "host": each.address.host, "port": each.address.port, "rack": each.rack}
+            {
+                "id": each.id,
+                "host": each.address.host,
+                "port": each.address.port,
+                "rack": each.rack,
+                "replicas": each.replicas,
+            }
             for each in found.nodes
         ],
         "topics": found.topics,
@@ -33,7 +41,7 @@ def describe(
             f"{found.offline} without a leader, {found.under_replicated} without all their replicas\n"
         )
     rows = [
-        (each.id, each.address, each.rack, "controller" if each.id == found.controller else None)
+        (each.id, each.address, each.rack, each.replicas, "controller" if each.id == found.controller else None)
         for each in found.nodes
     ]
-    show(output, value, ("NODE", "ADDRESS", "RACK", "ROLE"), rows, empty="there are no nodes")
+    show(output, value, ("NODE", "ADDRESS", "RACK", "REPLICAS", "ROLE"), rows, empty="there are no nodes")

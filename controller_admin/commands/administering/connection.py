@@ -1,6 +1,9 @@
 """The options by which all of these commands find their cluster, and how a command of theirs runs and ends."""
 
 import asyncio
+import math
+import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from controller_admin.client.properties import ClientProperties
 
 EXIT_NOT_YET: Final = 3
-_INTERRUPTED: Final = 130
+EXIT_INTERRUPTED: Final = 130
 _LONGEST_MS: Final = 86_400_000
 T = TypeVar("T")
 
@@ -49,13 +52,66 @@ TimeoutMs = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Asks nothing: it is confirmed.")]
 
 
-def run(server: str | None, config: Path | None, work: "Callable[[AdminClient], Awaitable[T]]") -> T:
-    """What the work returns, done by a client of that cluster; ends the command where it fails."""
+class Allowance:
+    """The time of a command for all that it asks, in which each question has what is left; `--timeout-ms`, or what the
+    properties allow. It runs from the first question on, and not while somebody is asked to confirm something."""
+
+    def __init__(self, timeout_ms: int | None) -> None:
+        self._given_ms = timeout_ms
+        self._allowed_ms = timeout_ms
+        self._used_s = 0.0
+        self._since_s: float | None = None
+
+    def or_else(self, default_ms: int) -> None:
+        """What holds where none was given."""
+        if self._allowed_ms is None:
+            self._allowed_ms = default_ms
+
+    def left_ms(self) -> int | None:
+        """For the next question. Raises `Unreachable` where nothing is left."""
+        from controller_admin.client.errors import Unreachable
+
+        if self._allowed_ms is None:
+            return None
+        now_s = time.monotonic()
+        if self._since_s is None:
+            self._since_s = now_s
+        left_ms = math.ceil(self._allowed_ms - (self._used_s + now_s - self._since_s) * 1000)
+        if left_ms <= 0:
+            raise Unreachable(f"it did not come about in {self._allowed_ms} ms: allow more time, or look what goes on")
+        return left_ms
+
+    def left_if_given_ms(self) -> int | None:
+        """For what may take as long as it takes, unless somebody said how long."""
+        return None if self._given_ms is None else self.left_ms()
+
+    def after_wait(self) -> "Allowance":
+        """For what is to be done when a wait has ended: as much again where that had no limit."""
+        return Allowance(self._allowed_ms) if self._given_ms is None else self
+
+    def stop(self) -> None:
+        """Nothing is asked for now."""
+        if self._since_s is not None:
+            self._used_s += time.monotonic() - self._since_s
+            self._since_s = None
+
+
+def run(
+    server: str | None,
+    config: Path | None,
+    work: "Callable[[AdminClient, Allowance], Awaitable[T]]",
+    allowed: Allowance | int | None,
+) -> T:
+    """What the work returns, done by a client of that cluster in that time; ends the command where it fails."""
     from controller_admin.client.admin_client import AdminClient
     from controller_admin.client.errors import AdminError, InvalidArgument
 
+    allowance = allowed if isinstance(allowed, Allowance) else Allowance(allowed)
+
     async def with_client() -> T:
-        return await work(AdminClient(properties_of(server, config)))
+        properties = properties_of(server, config)
+        allowance.or_else(properties.default_api_timeout_ms)
+        return await work(AdminClient(properties), allowance)
 
     try:
         return asyncio.run(with_client())
@@ -64,7 +120,9 @@ def run(server: str | None, config: Path | None, work: "Callable[[AdminClient], 
     except AdminError as error:
         raise failure(error) from error
     except KeyboardInterrupt:
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    finally:
+        allowance.stop()
 
 
 def properties_of(server: str | None, config: Path | None) -> "ClientProperties":
@@ -90,16 +148,25 @@ def read_text(file: Path) -> str:
 
 def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: bool = False) -> bool:
     """Whether somebody says so of the things, which are numbered below a title; without a terminal nobody does. Enter alone
-    is a yes, as the specification has it, but not where data is lost."""
-    typer.echo(title)
+    is a yes, as the specification has it, but not where data is lost.
+
+    It is asked on standard error, as standard output is for what the command finds. Not to be called in an event loop,
+    which would take Ctrl-C for itself: that ends the command here."""
+    typer.echo(title, err=True)
     for number, thing in enumerate(things, start=1):
-        typer.echo(f"{number}. {thing}")
+        typer.echo(f"{number}. {thing}", err=True)
     if yes:
         return True
+    typer.echo("\n[y/N]? " if loses_data else "\n[Y/n]? ", nl=False, err=True)
     try:
-        answer = input("\n[y/N]? " if loses_data else "\n[Y/n]? ").strip().lower()
-    except EOFError:
-        raise usage_error(ValueError("nobody is there to confirm it: give --yes")) from None
+        line = sys.stdin.readline()
+    except KeyboardInterrupt:
+        typer.echo("\nkontroller: interrupted: nothing is changed", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if not line:
+        typer.echo(err=True)
+        raise usage_error(ValueError("nobody is there to confirm it: give --yes"))
+    answer = line.strip().lower()
     return answer in ("y", "yes") or (not answer and not loses_data)
 
 

@@ -16,7 +16,7 @@ from controller_admin.commands.administering.connection import (
 )
 from controller_admin.commands.administering.output import Format, Output, show
 from controller_admin.commands.administering.reassign import show_progress
-from controller_admin.commands.endings import EXIT_FAILED, usage_error
+from controller_admin.commands.endings import EXIT_FAILED, failure, usage_error
 
 if TYPE_CHECKING:
     from controller_admin.client.elections import Elected
@@ -47,12 +47,13 @@ def preferred(
 ) -> None:
     """Has partitions be led by their first replicas. Exits with 1 where one cannot be."""
     chosen = _chosen(json_file, everything, topic, partition)
-    _show(
-        output,
-        run(
-            server, command_config, lambda admin: admin.preferred_replica_leader_election(chosen, timeout_ms=timeout_ms)
-        ),
+    elected = run(
+        server,
+        command_config,
+        lambda admin, time: admin.preferred_replica_leader_election(chosen, timeout_ms=time.left_ms()),
+        timeout_ms,
     )
+    _show(output, elected)
 
 
 @commands.command("unclean")
@@ -72,9 +73,15 @@ def unclean(
     what = f"{topic}-{partition}" if topic else "all partitions without a leader" if everything else str(json_file)
     title = f"Please confirm the unclean election of {what}: records that only dead replicas have are lost."
     if not confirmed(title, yes=yes, loses_data=True):
-        typer.echo("nothing is elected")
+        typer.echo("nothing is elected", err=True)
         raise typer.Exit(EXIT_FAILED)
-    _show(output, run(server, command_config, lambda admin: admin.elect_unclean(chosen, timeout_ms=timeout_ms)))
+    elected = run(
+        server,
+        command_config,
+        lambda admin, time: admin.elect_unclean(chosen, timeout_ms=time.left_ms()),
+        timeout_ms,
+    )
+    _show(output, elected)
 
 
 @commands.command("verify")
@@ -95,7 +102,8 @@ def verify(
     found = run(
         server,
         command_config,
-        lambda admin: admin.verify_preferred_replica_leader_election(chosen, timeout_ms=timeout_ms),
+        lambda admin, time: admin.verify_preferred_replica_leader_election(chosen, timeout_ms=time.left_ms()),
+        timeout_ms,
     )
     show_progress(output, found, failed="are not there, or their first replica is not in sync")
 
@@ -118,11 +126,15 @@ def _chosen(json_file: Path | None, everything: bool, topic: str | None, partiti
 
 
 def _show(output: Format, elected: "Elected") -> None:
+    from controller_admin.client.errors import PartlyRefused
+
     value = [
         {"topic": tp.topic, "partition": tp.partition, "error": str(error) if error else None}
         for tp, error in sorted(elected.items())
     ]
     rows = [(tp.topic, tp.partition, str(error) if error else "done") for tp, error in sorted(elected.items())]
     show(output, value, ("TOPIC", "PARTITION", "RESULT"), rows, empty="every partition is led as it should be")
-    if any(error is not None for error in elected.values()):
-        raise typer.Exit(EXIT_FAILED)
+    refused = tuple(error for _, error in sorted(elected.items()) if error is not None)
+    if refused:
+        led = len(elected) - len(refused)
+        raise failure(PartlyRefused(refused, f"{led} of {len(elected)} partitions are led as was asked"))

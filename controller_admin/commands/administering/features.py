@@ -1,19 +1,31 @@
 """`kontroller features`: KIP-584's tool, with its flags, its questions and its JSON."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from controller_admin.commands.administering.connection import Config, Server, TimeoutMs, Yes, confirmed, run
+from controller_admin.commands.administering.connection import (
+    Allowance,
+    Config,
+    Server,
+    TimeoutMs,
+    Yes,
+    confirmed,
+    run,
+)
+from controller_admin.commands.administering.output import Format, say
 from controller_admin.commands.endings import EXIT_FAILED, usage_error
+from controller_admin.screen import table
 
 if TYPE_CHECKING:
     from controller_admin.client.features import FeatureMetadata, FeatureUpdate
 
 commands = typer.Typer(help="Features that the cluster finalizes: describe, update, disable.", no_args_is_help=True)
 
+FeatureOutput = Annotated[
+    Format, typer.Option("--output", "-o", help="json as the specification has it, yaml, or table.")
+]
 _UPGRADE: Final = "Please confirm before finalizing the upgrade of the following features:"
 _DOWNGRADE: Final = "Please confirm before downgrading the following features:"
 _DELETION: Final = "Please confirm deletion of the following features:"
@@ -23,6 +35,7 @@ _DELETION: Final = "Please confirm deletion of the following features:"
 def describe(
     server: Server = None,
     controller: Annotated[bool, typer.Option("--controller", help="Asks the controller, for debugging.")] = False,
+    output: FeatureOutput = Format.JSON,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
@@ -30,9 +43,10 @@ def describe(
     found = run(
         server,
         command_config,
-        lambda admin: admin.describe_features(of_controller=controller, timeout_ms=timeout_ms),
+        lambda admin, time: admin.describe_features(of_controller=controller, timeout_ms=time.left_ms()),
+        timeout_ms,
     )
-    typer.echo(as_json(found))
+    _show(output, found)
 
 
 @commands.command("update")
@@ -47,6 +61,7 @@ def update(
         typer.Option("--feature-force-downgrade", help="NAME:LEVEL; may be given again.", show_default=False),
     ] = None,
     yes: Yes = False,
+    output: FeatureOutput = Format.JSON,
     command_config: Config = None,
     timeout_ms: TimeoutMs = 60_000,
 ) -> None:
@@ -63,14 +78,25 @@ def update(
     if not upgrades and not downgrades:
         raise usage_error(InvalidArgument("no feature is named: give --feature-upgrade NAME:LEVEL"))
 
-    async def work(admin: AdminClient) -> "FeatureMetadata | None":
-        present = await admin.describe_features(of_controller=True, timeout_ms=timeout_ms)
-        for title, updates in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
-            if updates and not _agreed(title, [_change(each, present) for each in updates], yes=yes):
-                return None
-        return await admin.update_features([*upgrades, *downgrades], timeout_ms=timeout_ms)
+    time = Allowance(timeout_ms)
+    present = run(
+        server,
+        command_config,
+        lambda admin, time: admin.describe_features(of_controller=True, timeout_ms=time.left_ms()),
+        time,
+    )
+    for title, updates in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
+        if updates:
+            _require_agreed(title, [_change(each, present) for each in updates], yes=yes)
+    updates = [*upgrades, *downgrades]
 
-    _end(run(server, command_config, work))
+    async def work(admin: AdminClient, time: Allowance) -> "FeatureMetadata":
+        if not yes:  # somebody has taken time to confirm it
+            now = await admin.describe_features(of_controller=True, timeout_ms=time.left_ms())
+            _require_as_confirmed(updates, present, now)
+        return await admin.update_features(updates, timeout_ms=time.left_ms())
+
+    _show(output, run(server, command_config, work, time))
 
 
 @commands.command("disable")
@@ -78,26 +104,26 @@ def disable(
     features: Annotated[str, typer.Option("--features", help="NAME[,NAME...]")],
     server: Server = None,
     yes: Yes = False,
+    output: FeatureOutput = Format.JSON,
     command_config: Config = None,
     timeout_ms: TimeoutMs = 60_000,
 ) -> None:
     """Has features finalized no more, whatever brokers support. Asks before it does."""
-    from controller_admin.client.admin_client import AdminClient
-
     names = [name.strip() for name in features.split(",")]
+    _require_agreed(_DELETION, names, yes=yes)
+    found = run(
+        server,
+        command_config,
+        lambda admin, time: admin.delete_features(names, timeout_ms=time.left_ms()),
+        timeout_ms,
+    )
+    _show(output, found)
 
-    async def work(admin: AdminClient) -> "FeatureMetadata | None":
-        if not _agreed(_DELETION, names, yes=yes):
-            return None
-        return await admin.delete_features(names, timeout_ms=timeout_ms)
 
-    _end(run(server, command_config, work))
-
-
-def as_json(found: "FeatureMetadata") -> str:
-    """The specification's JSON."""
+def _show(output: Format, found: "FeatureMetadata") -> None:
+    """The JSON is the specification's, its indentation, too."""
     finalized: dict[str, Any] = {name: {"version": level} for name, level in sorted(found.finalized.items())}
-    said = {
+    value = {
         "status": "OK",
         "supported_features": {
             name: {"minVersion": range_.min_version, "maxVersion": range_.max_version}
@@ -107,26 +133,39 @@ def as_json(found: "FeatureMetadata") -> str:
         "host": found.answered_by.host,
         "port": found.answered_by.port,
     }
-    return json.dumps(said, indent="\t")
+    supported = {name: f"{range_.min_version} to {range_.max_version}" for name, range_ in found.supported.items()}
+    rows = [(name, found.finalized.get(name), supported.get(name)) for name in sorted({*supported, *finalized})]
+    told = [f"epoch {'none' if found.epoch is None else found.epoch}, as {found.answered_by} says", ""]
+    lines = table(("FEATURE", "FINALIZED", "SUPPORTED"), rows, most=None) or ["there are no features"]
+    say(output, value, [*told, *lines], indent="\t")
 
 
-def _agreed(title: str, lines: Sequence[str], *, yes: bool) -> bool:
-    agreed = confirmed(title, lines, yes=yes)
-    typer.echo()
-    return agreed
+def _require_agreed(title: str, lines: Sequence[str], *, yes: bool) -> None:
+    """Ends the command where somebody does not agree."""
+    if not confirmed(title, lines, yes=yes):
+        typer.echo("nothing is changed", err=True)
+        raise typer.Exit(EXIT_FAILED)
+    typer.echo(err=True)
+
+
+def _require_as_confirmed(
+    updates: Sequence["FeatureUpdate"], present: "FeatureMetadata", now: "FeatureMetadata"
+) -> None:
+    """A level that has changed since it was shown may make an upgrade or a small downgrade a large one."""
+    from controller_admin.client.errors import AdminError
+
+    changed = [each for each in updates if present.finalized.get(each.feature) != now.finalized.get(each.feature)]
+    if changed:
+        lines = "; ".join(_change(each, now) for each in changed)
+        raise AdminError(
+            f"somebody else has changed levels meanwhile, so it would be another change: {lines}; confirm anew"
+        )
 
 
 def _change(update: "FeatureUpdate", present: "FeatureMetadata") -> str:
     level = present.finalized.get(update.feature)
     existing = "none" if level is None else f"v{level}"
     return f"{update.feature} from {existing} (existing) to v{update.level} (new)"
-
-
-def _end(found: "FeatureMetadata | None") -> None:
-    if found is None:
-        typer.echo("nothing is changed")
-        raise typer.Exit(EXIT_FAILED)
-    typer.echo(as_json(found))
 
 
 def _parsed(given: list[str] | None, option: str, type_: Any) -> "list[FeatureUpdate]":

@@ -8,6 +8,7 @@ a client of the shell's own, in a thread: a cluster that does not answer makes c
 import asyncio
 import contextlib
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from controller_admin.client.admin_client import AdminClient, BlockingAdminClien
 from controller_admin.client.errors import AdminError
 from controller_admin.client.properties import ClientProperties
 from controller_admin.commands.administering.examples import EXAMPLES
+from controller_admin.commands.endings import say_in_one_line
 from controller_core.supervision import supervised
 
 _EVERY_S: Final = 10.0
@@ -36,6 +38,9 @@ _HELP: Final = "help"
 _OF_TOPICS: Final = frozenset({"--topic"})
 _OF_FEATURES: Final = frozenset({"--features", "--feature-upgrade", "--feature-force-downgrade"})
 _OF_BROKERS: Final = frozenset({"--replica-assignment"})
+_SEVERAL: Final = frozenset({"--replica-assignment", "--features"})
+"""Options of several names: what is completed is the last one."""
+_SEPARATORS: Final = re.compile("[,:]")
 
 
 @dataclass(slots=True)
@@ -60,10 +65,10 @@ class Words(Completer):
         before = document.text_before_cursor
         words = before.split()
         typed = "" if not before or before[-1].isspace() else words.pop()
-        stem, _, last = typed.rpartition(",")
+        last = _SEPARATORS.split(typed)[-1] if words and words[-1] in _SEVERAL else typed
         for candidate in sorted(set(self.candidates(words))):
-            if candidate.startswith(last if stem else typed):
-                yield Completion(candidate, start_position=-len(last if stem else typed))
+            if candidate.startswith(last):
+                yield Completion(candidate, start_position=-len(last))
 
     def candidates(self, words: list[str]) -> Iterator[str]:
         """What may come after these words."""
@@ -104,7 +109,7 @@ def run_shell(properties: ClientProperties, commands: typer.Typer) -> None:
         with contextlib.suppress(TimeoutError):
             client.submit(look(admin, words.known)).result(timeout=_FIRST_LOOK_S)
         while (line := _read(session, words.known)) is not None:
-            _run(whole, words.groups, line)
+            run_line(whole, words.groups, line)
         looking.cancel()
 
 
@@ -113,7 +118,9 @@ async def look(admin: AdminClient, known: Known) -> None:
     try:
         cluster = await admin.describe_cluster(timeout_ms=_ASK_MS)
         known.controller = "none" if cluster.controller is None else str(cluster.controller)
-        known.brokers = tuple(str(node.id) for node in cluster.nodes if node.id != cluster.controller) or known.brokers
+        # A controller that is no broker is listed as one, and has no replicas.
+        brokers = (node for node in cluster.nodes if node.id != cluster.controller or node.replicas)
+        known.brokers = tuple(str(node.id) for node in brokers)
         known.topics = tuple((await admin.list_topics(timeout_ms=_ASK_MS)).alive)
         features = await admin.describe_features(timeout_ms=_ASK_MS)
         known.features = tuple(sorted({*features.finalized, *features.supported}))
@@ -148,21 +155,27 @@ def _read(session: "PromptSession[str]", known: Known) -> str | None:
             return line
 
 
-def _run(whole: TyperGroup, groups: Mapping[str, TyperGroup], line: str) -> None:
+def run_line(whole: TyperGroup, groups: Mapping[str, TyperGroup], line: str) -> None:
     """Runs one line; however it ends, the shell goes on."""
     try:
         words = shlex.split(line)
     except ValueError as error:
-        typer.echo(f"kontroller: {line!r} cannot be read: {error}", err=True)
+        say_in_one_line(f"{line!r} cannot be read: {error}")
         return
     if words[0] == _HELP:
         _help(words[1:], groups)
         return
     if words[0] not in groups:
-        typer.echo(f"kontroller: {words[0]!r} is no command: {', '.join(groups)}, {_HELP} or exit", err=True)
+        say_in_one_line(f"{words[0]!r} is no command: {', '.join(groups)}, {_HELP} or exit")
         return
-    with contextlib.suppress(SystemExit):
+    try:
         whole.main(args=words, prog_name="kontroller", standalone_mode=True)
+    except SystemExit:
+        pass
+    except KeyboardInterrupt:
+        say_in_one_line("interrupted")
+    except Exception as error:  # noqa: BLE001 - a command that is broken ends, and the others go on
+        say_in_one_line(f"this is a fault of the command's: {type(error).__name__}: {error}")
 
 
 def _help(words: list[str], groups: Mapping[str, TyperGroup]) -> None:

@@ -1,9 +1,9 @@
-"""What these commands print: tables for people, JSON or YAML of the same for programs."""
+"""What these commands print: tables for people, JSON or YAML of the same for programs, and then nothing else."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -18,7 +18,8 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="table, json or yaml.")]
+_MEANING: Final = "table, json or yaml."
+Output = Annotated[Format, typer.Option("--output", "-o", help=_MEANING)]
 
 
 def ids(brokers: Sequence[int]) -> str:
@@ -28,11 +29,17 @@ def ids(brokers: Sequence[int]) -> str:
 
 def show(output: Format, value: Any, heads: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
     """Prints a value, or for people the rows that say it."""
+    say(output, value, table(heads, rows, most=None) or [empty])
+
+
+def say(output: Format, value: Any, lines: Iterable[str], *, indent: int | str = 2) -> None:
+    """Prints a value, or for people the lines that say it."""
     if output is Format.JSON:
-        typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(value, indent=indent, ensure_ascii=False))
     elif output is Format.YAML:
         import yaml
 
         typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), nl=False)
     else:
-        typer.echo("\n".join(table(heads, rows) or [empty]))
+        for line in lines:
+            typer.echo(line)

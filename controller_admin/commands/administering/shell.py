@@ -5,7 +5,7 @@ import os
 import typer
 
 from controller_admin.commands.administering.connection import Config, Server, properties_of
-from controller_admin.commands.endings import usage_error
+from controller_admin.commands.endings import OneLine, usage_error
 
 
 def shell(server: Server = None, command_config: Config = None) -> None:
@@ -16,7 +16,7 @@ def shell(server: Server = None, command_config: Config = None) -> None:
     from controller_admin.commands.administering.groups import GROUPS
     from controller_admin.commands.administering.interactive import run_shell
 
-    root = typer.Typer(name="kontroller", pretty_exceptions_enable=False, rich_markup_mode=None)
+    root = typer.Typer(name="kontroller", cls=OneLine, pretty_exceptions_enable=False, rich_markup_mode=None)
     for name, commands in GROUPS.items():
         root.add_typer(commands, name=name)
     try:

@@ -1,11 +1,12 @@
 """`kontroller topics`: what kafka-topics does, and what kafka-configs does to topics."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from controller_admin.commands.administering.connection import (
     EXIT_NOT_YET,
+    Allowance,
     Config,
     Server,
     TimeoutMs,
@@ -14,14 +15,20 @@ from controller_admin.commands.administering.connection import (
     key_values,
     run,
 )
-from controller_admin.commands.administering.output import Format, Output, ids, show
+from controller_admin.commands.administering.output import Format, Output, ids, say, show
 from controller_admin.commands.endings import EXIT_FAILED, failure
+from controller_admin.screen import table
 
 if TYPE_CHECKING:
     from controller_admin.client.topics.administration import TopicDescription
 
 commands = typer.Typer(help="Topics: create, alter, delete, list, describe.", no_args_is_help=True)
 
+_CREATIONS: Final = {"created": "is created", "existing": "is there already", "possible": "could be created"}
+_DELETIONS: Final = {"marked": "is marked for deletion", "missing": "is not there", "failed": "is not deleted"}
+_UNKNOWN: Final = (
+    "marked for deletion: unknown, as only ZooKeeper tells: name it in --command-config, as zookeeper.connect"
+)
 Topic = Annotated[str, typer.Option("--topic", help="The topic's name.")]
 Topics = Annotated[list[str], typer.Option("--topic", help="A topic's name; may be given again.")]
 Partitions = Annotated[int | None, typer.Option("--partitions", help="How many partitions it has.", show_default=False)]
@@ -49,6 +56,7 @@ def create(
     ] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="One that is there is left as it is.")] = False,
     validate_only: Annotated[bool, typer.Option("--validate-only", help="Creates nothing.")] = False,
+    output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
@@ -60,7 +68,7 @@ def create(
 
     configs = key_values(config, "--config")
 
-    async def work(admin: AdminClient) -> str:
+    async def work(admin: AdminClient, time: Allowance) -> str:
         try:
             await admin.create_topic(
                 topic,
@@ -69,15 +77,16 @@ def create(
                 replica_assignment=replica_assignment,
                 configs=configs,
                 validate_only=validate_only,
-                timeout_ms=timeout_ms,
+                timeout_ms=time.left_ms(),
             )
         except Refused as error:
             if if_not_exists and error.code is ErrorCode.topic_already_exists:
-                return f"topic {topic} is there already"
+                return "existing"
             raise
-        return f"topic {topic} could be created" if validate_only else f"topic {topic} is created"
+        return "possible" if validate_only else "created"
 
-    typer.echo(run(server, command_config, work))
+    result = run(server, command_config, work, timeout_ms)
+    say(output, {"topic": topic, "result": result}, [f"topic {topic} {_CREATIONS[result]}"])
 
 
 @commands.command("alter")
@@ -96,6 +105,7 @@ def alter(
     fail_on_changes: Annotated[
         bool, typer.Option("--fail-on-changes", help="Exits with 3 where something is, or would be, altered.")
     ] = False,
+    output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
@@ -107,24 +117,31 @@ def alter(
     altered = run(
         server,
         command_config,
-        lambda admin: admin.alter_topic(
+        lambda admin, time: admin.alter_topic(
             topic,
             partitions,
             replica_assignment,
             added,
             delete_config or (),
             validate_only=validate_only,
-            timeout_ms=timeout_ms,
+            timeout_ms=time.left_ms(),
         ),
+        timeout_ms,
     )
-    for step in altered.steps:
-        done = "would be done" if validate_only else "done"
-        typer.echo(f"{step.what}: {done if step.error is None else 'failed'}")
+    done = "would be done" if validate_only else "done"
+    steps = [
+        {
+            "step": step.what,
+            "result": done if step.error is None else "failed",
+            "error": None if step.error is None else str(step.error),
+        }
+        for step in altered.steps
+    ]
+    lines = [f"{step['step']}: {step['result']}" for step in steps]
+    say(output, {"topic": topic, "steps": steps}, lines or [f"topic {topic} is so already"])
     if altered.error is not None:
         raise failure(altered.error)
-    if not altered.steps:
-        typer.echo(f"topic {topic} is so already")
-    elif fail_on_changes:
+    if altered.steps and fail_on_changes:
         raise typer.Exit(EXIT_NOT_YET)
 
 
@@ -134,6 +151,7 @@ def delete(
     server: Server = None,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="One that is not there is no failure.")] = False,
     yes: Yes = False,
+    output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
@@ -141,30 +159,39 @@ def delete(
     from kio.schema.errors import ErrorCode
 
     from controller_admin.client.admin_client import AdminClient
-    from controller_admin.client.errors import Refused
+    from controller_admin.client.errors import AdminError, Refused
 
     title = "Please confirm deletion of the following topics, with their data:"
     if not confirmed(title, topics, yes=yes, loses_data=True):
-        typer.echo("nothing is deleted")
+        typer.echo("nothing is deleted", err=True)
         raise typer.Exit(EXIT_FAILED)
 
-    async def work(admin: AdminClient) -> int:
-        failures = 0
-        for topic in topics:
+    async def work(admin: AdminClient, time: Allowance) -> dict[str, AdminError | None]:
+        ended: dict[str, AdminError | None] = {}
+        for topic in dict.fromkeys(topics):
             try:
-                await admin.delete_topic(topic, timeout_ms=timeout_ms)
-            except Refused as error:
-                if if_exists and error.code is ErrorCode.unknown_topic_or_partition:
-                    typer.echo(f"topic {topic} is not there")
-                    continue
-                failure(error)
-                failures += 1
-            else:
-                typer.echo(f"topic {topic} is marked for deletion")
-        return failures
+                await admin.delete_topic(topic, timeout_ms=time.left_ms())
+                ended[topic] = None
+            except AdminError as error:
+                ended[topic] = error
+        return ended
 
-    if run(server, command_config, work):
-        raise typer.Exit(EXIT_FAILED)
+    def result(error: AdminError | None) -> str:
+        if error is None:
+            return "marked"
+        is_gone = isinstance(error, Refused) and error.code is ErrorCode.unknown_topic_or_partition
+        return "missing" if is_gone else "failed"
+
+    ended = run(server, command_config, work, timeout_ms)
+    value = [
+        {"topic": topic, "result": result(error), "error": None if error is None else str(error)}
+        for topic, error in ended.items()
+    ]
+    say(output, value, [f"topic {topic} {_DELETIONS[result(error)]}" for topic, error in ended.items()])
+    accepted = ("marked", "missing") if if_exists else ("marked",)
+    troubles = [str(error) for error in ended.values() if result(error) not in accepted]
+    if troubles:
+        raise failure(AdminError("; ".join(troubles)))
 
 
 @commands.command("list")
@@ -178,12 +205,13 @@ def list_topics(
     """Lists the topics that are alive, and those that are marked for deletion.
 
     The latter only ZooKeeper tells: name it in --command-config, as zookeeper.connect; else they are unknown."""
-    found = run(server, command_config, lambda admin: admin.list_topics(timeout_ms=timeout_ms))
+    found = run(server, command_config, lambda admin, time: admin.list_topics(timeout_ms=time.left_ms()), timeout_ms)
     alive = [topic for topic in found.alive if not (exclude_internal and topic.startswith("__"))]
     marked = found.marked_for_deletion
     value = {"alive": alive, "markedForDeletion": list(marked) if marked is not None else "unknown"}
     rows = [(topic, "alive") for topic in alive] + [(topic, "marked for deletion") for topic in marked or ()]
-    show(output, value, ("TOPIC", "STATE"), rows, empty="there are no topics")
+    lines = table(("TOPIC", "STATE"), rows, most=None) or ["there are no topics"]
+    say(output, value, lines if marked is not None else [*lines, "", _UNKNOWN])
 
 
 @commands.command("describe")
@@ -195,7 +223,9 @@ def describe(
     timeout_ms: TimeoutMs = None,
 ) -> None:
     """Shows partitions with leader, replicas and ISR, and the configurations that were set for a topic."""
-    found = run(server, command_config, lambda admin: admin.describe_topics(topics, timeout_ms=timeout_ms))
+    found = run(
+        server, command_config, lambda admin, time: admin.describe_topics(topics, timeout_ms=time.left_ms()), timeout_ms
+    )
     rows = [
         (
             topic.topic,

@@ -6,17 +6,30 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from typer.core import TyperGroup
 
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.describing import ClusterDescription, Node
+from controller_admin.client.errors import Unreachable
+from controller_admin.client.features import FeatureMetadata
+from controller_admin.client.topics.administration import TopicList
 from controller_admin.commands.administering.groups import GROUPS
-from controller_admin.commands.administering.interactive import Known, Words
+from controller_admin.commands.administering.interactive import Known, Words, look, run_line
+from controller_admin.commands.endings import OneLine
+from controller_core.model.ids import BrokerId, TopicName
+from controller_core.wire.client.request_client import Address
 
 
 @pytest.fixture(scope="module")
-def words() -> Words:
-    root = typer.Typer()
+def whole() -> TyperGroup:
+    root = typer.Typer(cls=OneLine)
     for name, commands in GROUPS.items():
         root.add_typer(commands, name=name)
     whole = typer.main.get_command(root)
     assert isinstance(whole, TyperGroup)
+    return whole
+
+
+@pytest.fixture(scope="module")
+def words(whole: TyperGroup) -> Words:
     known = Known(topics=("orders", "orders.eu", "audit"), brokers=("1", "2"), features=("f", "g"))
     return Words(
         groups={name: each for name, each in whole.commands.items() if isinstance(each, TyperGroup)}, known=known
@@ -35,6 +48,10 @@ def words() -> Words:
         ("topics describe --topic nowhere", []),
         ("features disable --features f,", ["f", "g"]),
         ("topics create --replica-assignment ", ["1", "2"]),
+        ("topics create --replica-assignment 1:2,2:", ["1", "2"]),
+        ("topics create --replica-assignment 1:2", ["2"]),
+        ("features update --feature-upgrade ", ["f", "g"]),
+        ("topics describe --topic a:", []),
         ("nothing ", []),
         ("topics nothing --to", []),
         ("features update --feature-up", ["--feature-upgrade"]),
@@ -43,3 +60,82 @@ def words() -> Words:
 def test_what_may_come_next_is_offered(words: Words, typed: str, expected: list[str]) -> None:
     offered = words.get_completions(Document(typed), CompleteEvent(completion_requested=True))
     assert [each.text for each in offered] == expected
+
+
+class DescribedCluster(AdminClient):
+    """Says that it is a cluster of these nodes, and knows of no features."""
+
+    nodes: tuple[Node, ...] = ()
+
+    async def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
+        if not self.nodes:
+            raise Unreachable("nobody answers")
+        return ClusterDescription(
+            cluster_id="c",
+            controller=self.nodes[0].id,
+            nodes=self.nodes,
+            topics=1,
+            partitions=1,
+            offline=0,
+            under_replicated=0,
+        )
+
+    async def list_topics(self, *, timeout_ms: int | None = None) -> TopicList:
+        return TopicList(alive=(TopicName("orders"),), marked_for_deletion=None)
+
+    async def describe_features(self, *, of_controller: bool = False, timeout_ms: int | None = None) -> FeatureMetadata:
+        raise Unreachable("nobody tells")
+
+
+def node(id_: int, replicas: int) -> Node:
+    return Node(id=BrokerId(id_), address=Address("h", id_), rack=None, replicas=replicas)
+
+
+async def test_a_controller_is_offered_as_a_broker_where_it_is_one() -> None:
+    admin, known = DescribedCluster({"bootstrap.servers": "h:1"}), Known()
+    admin.nodes = (node(1000, 0), node(1, 1), node(2, 0))
+    await look(admin, known)
+    assert (known.brokers, known.topics) == (("1", "2"), ("orders",))
+    admin.nodes = (node(1, 1), node(2, 0))
+    await look(admin, known)
+    assert known.brokers == ("1", "2")
+
+
+async def test_what_is_not_told_now_stays_as_it_was() -> None:
+    admin, known = DescribedCluster({"bootstrap.servers": "h:1"}), Known(controller="1", brokers=("1",))
+    await look(admin, known)
+    assert known == Known(controller="?", brokers=("1",))
+
+
+@pytest.mark.parametrize("end", [ValueError("what nobody thought of"), KeyboardInterrupt(), SystemExit(3)])
+def test_a_command_that_breaks_does_not_end_the_shell(
+    whole: TyperGroup,
+    words: Words,
+    end: BaseException,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def breaking(*_: object, **__: object) -> None:
+        raise end
+
+    monkeypatch.setattr(TyperGroup, "main", breaking)
+    run_line(whole, words.groups, "cluster describe")
+    said = capsys.readouterr().err
+    assert ("ValueError: what nobody thought of" in said) == isinstance(end, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("topics create", "kontroller: Missing option '--topic'"),
+        ('topics "', "kontroller: 'topics \"' cannot be read: No closing quotation"),
+        ("topic list", "kontroller: 'topic' is no command: cluster, topics"),
+    ],
+)
+def test_a_line_that_is_wrong_is_said_in_one_line(
+    whole: TyperGroup, words: Words, line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_line(whole, words.groups, line)
+    told = capsys.readouterr()
+    assert (told.out, len(told.err.splitlines())) == ("", 1)
+    assert told.err.startswith(said)

@@ -1,0 +1,265 @@
+"""Commands that administer a cluster: documents for programs, errors in one line, confirmations, and the time they have."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controller_admin.client.errors import (
+    AdminError,
+    OutcomeUnknown,
+    PartlyRefused,
+    Refused,
+    Unreachable,
+    UpdateInProgress,
+)
+from controller_admin.client.topics.administration import Alteration, AlteredStep
+from controller_core.model.ids import TopicName
+from controller_core.wire.messages import ErrorCode
+from tests.unit.admin_commands.simulated_admin import (
+    ORDERS,
+    OTHER,
+    SimulatedCluster,
+    administering,
+    document,
+    kontroller,
+    one_line,
+)
+
+UPDATE = ("features", "update", "--feature-upgrade", "f:2")
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
+    with administering(monkeypatch) as simulated:
+        yield simulated
+
+
+def missing(topic: str) -> Refused:
+    return Refused(f"topic {topic}", ErrorCode.unknown_topic_or_partition, None)
+
+
+# For programs
+
+
+def test_a_topic_that_is_created_is_a_document(cluster: SimulatedCluster) -> None:
+    create = ("topics", "create", "--topic", "t", "-o", "json")
+    assert document(kontroller(*create)) == {"topic": "t", "result": "created"}
+    assert document(kontroller(*create, "--validate-only")) == {"topic": "t", "result": "possible"}
+    cluster.fails["create"] = [Refused("topic t", ErrorCode.topic_already_exists, None)]
+    assert document(kontroller(*create, "--if-not-exists")) == {"topic": "t", "result": "existing"}
+
+
+def test_an_alteration_is_a_document_step_by_step(cluster: SimulatedCluster) -> None:
+    refused = Refused("topic t", ErrorCode.invalid_partitions, "too few")
+    cluster.alteration = Alteration(steps=(AlteredStep(what="configurations"), AlteredStep(what="p", error=refused)))
+    ended = kontroller("topics", "alter", "--topic", "t", "-o", "json")
+    assert document(ended) == {
+        "topic": "t",
+        "steps": [
+            {"step": "configurations", "result": "done", "error": None},
+            {"step": "p", "result": "failed", "error": "topic t: too few (INVALID_PARTITIONS 37)"},
+        ],
+    }
+    assert (ended.exit_code, one_line(ended)) == (1, "kontroller: topic t: too few (INVALID_PARTITIONS 37)")
+    cluster.alteration = Alteration(steps=(AlteredStep(what="configurations"),))
+    ended = kontroller("topics", "alter", "--topic", "t", "-o", "yaml", "--fail-on-changes")
+    assert (ended.exit_code, yaml.safe_load(ended.stdout)["steps"][0]["result"]) == (3, "done")
+
+
+def test_topics_are_deleted_one_by_one_and_each_has_its_end(cluster: SimulatedCluster) -> None:
+    cluster.fails["delete"] = [missing("a"), Unreachable("nobody answers")]
+    delete = ("topics", "delete", "--topic", "a", "--topic", "b", "--topic", "c", "--yes")
+    ended = kontroller(*delete, "-o", "json")
+    assert [(each["topic"], each["result"]) for each in document(ended)] == [
+        ("a", "missing"), ("b", "failed"), ("c", "marked"),
+    ]  # fmt: skip
+    assert ended.exit_code == 1
+    assert ended.stderr.splitlines()[-1] == (
+        "kontroller: topic a: unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION 3); nobody answers"
+    )
+    cluster.fails["delete"] = [missing("a")]
+    ended = kontroller(*delete, "--if-exists")
+    assert (ended.exit_code, ended.stdout.splitlines()[0]) == (0, "topic a is not there")
+
+
+def test_an_election_that_fails_says_so_on_standard_error_beside_its_document(cluster: SimulatedCluster) -> None:
+    error = Refused("orders-0", ErrorCode.preferred_leader_not_available, None)
+    cluster.elected = {ORDERS: error, OTHER: None}
+    ended = kontroller("elect", "preferred", "--all-topic-partitions", "-o", "json")
+    assert [each["error"] for each in document(ended)] == [str(error), None]
+    assert (ended.exit_code, one_line(ended)) == (1, f"kontroller: {error}; 1 of 2 partitions are led as was asked")
+
+
+def test_features_are_the_json_of_the_specification_or_yaml_or_a_table(cluster: SimulatedCluster) -> None:
+    cluster.features = {"f": 2}
+    ended = kontroller("features", "describe")
+    assert ended.stdout.startswith('{\n\t"status": "OK",\n\t"supported_features"')
+    assert document(ended) == yaml.safe_load(kontroller("features", "describe", "-o", "yaml").stdout)
+    table = kontroller("features", "describe", "-o", "table").stdout.splitlines()
+    assert table[0] == "epoch 3, as h:9092 says"
+    assert [line.split() for line in table[2:]] == [
+        ["FEATURE", "FINALIZED", "SUPPORTED"], ["f", "2", "1", "to", "5"],
+    ]  # fmt: skip
+
+
+def test_titles_of_what_is_confirmed_are_no_part_of_the_document(cluster: SimulatedCluster) -> None:
+    for command in (UPDATE, ("features", "disable", "--features", "f")):
+        ended = kontroller(*command, "--yes")
+        assert document(ended)["status"] == "OK"
+        assert "Please confirm" in ended.stderr
+    ended = kontroller("topics", "delete", "--topic", "t", "--yes", "-o", "json")
+    assert document(ended)[0]["result"] == "marked"
+
+
+def test_topics_whose_names_begin_alike_are_told_apart(cluster: SimulatedCluster) -> None:
+    names = [f"{'x' * 200}{number}" for number in (1, 2)]
+    cluster.present = {ORDERS._replace(topic=TopicName(name)): () for name in names}
+    shown = kontroller("topics", "list").stdout
+    assert all(f"{name} " in shown for name in names)
+
+
+def test_a_person_is_told_that_topics_marked_for_deletion_are_unknown(cluster: SimulatedCluster) -> None:
+    assert "marked for deletion: unknown, as only ZooKeeper tells" in kontroller("topics", "list").stdout
+    cluster.marked = (TopicName("going"),)
+    shown = kontroller("topics", "list").stdout
+    assert "unknown" not in shown
+    assert "going    marked for deletion" in shown
+
+
+# Errors
+
+
+ERRORS = {
+    "AdminRequestFailed": (
+        Refused("topic t", ErrorCode.unknown_server_error, "what it was"),
+        "topic t: what it was (UNKNOWN_SERVER_ERROR -1, AdminRequestFailed 21 in KIP-4)",
+    ),
+    "NotControllerForAdminRequest": (
+        Refused("topic t", ErrorCode.not_controller, None),
+        "topic t: not controller (NOT_CONTROLLER 41, NotControllerForAdminRequest 22 in KIP-4)",
+    ),
+    "an outcome that is unknown": (
+        OutcomeUnknown("h:9092 closed the connection: it may have been done; describe it first"),
+        "h:9092 closed the connection: it may have been done; describe it first",
+    ),
+    "some that are refused": (
+        PartlyRefused((missing("a"), missing("b")), "1 of 3 were changed"),
+        "topic a: unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION 3); topic b: unknown topic or partition "
+        "(UNKNOWN_TOPIC_OR_PARTITION 3); 1 of 3 were changed",
+    ),
+    "another update that runs": (
+        UpdateInProgress("another update of features runs: await it, then ask again"),
+        "another update of features runs: await it, then ask again",
+    ),
+    "words of a server in several lines": (AdminError("so\n  it is\n"), "so it is"),
+}
+
+
+@pytest.mark.parametrize(("error", "said"), ERRORS.values(), ids=ERRORS)
+def test_an_error_is_one_line_on_standard_error(cluster: SimulatedCluster, error: AdminError, said: str) -> None:
+    cluster.fails["create"] = [error]
+    ended = kontroller("topics", "create", "--topic", "t", "-o", "json")
+    assert (ended.exit_code, ended.stdout, one_line(ended)) == (1, "", f"kontroller: {said}")
+
+
+WRONG = {
+    "an option is missing": (
+        ("topics", "create"),
+        "Missing option '--topic' (kontroller topics create --help says more)",
+    ),
+    "an option is none": (("topics", "list", "--nothing"), "No such option: --nothing"),
+    "a value is none": (
+        ("cluster", "describe", "-o", "xml"),
+        "Invalid value for '--output' / '-o': 'xml' is not one of",
+    ),
+    "a command is none": (("topics", "nothing"), "No such command 'nothing'"),
+    "an id is none": (("ready", "--bootstrap", "h:1", "--broker-id", "x"), "should be a valid integer"),
+    "a time is none": (("topics", "list", "--timeout-ms", "0"), "should be greater than or equal to 1"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+def test_a_command_line_that_cannot_be_read_is_said_in_one_line_too(arguments: tuple[str, ...], said: str) -> None:
+    ended = kontroller(*arguments)
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert said in one_line(ended)
+
+
+def test_a_group_without_a_command_shows_its_help() -> None:
+    ended = kontroller("topics")
+    assert ended.exit_code == 2
+    assert "Usage:" in ended.output
+    assert "describe" in ended.output
+
+
+# Confirmations
+
+
+@pytest.mark.parametrize(("answer", "is_done"), [("y\n", True), ("\n", True), ("n\n", False), ("what\n", False)])
+def test_features_are_updated_where_somebody_agrees(cluster: SimulatedCluster, answer: str, is_done: bool) -> None:
+    ended = kontroller(*UPDATE, stdin=answer)
+    assert ("update" in cluster.asked) == is_done
+    assert ended.exit_code == (0 if is_done else 1)
+    assert "1. f from none (existing) to v2 (new)" in ended.stderr
+    assert ("nothing is changed" in ended.stderr) != is_done
+
+
+def test_nobody_who_could_confirm_it_is_a_wrong_command(cluster: SimulatedCluster) -> None:
+    ended = kontroller(*UPDATE)
+    assert (ended.exit_code, cluster.asked) == (2, ["features"])
+    assert "nobody is there to confirm it: give --yes" in ended.stderr
+
+
+def test_levels_that_changed_after_they_were_shown_are_to_be_confirmed_anew(cluster: SimulatedCluster) -> None:
+    cluster.features = {"f": 3}
+    cluster.changes_meanwhile = {"f": 5}
+    lower = ("features", "update", "--feature-force-downgrade", "f:2")
+    ended = kontroller(*lower, stdin="y\n")
+    assert (ended.exit_code, "update" in cluster.asked) == (1, False)
+    assert "1. f from v3 (existing) to v2 (new)" in ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith(
+        "it would be another change: f from v5 (existing) to v2 (new); confirm anew"
+    )
+    assert kontroller(*lower, stdin="y\n").exit_code == 0
+
+
+# Time
+
+
+def test_what_a_person_takes_to_confirm_is_not_of_the_time_of_a_command(
+    cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("controller_admin.commands.administering.connection.time.monotonic", lambda: now_s)
+
+    def hesitate() -> str:
+        nonlocal now_s
+        now_s += 1000
+        return "y\n"
+
+    ended = kontroller(*UPDATE, "--timeout-ms", "1000", stdin="y\n")
+    assert ended.exit_code == 0
+    monkeypatch.setattr("sys.stdin.readline", hesitate)
+    assert kontroller(*UPDATE, "--timeout-ms", "1000", stdin="y\n").exit_code == 0
+    assert set(cluster.timeouts_ms) - {None} == {1000}
+
+
+def test_what_properties_allow_is_the_time_of_a_command_too(cluster: SimulatedCluster, tmp_path: Path) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text("default.api.timeout.ms=4000\n")
+    assert kontroller("topics", "list", "--command-config", str(properties)).exit_code == 0
+    assert cluster.timeouts_ms == [4000]
+
+
+def test_time_that_is_over_between_two_questions_is_said(
+    cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing_s = iter(range(100))
+    monkeypatch.setattr(
+        "controller_admin.commands.administering.connection.time.monotonic", lambda: float(next(passing_s))
+    )
+    ended = kontroller("topics", "delete", "--topic", "a", "--topic", "b", "--yes", "--timeout-ms", "500")
+    assert cluster.asked == ["delete"]
+    assert "it did not come about in 500 ms: allow more time" in ended.stderr

@@ -1,0 +1,212 @@
+"""`kontroller reassign`: what it leaves, what it clears, and what it says, however a move ends."""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from controller_admin.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, Unreachable
+from controller_core.wire.messages import ErrorCode
+from tests.unit.admin_commands.simulated_admin import (
+    ORDERS,
+    OTHER,
+    SimulatedCluster,
+    administering,
+    document,
+    kontroller,
+    moving,
+    one_line,
+    plan,
+    replicas,
+)
+
+*PLAN, THERE = plan({ORDERS: [2, 3]})
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
+    with administering(monkeypatch) as simulated:
+        yield simulated
+
+
+def refused(code: ErrorCode = ErrorCode.invalid_replica_assignment) -> PartlyRefused:
+    return PartlyRefused((Refused("orders-0", code, "there is no broker 3"),), "nothing moves")
+
+
+# Throttles
+
+
+@pytest.mark.parametrize("others", [{OTHER: moving([1], [2])}, {ORDERS: moving([1, 2], [1, 3])}])
+@pytest.mark.parametrize("command", ["verify", "cancel"])
+def test_a_throttle_stays_as_long_as_anything_moves_in_the_cluster(
+    cluster: SimulatedCluster, others: dict[object, object], command: str
+) -> None:
+    """An old plan, or another one on the same brokers, must not take the rates of a live move away."""
+    cluster.moves.update(others)  # type: ignore[arg-type]  # partitions and moves
+    if command == "cancel":
+        cluster.moves |= {ORDERS: moving([1, 2], [2, 3]), OTHER: moving([1], [2])}
+    cluster.is_throttled = True
+    ended = kontroller("reassign", command, *PLAN, stdin=THERE)
+    assert cluster.is_throttled
+    assert "unthrottle" not in cluster.asked
+    assert ended.exit_code == (1 if command == "verify" else 0), ended.output
+    assert "on the move: verify again when nothing moves" in one_line(ended)
+
+
+@pytest.mark.parametrize("command", ["verify", "cancel"])
+def test_a_throttle_goes_when_nothing_moves_any_more_unless_it_is_to_be_preserved(
+    cluster: SimulatedCluster, command: str
+) -> None:
+    cluster.present[ORDERS] = replicas(2, 3)
+    cluster.is_throttled = True
+    assert kontroller("reassign", command, *PLAN, "--preserve-throttles", stdin=THERE).exit_code == 0
+    assert cluster.is_throttled
+    ended = kontroller("reassign", command, *PLAN, stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled, ended.stderr) == (0, False, "")
+
+
+def test_a_move_in_progress_keeps_its_throttle(cluster: SimulatedCluster) -> None:
+    cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+    cluster.is_throttled = True
+    ended = kontroller("reassign", "verify", *PLAN, stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled, ended.stderr) == (3, True, "")
+
+
+@pytest.mark.parametrize("command", ["verify", "cancel"])
+def test_what_was_done_is_printed_where_a_throttle_cannot_be_taken_away(
+    cluster: SimulatedCluster, command: str
+) -> None:
+    if command == "verify":
+        cluster.present[ORDERS] = replicas(2, 3)
+    else:
+        cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+    said = "throttles may stay: broker 3: nobody answers"
+    cluster.fails["unthrottle"] = [AdminError(said)]
+    ended = kontroller("reassign", command, *PLAN, "-o", "json", stdin=THERE)
+    assert ended.exit_code == 1
+    (found,) = document(ended)
+    assert found["result"] == (1 if command == "verify" else "cancelled")
+    assert one_line(ended) == f"kontroller: {said}"
+    if command == "cancel":
+        cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+    cluster.fails["list"] = [Unreachable("nobody answers")]
+    ended = kontroller("reassign", command, *PLAN, "-o", "json", stdin=THERE)
+    assert (ended.exit_code, len(document(ended))) == (1, 1)
+    assert one_line(ended).endswith("it is not known whether anything moves: nobody answers: verify again")
+
+
+def test_the_throttle_of_a_wait_goes_at_its_end_whether_that_is_good_or_bad(cluster: SimulatedCluster) -> None:
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (0, False)
+    cluster.ends_by_itself = False
+    *other, there = plan({ORDERS: [1, 3]})
+    ended = kontroller("reassign", "start", *other, "--throttle", "1000", stdin=there)
+    assert (ended.exit_code, cluster.is_throttled) == (1, False)
+    assert "1 of 1 partitions are not at their target, and do not move there: orders-0" in ended.stderr
+
+
+def test_the_throttle_of_a_wait_stays_for_what_else_moves(cluster: SimulatedCluster) -> None:
+    cluster.moves[OTHER] = moving([1], [2])
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "--additional", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (0, True)
+    assert ended.stdout.splitlines()[-1] == "all 1 partitions are at their targets"
+    assert "throttles stay, if there are any, as other-0 is on the move" in ended.stderr
+
+
+@pytest.mark.parametrize("call", ["throttle", "start"])
+def test_a_move_that_cannot_begin_leaves_no_throttle(cluster: SimulatedCluster, call: str) -> None:
+    cluster.fails[call] = [refused()]
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "json", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (1, False)
+    assert document(ended)["state"] == "refused"
+    assert ended.stderr.splitlines()[-1] == (
+        "kontroller: orders-0: there is no broker 3 (INVALID_REPLICA_ASSIGNMENT 39); nothing moves"
+    )
+
+
+def test_a_move_that_may_have_begun_keeps_its_throttle(cluster: SimulatedCluster) -> None:
+    cluster.fails["start"] = [OutcomeUnknown("h:9092 did not answer: it may have been done; describe it first")]
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "yaml", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (1, True)
+    assert yaml.safe_load(ended.stdout)["state"] == "unknown"
+    assert "it may have been done" in ended.stderr
+    assert "the move goes on if it has begun: `kontroller reassign verify`" in ended.stderr
+
+
+# Moves
+
+
+def test_nothing_begins_while_something_moves_unless_it_is_to_be_additional(cluster: SimulatedCluster) -> None:
+    cluster.moves |= {ORDERS: moving([1, 2], [1, 3]), OTHER: moving([1], [2])}
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1", stdin=THERE)
+    assert ended.exit_code == 1
+    assert one_line(ended) == (
+        "kontroller: orders-0, other-0 are on the move already: wait for that, cancel it, or give --additional to begin "
+        "more; nothing has begun"
+    )
+    assert cluster.asked == ["list"]
+    assert kontroller("reassign", "start", *PLAN, "--additional", stdin=THERE).exit_code == 0
+    assert "start" in cluster.asked
+
+
+@pytest.mark.parametrize("trouble", ["nobody answers", "it did not come about in 500 ms: nobody answers"])
+def test_a_wait_that_ends_before_its_move_says_that_the_move_goes_on(cluster: SimulatedCluster, trouble: str) -> None:
+    cluster.fails["wait"] = [Unreachable(trouble)]
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "json", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (1, True)
+    assert (document(ended)["state"], document(ended)["error"]) == ("begun", trouble)
+    assert ended.stderr.splitlines()[-1] == (
+        f"kontroller: {trouble}; the move goes on without this command: `kontroller reassign verify` with the same plan "
+        "says how far it is, and `cancel` takes it back"
+    )
+
+
+def test_a_program_is_given_one_document_and_a_person_the_plan_that_takes_it_back(cluster: SimulatedCluster) -> None:
+    ended = kontroller("reassign", "start", *PLAN, "-o", "json", stdin=THERE)
+    assert document(ended) == {
+        "state": "ended",
+        "error": None,
+        "before": {
+            "version": 1,
+            "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]}],
+        },
+        "partitions": [{"topic": "orders", "partition": 0, "result": 1, "meaning": "completed"}],
+    }
+    assert '"replicas":[1,2]' in ended.stderr, "whatever becomes of the document, the way back is told before it begins"
+    *back, text = plan({ORDERS: [1, 2]})
+    ended = kontroller("reassign", "start", *back, "--no-wait", stdin=text)
+    assert '"replicas":[2,3]' in ended.stdout
+    assert ended.stdout.splitlines()[-1] == "the move has begun"
+    assert "Current partition replica assignment" in ended.stderr
+    assert "Current partition" not in ended.stdout
+
+
+def test_a_cancellation_says_what_of_a_plan_moved(cluster: SimulatedCluster) -> None:
+    cluster.moves[ORDERS] = moving([1, 2], [2, 3])
+    *both, text = plan({ORDERS: [2, 3], OTHER: [2]})
+    ended = kontroller("reassign", "cancel", *both, "-o", "json", stdin=text)
+    assert document(ended) == [
+        {"topic": "orders", "partition": 0, "result": "cancelled"},
+        {"topic": "other", "partition": 0, "result": "not moving"},
+    ]
+    assert kontroller("reassign", "cancel", *both, stdin=text).stdout == "none of these partitions moved\n"
+
+
+def test_a_plan_that_is_none_is_a_wrong_command_and_nothing_is_asked(cluster: SimulatedCluster) -> None:
+    for command in ("start", "verify", "cancel"):
+        ended = kontroller("reassign", command, *PLAN, stdin="{}")
+        assert (ended.exit_code, cluster.asked) == (2, [])
+        assert "write it as" in one_line(ended)
+
+
+def test_a_command_has_its_time_for_all_that_it_asks_and_waits_as_long_as_it_takes(cluster: SimulatedCluster) -> None:
+    kontroller("reassign", "start", *PLAN, "--timeout-ms", "5000", "--throttle", "9", stdin=THERE)
+    given = [each for each in cluster.timeouts_ms if each is not None]
+    assert len(given) == len(cluster.asked) == 7
+    assert given == sorted(given, reverse=True)
+    assert given[0] == 5000
+    cluster.timeouts_ms.clear()
+    *back, text = plan({ORDERS: [1, 2]})
+    kontroller("reassign", "start", *back, stdin=text)
+    assert dict(zip(cluster.asked[7:], cluster.timeouts_ms, strict=True))["wait"] is None
+    assert cluster.timeouts_ms[0] == 60_000
