@@ -2,4 +2,4 @@
 
 from controller_admin.command_line import main
 
-main()
+main(prog_name="kontroller")

@@ -1,0 +1,76 @@
+"""Commands in front of somebody, with no cluster behind them: questions that are broken off, and the shell's history."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.real.conformance.client.commands import Kontroller
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+CONTROL_D = "\x04"
+UP = "\x1b[A"
+CONFIRMED = {
+    "a deletion": ("topics", "delete", "--topic", "t"),
+    "an unclean election": ("elect", "unclean", "--topic", "t", "--partition", "0"),
+    "a deletion of features": ("features", "disable", "--features", "f"),
+}
+
+
+@pytest.fixture
+def kontroller(unused_tcp_port: int, tmp_path: Path) -> Kontroller:
+    """Nobody answers it."""
+    return Kontroller(f"127.0.0.1:{unused_tcp_port}", state=str(tmp_path))
+
+
+@pytest.mark.parametrize("arguments", CONFIRMED.values(), ids=CONFIRMED)
+def test_ctrl_c_at_a_question_ends_the_command_at_once(kontroller: Kontroller, arguments: tuple[str, ...]) -> None:
+    terminal = kontroller.at_terminal(*arguments, "--timeout-ms", "100")
+    terminal.until("]? ")
+    terminal.process.send_signal(signal.SIGINT)
+    ended = terminal.end()
+    assert ended.code == 130
+    assert "interrupted: nothing is changed" in ended.out
+    assert "did not come about" not in ended.out
+
+
+@pytest.mark.parametrize("arguments", CONFIRMED.values(), ids=CONFIRMED)
+def test_the_end_of_the_input_is_no_answer(kontroller: Kontroller, arguments: tuple[str, ...]) -> None:
+    terminal = kontroller.at_terminal(*arguments, "--timeout-ms", "100")
+    terminal.until("]? ")
+    terminal.type(CONTROL_D)
+    ended = terminal.end()
+    assert ended.code == 2
+    assert "nobody is there to confirm it: give --yes" in ended.out
+
+
+def test_lines_of_an_earlier_shell_are_found_again(kontroller: Kontroller, tmp_path: Path) -> None:
+    shell = kontroller.at_terminal("shell")
+    shell.until_prompt()
+    shell.type("help elect unclean\n")
+    shell.until("records that it lacks are lost")
+    shell.until_prompt()
+    shell.type("exit\n")
+    assert shell.end().code == 0
+    history = tmp_path / "kontroller" / "shell_history"
+    assert history.stat().st_mode & 0o077 == 0, "what somebody has typed is nobody else's"
+    shell = kontroller.at_terminal("shell")
+    shell.until_prompt()
+    shell.type(f"{UP}{UP}\n")
+    shell.until("records that it lacks are lost")
+    shell.until_prompt()
+    shell.type(CONTROL_D)
+    assert shell.end().code == 0
+
+
+def test_a_question_in_the_shell_is_broken_off_and_the_shell_goes_on(kontroller: Kontroller) -> None:
+    shell = kontroller.at_terminal("shell")
+    shell.until_prompt()
+    shell.type("topics delete --topic t\n")
+    shell.until("[y/N]? ")
+    shell.process.send_signal(signal.SIGINT)
+    shell.until("interrupted: nothing is changed")
+    shell.until_prompt()
+    shell.type("exit\n")
+    assert shell.end().code == 0
