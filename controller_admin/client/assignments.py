@@ -1,6 +1,8 @@
 """Which replicas a topic's partitions have: as Kafka's tools take it on a command line, and as JSON files have it."""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -12,6 +14,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 _MAX_BYTES: Final = 64 << 20
 _MAX_INT: Final = (1 << 31) - 1
 _ANY_DIRECTORY: Final = "any"
+_DIGITS: Final = re.compile(r"[0-9]{1,10}")
 
 Replicas = tuple[BrokerId, ...]
 Id = Annotated[int, Field(ge=0, le=_MAX_INT, strict=True)]
@@ -101,7 +104,7 @@ def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
     if not keys:
         raise InvalidArgument("there is no partition in it: name at least one")
     if len(set(keys)) != len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice, _ = Counter(keys).most_common(1)[0]
         raise InvalidArgument(f"{twice} is there twice: name it once")
     return tuple(keys)
 
@@ -123,7 +126,7 @@ def _parsed(text: str, model: type[Any], example: str) -> Any:
 
 
 def _id(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= _MAX_INT:
-        raise ValueError(f"{number} is no broker's id")
-    return number
+    digits = text.strip()
+    if not _DIGITS.fullmatch(digits) or int(digits) > _MAX_INT:
+        raise ValueError(f"{digits!r} is no broker's id")
+    return int(digits)

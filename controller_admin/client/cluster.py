@@ -16,6 +16,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
+from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 from kio.schema.metadata.v12.request import MetadataRequestTopic
 from kio.schema.types import TopicName as WireTopicName
@@ -53,6 +54,7 @@ PATIENCE_MS: Final = 5_000
 GROWTH_OF_PATIENCE: Final = 2
 """How long one server may take for what may be asked again, at first; and how that grows."""
 _PAUSE_S: Final = 0.2
+_NEAR_THE_END_S: Final = 0.01
 _NEXT_SERVER_AFTER_S: Final = 1.0
 _TROUBLES_TOLD: Final = 5
 _SHARE_OF_SERVER: Final = 0.9
@@ -138,6 +140,12 @@ class Call:
         left_ms = min(self.left_ms, (1 << 31) - 1)
         return i32Timedelta.parse(timedelta(milliseconds=max(1, int(left_ms * _SHARE_OF_SERVER))))
 
+    def note(self, trouble: str) -> None:
+        """Keeps what went wrong. What only the end of the time has cut off says less than what was before."""
+        is_over = asyncio.get_running_loop().time() >= self.deadline_s - _NEAR_THE_END_S
+        if not is_over or self.trouble is None:
+            self.trouble = trouble
+
     async def pause(self, pause_s: float = _PAUSE_S) -> None:
         """Waits before something is looked at again."""
         await asyncio.sleep(min(pause_s, self.left_ms / 1000))
@@ -172,7 +180,7 @@ class Call:
             for trouble in troubles:
                 if not isinstance(trouble, Unreachable | OutcomeUnknown):
                     raise trouble
-            self.trouble = "; ".join(map(str, troubles[:_TROUBLES_TOLD]))
+            self.note("; ".join(map(str, troubles[:_TROUBLES_TOLD])))
             patience_ms *= GROWTH_OF_PATIENCE
             await self.pause()
 
@@ -217,17 +225,20 @@ class Call:
             try:
                 response = await self.ask_at(address, request, response_type, allowed_ms)
             except Unreachable as error:
-                self.trouble = str(error)
+                self.note(str(error))
             except OutcomeUnknown as error:
                 self.cluster.forget()
                 if not changes_nothing:
                     raise
-                self.trouble = str(error)
+                self.note(str(error))
                 patience_ms *= GROWTH_OF_PATIENCE
             else:
-                if not is_refused_by_another(response):
+                if is_refused_by_another(response):
+                    self.note(f"{address} is not the controller")
+                elif changes_nothing and getattr(response, "error_code", None) is ErrorCode.request_timed_out:
+                    self.note(f"{address} could not answer in the time that it had")
+                else:
                     return response
-                self.trouble = f"{address} is not the controller"
             self.cluster.forget()
             await self.pause()
 
@@ -252,7 +263,7 @@ class Call:
                 return known
             await self.metadata()
             if self.cluster.controller not in self.cluster.brokers:
-                self.trouble = "the cluster has no controller"
+                self.note("the cluster has no controller")
                 await self.pause()
 
     async def ask_at(

@@ -1,22 +1,26 @@
-"""The configurations of topics, and how they are altered."""
+"""The configurations of topics and brokers, and how those of topics are altered."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
 from controller_admin.client.cluster import Call
 from controller_admin.client.errors import require
+from controller_core.model.ids import BrokerId
 
 TOPIC: Final = i8(2)
 BROKER: Final = i8(4)
 SET, DELETE, APPEND = i8(0), i8(1), i8(2)
 _OF_THE_TOPIC: Final = 1
-"""Where a configuration comes from: it is the topic's own."""
+_OF_THE_BROKER: Final = 2
+"""Where a configuration comes from: it is the topic's own, or was set for the broker while it ran."""
+_LOG_DIRECTORY: Final = "log.dir"
 
 
 async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, str | None]]:
@@ -33,6 +37,27 @@ async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, 
         }
         for each in response.results
     }
+
+
+async def dynamic_configs(call: Call, broker: BrokerId, names: Sequence[str]) -> dict[str, str | None]:
+    """What was set for a broker, of these configurations, as it says it itself. Raises `Refused` and `OutcomeUnknown`."""
+    found = await _broker_configs(call, broker, names)
+    return {name: config.value for name, config in found.items() if config.config_source == _OF_THE_BROKER}
+
+
+async def keeps_logs(call: Call, broker: BrokerId) -> bool:
+    """Whether a node that is listed among the brokers is one. A controller that is none has no directory for logs."""
+    return _LOG_DIRECTORY in await _broker_configs(call, broker, (_LOG_DIRECTORY,))
+
+
+async def _broker_configs(
+    call: Call, broker: BrokerId, names: Sequence[str]
+) -> dict[str, DescribeConfigsResourceResult]:
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=tuple(names))
+    response = await call.ask_broker(broker, DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
+    for each in response.results:
+        require(f"the configurations of broker {broker}", each.error_code, each.error_message)
+    return {config.name: config for each in response.results for config in each.configs}
 
 
 async def alter_configs(

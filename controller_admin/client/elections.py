@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from controller_admin.client.cluster import Call
-from controller_admin.client.errors import Refused, require
+from controller_admin.client.errors import OutcomeUnknown, Refused, error_of, require
 from controller_admin.client.reassigning.reassignments import Progress
 from controller_core.model.draining.cluster_picture import PartitionPlace
 from controller_core.model.ids import TopicPartition
@@ -17,8 +17,8 @@ from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, e
 
 _ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
 
-Elected = Mapping[TopicPartition, Refused | None]
-"""For each partition None where its leader is the one that was asked for, else why not."""
+Elected = Mapping[TopicPartition, Refused | OutcomeUnknown | None]
+"""For each partition None where its leader is the one that was asked for, else why not. OutcomeUnknown: it was not yet."""
 
 
 async def elect_preferred(call: Call, partitions: Sequence[TopicPartition] | None) -> Elected:
@@ -56,6 +56,6 @@ async def _elect(call: Call, election_type: i8, partitions: Sequence[TopicPartit
     response = await call.ask_controller(request, ElectLeadersResponse)
     require("the election", response.error_code, None)
     return {
-        tp: None if each.error_code in _ELECTED else Refused(str(tp), each.error_code, each.error_message)
+        tp: None if each.error_code in _ELECTED else error_of(str(tp), each.error_code, each.error_message)
         for tp, each in election_results(response).items()
     }

@@ -56,15 +56,26 @@ class Refused(AdminError):
 class PartlyRefused(AdminError):
     """Of several items some were refused: `refused` has an error for each. What became of the others is in the message."""
 
-    def __init__(self, refused: tuple[Refused, ...], others: str) -> None:
+    def __init__(self, refused: tuple[Refused | OutcomeUnknown, ...], others: str) -> None:
         self.refused = refused
         super().__init__(f"{'; '.join(map(str, refused[:5]))}{_more(len(refused) - 5)}; {others}")
 
 
+def error_of(what: str, code: ErrorCode, message: str | None) -> Refused | OutcomeUnknown | None:
+    """What a server's code says. One whose time was over does not know itself what comes of it."""
+    if code is ErrorCode.none:
+        return None
+    refused = Refused(what, code, message)
+    if code is ErrorCode.request_timed_out:
+        return OutcomeUnknown(f"{refused}: it may have been done, or be done yet; describe it first")
+    return refused
+
+
 def require(what: str, code: ErrorCode, message: str | None) -> None:
-    """Raises `Refused` where a server's code says so."""
-    if code is not ErrorCode.none:
-        raise Refused(what, code, message)
+    """Raises `Refused`, or `OutcomeUnknown`, where a server's code says so."""
+    error = error_of(what, code, message)
+    if error is not None:
+        raise error
 
 
 def _more(count: int) -> str:

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Final
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
-from kio.schema.errors import ErrorCode
 from kio.schema.update_features.v0 import UpdateFeaturesRequest as UpdateFeaturesRequest0
 from kio.schema.update_features.v0 import UpdateFeaturesResponse as UpdateFeaturesResponse0
 from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKey0
@@ -36,6 +35,7 @@ from controller_admin.client.errors import (
     Refused,
     Unreachable,
     Unsupported,
+    error_of,
     require,
 )
 from controller_core.wire.client.request_client import Address
@@ -126,7 +126,7 @@ async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) 
         try:
             return await question(address)(min(call.left_ms, patience_ms))
         except (Unreachable, OutcomeUnknown) as error:
-            call.trouble = str(error)
+            call.note(str(error))
         call.cluster.forget()
         patience_ms *= GROWTH_OF_PATIENCE
         await call.pause()
@@ -189,7 +189,7 @@ async def _ask(call: Call, address: Address, allowed_ms: int) -> FeatureMetadata
 
 async def _send_one_by_one(
     call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata, *, validate_only: bool
-) -> tuple[Refused, ...]:
+) -> tuple[Refused | OutcomeUnknown, ...]:
     request = UpdateFeaturesRequest1(
         timeout=call.for_server,
         feature_updates=tuple(
@@ -202,11 +202,8 @@ async def _send_one_by_one(
     )
     response = await call.ask_controller(request, UpdateFeaturesResponse1, changes_nothing=validate_only)
     require("the features", response.error_code, response.error_message)
-    return tuple(
-        Refused(f"feature {each.feature}", each.error_code, each.error_message)
-        for each in response.results
-        if each.error_code is not ErrorCode.none
-    )
+    found = (error_of(f"feature {each.feature}", each.error_code, each.error_message) for each in response.results)
+    return tuple(error for error in found if error is not None)
 
 
 async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> None:

@@ -100,25 +100,29 @@ class ClientProperties(BaseModel):
             raise InvalidArgument(f"sasl.jaas.config has no {error}: write it as {example}") from None
 
     def _tls(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-        context.check_hostname = bool(self.ssl_endpoint_identification_algorithm)
         try:
-            self._trust(context)
+            context = self._trusting()
             self._present(context)
         except (OSError, ValueError) as error:
             raise InvalidArgument(f"the client's certificates cannot be used: {error}") from error
+        context.check_hostname = bool(self.ssl_endpoint_identification_algorithm)
         return context
 
-    def _trust(self, context: ssl.SSLContext) -> None:
+    def _trusting(self) -> ssl.SSLContext:
+        """Who names whom to trust trusts nobody else; the certificate authorities of the system are for who names none."""
         if self.ssl_truststore_certificates is not None:
-            context.load_verify_locations(cadata=self.ssl_truststore_certificates.get_secret_value())
-        elif self.ssl_truststore_location is not None:
+            return ssl.create_default_context(cadata=self.ssl_truststore_certificates.get_secret_value())
+        if self.ssl_truststore_location is not None:
             _require_pem("truststore", self.ssl_truststore_type)
-            context.load_verify_locations(cafile=self.ssl_truststore_location)
+            return ssl.create_default_context(cafile=self.ssl_truststore_location)
+        return ssl.create_default_context()
 
     def _present(self, context: ssl.SSLContext) -> None:
         password = self.ssl_key_password.get_secret_value() if self.ssl_key_password else None
         chain, key = self.ssl_keystore_certificate_chain, self.ssl_keystore_key
+        if (chain is None) is not (key is None):
+            given, missing = ("certificate.chain", "key") if key is None else ("key", "certificate.chain")
+            raise ValueError(f"ssl.keystore.{given} is set, and ssl.keystore.{missing} is not: set both")
         if chain is not None and key is not None:
             with NamedTemporaryFile("w") as file:  # the standard library reads a key from a file alone
                 file.write(f"{key.get_secret_value()}\n{chain.get_secret_value()}\n")

@@ -1,6 +1,6 @@
 """Throttles of a move, as Kafka's tool sets and removes them (KIP-73): in the configurations of brokers and topics.
 
-They are nobody's: whoever ends the move takes away what its topics and brokers have there, as `verify` of Kafka's tool
+They are nobody's: whoever ends the move takes away what its topics have there, and all brokers, as `verify` of Kafka's tool
 does. A throttle that has an owner, beside others', is what a PartitionReassignment has.
 """
 
@@ -13,9 +13,9 @@ from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, Alt
 
 from controller_admin.client.assignments import Replicas
 from controller_admin.client.cluster import Call
-from controller_admin.client.configs import APPEND, BROKER, DELETE, SET, TOPIC, own_configs
+from controller_admin.client.configs import APPEND, BROKER, DELETE, SET, TOPIC, dynamic_configs, own_configs
 from controller_admin.client.errors import AdminError, InvalidArgument, require
-from controller_admin.client.reassigning.reassignments import replicas_of
+from controller_admin.client.reassigning.reassignments import origins_of, replicas_of
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.throttles import (
     FOLLOWER_RATE,
@@ -37,8 +37,8 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
     """Sets it, before the move begins."""
     if bytes_per_second < 1:
         raise InvalidArgument(f"a throttle of {bytes_per_second} bytes a second would hold all up: give at least 1")
-    present = await replicas_of(call, {tp.topic for tp in targets})
-    moves = {tp: Move(origin=present[tp], target=target) for tp, target in targets.items() if tp in present}
+    origins = await origins_of(call, targets)
+    moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items() if tp in origins}
     wanted = wanted_by([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
     resources = []
     for entity, settings in wanted.items():
@@ -54,30 +54,36 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
 
 
 async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
-    """Takes away the throttles of the topics and the rates of their brokers, where the topics have any.
+    """Takes away the throttles of the topics, and the rates of all brokers, as Kafka's tool does.
 
-    Those of the topics go last, so that what is left because a broker does not answer is found again. Raises `AdminError`
-    then."""
+    A broker that has lost its partitions by the move has a rate as well, and nothing tells whose that is. So this is for
+    when nothing moves in the cluster any more, which is for its caller to see.
+
+    What can be taken away is, whatever else cannot. Raises `AdminError` then."""
     present = await replicas_of(call, {tp.topic for tp in targets})
     topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
-    configs = await own_configs(call, topics)
+    configs = await own_configs(call, topics) if topics else {}
     throttled = [topic for topic in topics if {LEADER_REPLICAS, FOLLOWER_REPLICAS} & set(configs[topic])]
-    if not throttled:
-        return
-    brokers = sorted({broker for replicas in (*targets.values(), *present.values()) for broker in replicas})
+    named = {broker for replicas in (*targets.values(), *present.values()) for broker in replicas}
+    brokers = sorted(named | set(call.cluster.brokers))
     patient = call.cluster.call(min(call.left_ms, _BROKER_MS))
-    ended = await asyncio.gather(
-        *(_alter(patient, [_unthrottled_broker(broker)]) for broker in brokers), return_exceptions=True
-    )
+    ended = await asyncio.gather(*(_unthrottle_broker(patient, broker) for broker in brokers), return_exceptions=True)
     troubles = []
     for broker, end in zip(brokers, ended, strict=True):
         if isinstance(end, AdminError):
             troubles.append(f"broker {broker}: {end}")
         elif end is not None:
             raise end
+    if throttled:
+        await _alter(call, [_unthrottled_topic(topic) for topic in throttled])
     if troubles:
-        raise AdminError(f"a throttle stays: {'; '.join(troubles)}. Verify again when all brokers answer")
-    await _alter(call, [_unthrottled_topic(topic) for topic in throttled])
+        raise AdminError(f"a throttle may stay: {'; '.join(troubles)}. Verify again when all brokers answer")
+
+
+async def _unthrottle_broker(call: Call, broker: BrokerId) -> None:
+    """Brokers that have no rate are left as they are: each change of a configuration is told to all of them."""
+    if {LEADER_RATE, FOLLOWER_RATE} & set(await dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE))):
+        await _alter(call, [_unthrottled_broker(broker)])
 
 
 def _unthrottled_topic(topic: TopicName) -> AlterConfigsResource:

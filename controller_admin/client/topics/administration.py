@@ -17,7 +17,7 @@ from kio.static.primitive import i16, i32
 
 from controller_admin.client.assignments import Replicas, require_sound
 from controller_admin.client.cluster import Call
-from controller_admin.client.configs import alter_configs, own_configs
+from controller_admin.client.configs import alter_configs, keeps_logs, own_configs
 from controller_admin.client.errors import AdminError, InvalidArgument, require
 from controller_admin.client.reassigning.reassignments import request_moves
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
@@ -154,10 +154,7 @@ async def alter(
         partitions = len(assignment)
     _require_possible(before, partitions, assignment, added_configs, deleted_configs)
     moves = _moves(before, assignment)
-    known = set(call.cluster.brokers)
-    for tp, replicas in moves.items():
-        if unknown := sorted(set(replicas) - known):
-            raise InvalidArgument(f"{tp} would have a replica on {unknown}, which are no live brokers: start them")
+    await _require_live(call, moves)
     count = len(before.partitions) if partitions is None else partitions
     grows = count > len(before.partitions)
     if added_configs or deleted_configs:
@@ -167,21 +164,36 @@ async def alter(
     added = {name: value for name, value in added_configs.items() if before.configs.get(name) != value}
     deleted = [name for name in deleted_configs if name in before.configs]
     steps: list[AlteredStep] = []
+    step = ""
     try:
         if added or deleted:
+            step = f"configurations: {', '.join([*added, *deleted])}"
             if not validate_only:
                 await alter_configs(call, topic, added, deleted, validate_only=False)
-            steps.append(AlteredStep(what=f"configurations: {', '.join([*added, *deleted])}"))
+            steps.append(AlteredStep(what=step))
         if grows:
+            step = f"partitions: {len(before.partitions)} to {count}"
             if not validate_only:
                 await _add_partitions(call, before, count, assignment, validate_only=False)
-            steps.append(AlteredStep(what=f"partitions: {len(before.partitions)} to {count}"))
+            steps.append(AlteredStep(what=step))
+        step = f"moves of {', '.join(map(str, sorted(moves)))}"
         refused = await request_moves(call, moves) if moves and not validate_only else {}
         steps.extend(AlteredStep(what=f"move of {tp}", error=refused.get(tp)) for tp in sorted(moves))
     except AdminError as error:
-        failed = "configurations" if not steps else "partitions or moves"
-        steps.append(AlteredStep(what=failed, error=error))
+        steps.append(AlteredStep(what=step, error=error))
     return Alteration(steps=tuple(steps))
+
+
+async def _require_live(call: Call, moves: Mapping[TopicPartition, Replicas]) -> None:
+    """Raises `InvalidArgument` for what a controller would refuse once the steps before the moves are done."""
+    live = set(call.cluster.brokers)
+    controller = call.cluster.controller
+    wanted = {broker for replicas in moves.values() for broker in replicas}
+    if controller is not None and controller in wanted & live and not await keeps_logs(call, controller):
+        live.discard(controller)
+    for tp, replicas in moves.items():
+        if unknown := sorted(set(replicas) - live):
+            raise InvalidArgument(f"{tp} would have a replica on {unknown}, which are no live brokers: start them")
 
 
 def _require_possible(

@@ -28,7 +28,9 @@ def test_an_assignment_names_the_replicas_of_one_partition_after_the_other() -> 
     assert parse_replica_assignment(" 7 ") == {0: ids(7)}
 
 
-@pytest.mark.parametrize("text", ["", "1:2,", "a", "1:1", "1:2,3", "-1", "2147483648", "1::2", "1;2"])
+@pytest.mark.parametrize(
+    "text", ["", "1:2,", "a", "1:1", "1:2,3", "-1", "2147483648", "1::2", "1;2", "1_2:3", "+1", "\u0661"]
+)
 def test_an_assignment_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument):
         parse_replica_assignment(text)
@@ -85,3 +87,9 @@ def test_a_reassignment_that_is_none_says_what_to_write(text: str, message: str)
 def test_a_choice_of_partitions_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument):
         parse_partitions(text)
+
+
+def test_many_partitions_are_read_about_as_quickly_as_they_are_written() -> None:
+    many = [tp("t", number) for number in range(50_000)]
+    with pytest.raises(InvalidArgument, match="t-49999 is there twice"):
+        parse_partitions(partitions_json([*many, many[-1]]))

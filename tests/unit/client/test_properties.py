@@ -101,6 +101,14 @@ UNUSABLE = {
         {"security.protocol": "SSL", "ssl.truststore.certificates": "none"},
         "cannot be used",
     ),
+    "a certificate without its key": (
+        {"security.protocol": "SSL", "ssl.keystore.certificate.chain": "chain"},
+        "ssl.keystore.certificate.chain is set, and ssl.keystore.key is not: set both",
+    ),
+    "a key without its certificate": (
+        {"security.protocol": "SSL", "ssl.keystore.key": "key"},
+        "ssl.keystore.key is set, and ssl.keystore.certificate.chain is not: set both",
+    ),
     "a login without a password": ({**SCRAM, "sasl.jaas.config": 'x required username="a";'}, "no 'password'"),
     "a login that is cut off": ({**SCRAM, "sasl.jaas.config": 'x required username="a'}, "cannot be read"),
 }
@@ -129,3 +137,18 @@ def test_a_file_that_is_none_of_properties_is_refused(tmp_path: Path, content: b
         ClientProperties.read(file, SERVERS)
     with pytest.raises(InvalidArgument, match="cannot be read"):
         ClientProperties.read(tmp_path / "none", SERVERS)
+
+
+def test_who_names_a_truststore_trusts_nobody_else(files: CertificateFiles) -> None:
+    """As in Java: the authorities of the system are for who names none."""
+    pinned = files.certificate.read_text()
+    for given in (
+        {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(files.certificate)},
+        {"ssl.truststore.certificates": pinned},
+    ):
+        context = ClientProperties.of({**SERVERS, "security.protocol": "SSL", **given}).security().tls
+        assert context is not None
+        assert context.get_ca_certs(binary_form=True) == [ssl.PEM_cert_to_DER_cert(pinned)]
+    of_the_system = ClientProperties.of({**SERVERS, "security.protocol": "SSL"}).security().tls
+    assert of_the_system is not None
+    assert of_the_system.cert_store_stats()["x509"] == ssl.create_default_context().cert_store_stats()["x509"]

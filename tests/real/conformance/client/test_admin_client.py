@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_admin.client.admin_client import AdminClient, BlockingAdminClient
 from controller_admin.client.assignments import partitions_json, reassignment_json
-from controller_admin.client.errors import InvalidArgument, OutcomeUnknown, PartlyRefused, Refused, Unreachable
+from controller_admin.client.errors import InvalidArgument, PartlyRefused, Refused, Unreachable
 from controller_admin.client.features import FeatureUpdate
 from controller_admin.client.reassigning.reassignments import Progress
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
@@ -129,7 +129,8 @@ async def test_a_move_is_waited_for_and_verified_and_one_that_cannot_begin_says_
     nowhere = reassignment_json({tp(name, 0): ids(9), tp(name, 1): ids(3, 2)})
     with pytest.raises(PartlyRefused) as refused:
         await admin.reassign_partitions(nowhere)
-    assert [error.code for error in refused.value.refused] == [ErrorCode.invalid_replica_assignment]
+    assert "9" in str(refused.value)
+    assert "INVALID_REPLICA_ASSIGNMENT" in str(refused.value)
     assert "1 of 2 partitions have begun to move" in str(refused.value)
     cluster.wait_until_moved(name, [3, 2], partition=1)
 
@@ -144,7 +145,8 @@ async def test_a_move_that_waits_for_a_broker_is_in_progress_and_is_cancelled(
         there = reassignment_json({tp(name): ids(first, third)})
         reaching = AdminClient({"bootstrap.servers": cluster.bootstrap, "default.api.timeout.ms": 20_000})
         move = asyncio.create_task(reaching.reassign_partitions(there))
-        while not (found := await reaching.list_reassignments()):  # noqa: ASYNC110 - it is the cluster's
+        while not (found := await reaching.list_reassignments()):
+            assert not move.done(), await move
             await asyncio.sleep(0.1)
         assert found[tp(name)].target == ids(first, third)
         assert await reaching.verify_reassign_partitions(there) == {tp(name): Progress.IN_PROGRESS}
@@ -172,7 +174,7 @@ async def test_preferred_leaders_are_elected_and_verified(
     elected = await admin.preferred_replica_leader_election(asked)
     assert elected[tp(name)] is None
     ghost = elected[tp("ac-ghost")]
-    assert ghost is not None
+    assert isinstance(ghost, Refused)
     assert ghost.code is ErrorCode.unknown_topic_or_partition
     cluster.wait_until_led(name, 2)
     cluster.wait_until_everybody_knows(name)
@@ -227,15 +229,16 @@ async def test_a_name_that_is_none_is_refused_by_the_server(admin: AdminClient, 
     assert refused.value.code is ErrorCode.invalid_topic_exception
 
 
-async def test_an_answer_that_is_lost_is_not_asked_for_again(cluster: ConformanceCluster) -> None:
-    """The controller hangs: the topic may have been created."""
+async def test_a_controller_that_hangs_is_asked_for_nothing(cluster: ConformanceCluster) -> None:
+    """It does not even say which versions it speaks, so nothing was done, and the next one may be asked."""
     if cluster.own_controller is None:
         pytest.skip("Kafka's controller is a broker that others need")
     admin = AdminClient({"bootstrap.servers": cluster.kafka.broker(1).address})
     await admin.list_topics()
     cluster.own_controller.process.send_signal(signal.SIGSTOP)
     try:
-        with pytest.raises(OutcomeUnknown, match="it may have been done"):
-            await admin.create_topic("ac-lost", 1, 1, timeout_ms=1_500)
+        with pytest.raises(Unreachable, match="asked which versions it speaks"):
+            await admin.create_topic("ac-hung", 1, 1, timeout_ms=1_500)
     finally:
         cluster.own_controller.process.send_signal(signal.SIGCONT)
+    assert "ac-hung" not in (await admin.list_topics()).alive

@@ -1,0 +1,164 @@
+"""Moves, their throttles, and how often the cluster is asked about them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
+from kio.schema.list_partition_reassignments.v0.response import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+
+from controller_admin.client.errors import AdminError, OutcomeUnknown, Unreachable
+from controller_admin.client.reassigning.reassignments import Progress
+from tests.unit.client.scripted import (
+    ALTER_REASSIGNMENTS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_REASSIGNMENTS,
+    METADATA,
+    ScriptedBroker,
+    ScriptedCluster,
+    filled,
+    metadata,
+    scripted_cluster,
+)
+from tests.unit.wire.client.servers import NO_TIME
+
+TO_3 = '{"partitions":[{"topic":"orders","partition":0,"replicas":[3,1]}]}'
+RATE = "leader.replication.throttled.rate"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[ScriptedCluster]:
+    async with scripted_cluster([1, 2, 3, 4]) as started:
+        started.topics = {"orders": [[1, 2]]}
+        yield started
+
+
+def moving(
+    *, target: tuple[int, ...] = (3, 1), all_: tuple[int, ...] = (3, 1, 2)
+) -> ListPartitionReassignmentsResponse:
+    brokers = tuple(map(BrokerId, all_))
+    partition = OngoingPartitionReassignment(
+        partition_index=i32(0),
+        replicas=brokers,
+        adding_replicas=(),
+        removing_replicas=tuple(each for each in brokers if each not in target),
+    )
+    return ListPartitionReassignmentsResponse(
+        throttle_time=NO_TIME,
+        error_code=ErrorCode.none,
+        error_message=None,
+        topics=(OngoingTopicReassignment(name=TopicName("orders"), partitions=(partition,)),),
+    )
+
+
+def rates_deleted(cluster: ScriptedCluster) -> dict[str, list[str]]:
+    """By broker or topic, of what the configurations were that were deleted."""
+    return {
+        str(resource.resource_name): [str(config.name) for config in resource.configs]
+        for broker in cluster.brokers.values()
+        for request in broker.asked_of(INCREMENTAL_ALTER_CONFIGS)
+        for resource in request.resources
+        if all(config.config_operation == 1 for config in resource.configs)
+    }
+
+
+async def test_a_throttle_is_taken_from_all_brokers_also_from_those_that_the_move_has_left(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.topics = {"orders": [[3, 1]]}
+    cluster.topic_configs["orders"] = {"leader.replication.throttled.replicas": "0:1,0:2"}
+    for broker in (1, 2, 3):
+        cluster[broker].configs = {RATE: "1000"}
+    await cluster.client().unthrottle_reassignment(TO_3)
+    assert set(rates_deleted(cluster)) == {"1", "2", "3", "orders"}, "4 has none"
+
+
+async def test_a_rate_that_is_left_is_found_also_when_no_topic_is_throttled_any_more(cluster: ScriptedCluster) -> None:
+    cluster[4].configs = {RATE: "1000"}
+    await cluster.client().unthrottle_reassignment(TO_3)
+    assert set(rates_deleted(cluster)) == {"4"}
+
+
+async def test_a_broker_that_does_not_answer_keeps_no_throttle_from_being_taken_from_others(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.topic_configs["orders"] = {"leader.replication.throttled.replicas": "0:1,0:2"}
+    cluster[3].configs = {RATE: "1000"}
+    cluster[4].hangs = True
+    with pytest.raises(AdminError, match="a throttle may stay: broker 4"):
+        await cluster.client(2, socket_connection_setup_timeout_ms=300).unthrottle_reassignment(TO_3)
+    assert set(rates_deleted(cluster)) == {"3", "orders"}
+
+
+async def test_a_broker_that_hears_late_of_a_move_s_end_is_no_failure(cluster: ScriptedCluster) -> None:
+    def arrives(broker: ScriptedBroker, request: Any) -> Any:
+        before = metadata(broker, request)
+        cluster.topics = {"orders": [[3, 1]]}
+        return before
+
+    cluster[2].answers[METADATA] += [metadata, arrives]
+    admin = cluster.client()
+    assert list((await admin.verify_reassign_partitions(TO_3)).values()) == [Progress.COMPLETED]
+    cluster.topics = {"orders": [[1, 2]]}
+    assert list((await admin.verify_reassign_partitions(TO_3)).values()) == [Progress.FAILED]
+
+
+async def test_what_moves_elsewhere_has_failed_without_a_second_look(cluster: ScriptedCluster) -> None:
+    cluster[1].answers[LIST_REASSIGNMENTS].append(moving(target=(4, 1), all_=(4, 1, 2)))
+    assert list((await cluster.client().verify_reassign_partitions(TO_3)).values()) == [Progress.FAILED]
+    assert len(cluster[1].asked_of(LIST_REASSIGNMENTS)) == 1
+
+
+async def test_each_partition_of_a_wait_has_time_to_be_known_where_it_is(cluster: ScriptedCluster) -> None:
+    """Though another one was not where it should be in the look before."""
+    two = TO_3.replace("]}]}", ']},{"topic":"orders","partition":1,"replicas":[3]}]}')
+    cluster.topics = {"orders": [[1, 2], [1]]}
+    looks: list[list[list[int]]] = [[[1, 2], [3]], [[3, 1], [1]], [[3, 1], [1]], [[3, 1], [3]]]
+
+    def as_seen(broker: ScriptedBroker, request: Any) -> Any:
+        if request.topics:
+            cluster.topics["orders"] = looks.pop(0) if len(looks) > 1 else looks[0]
+        return metadata(broker, request)
+
+    cluster.answers[METADATA] = as_seen
+    ended = await cluster.client().wait_for_reassignment(two)
+    assert ended.error is None
+
+
+async def test_a_move_and_the_wait_for_it_have_one_time(cluster: ScriptedCluster) -> None:
+    cluster.answers[LIST_REASSIGNMENTS] = moving()
+
+    async def slowly() -> None:
+        cluster[1].delay_s = 0.6
+
+    await slowly()
+    started = asyncio.get_running_loop().time()
+    with pytest.raises(Unreachable):
+        await cluster.client().reassign_partitions(TO_3, timeout_ms=1_500)
+    assert asyncio.get_running_loop().time() - started < 2
+
+
+async def test_a_long_wait_looks_less_often_where_a_look_takes_long(cluster: ScriptedCluster) -> None:
+    cluster.answers[LIST_REASSIGNMENTS] = moving()
+    cluster[1].delay_s = 0.2
+    with pytest.raises(Unreachable):
+        await cluster.client().wait_for_reassignment(TO_3, timeout_ms=3_000)
+    assert len(cluster[1].asked_of(LIST_REASSIGNMENTS)) <= 2
+
+
+async def test_a_server_whose_time_was_over_may_have_done_it(cluster: ScriptedCluster) -> None:
+    timed_out = filled(AlterPartitionReassignmentsResponse, ErrorCode.request_timed_out, of_parts=False)
+    cluster[1].answers[ALTER_REASSIGNMENTS].append(timed_out)
+    with pytest.raises(OutcomeUnknown, match="it may have been done, or be done yet"):
+        await cluster.client().start_reassignment(TO_3)
+    busy = filled(ListPartitionReassignmentsResponse, ErrorCode.request_timed_out, has_parts=False)
+    cluster[1].answers[LIST_REASSIGNMENTS].append(busy)
+    assert await cluster.client().list_reassignments() == {}, "what changes nothing is asked again"
