@@ -70,5 +70,6 @@ async def alter_configs(
     )
     resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=changes)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-    for each in (await call.ask_controller(request, IncrementalAlterConfigsResponse)).responses:
+    response = await call.ask_controller(request, IncrementalAlterConfigsResponse, changes_nothing=validate_only)
+    for each in response.responses:
         require(f"the configurations of topic {topic}", each.error_code, each.error_message)

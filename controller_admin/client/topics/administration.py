@@ -107,7 +107,8 @@ async def create(
         configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in configs.items()),
     )
     request = CreateTopicsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
-    for each in (await call.ask_controller(request, CreateTopicsResponse)).topics:
+    response = await call.ask_controller(request, CreateTopicsResponse, changes_nothing=validate_only)
+    for each in response.topics:
         require(f"topic {topic}", each.error_code, each.error_message)
 
 
@@ -241,7 +242,8 @@ async def _add_partitions(
         name=WireTopicName(before.topic), count=i32(_in_range("partitions", count, (1 << 31) - 1)), assignments=new
     )
     request = CreatePartitionsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
-    for each in (await call.ask_controller(request, CreatePartitionsResponse)).results:
+    response = await call.ask_controller(request, CreatePartitionsResponse, changes_nothing=validate_only)
+    for each in response.results:
         require(f"topic {before.topic}", each.error_code, each.error_message)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, cast, get_args
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.api_versions.v4 import ApiVersionsResponse
+from kio.schema.api_versions.v4.response import ApiVersion
 from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
@@ -21,7 +23,7 @@ from kio.schema.metadata.v12.response import (
     MetadataResponseTopic,
 )
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i32
+from kio.static.primitive import i8, i16, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_admin.client.admin_client import AdminClient
@@ -171,6 +173,18 @@ def described_configs(broker: ScriptedBroker, request: Any) -> DescribeConfigsRe
             )
             for each in request.resources
         ),
+    )
+
+
+def speaks(cluster: ScriptedCluster, update_features: int) -> None:
+    """Servers say that they speak UpdateFeatures up to this version, where they are asked for features, and answer it."""
+    if update_features >= 0:
+        updated = load_response_schema(UPDATE_FEATURES, update_features)
+        cluster.answers[UPDATE_FEATURES] = filled(updated, has_parts=False)
+    cluster.answers[API_VERSIONS] = ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=(ApiVersion(api_key=i16(UPDATE_FEATURES), min_version=i16(0), max_version=i16(update_features)),),
+        throttle_time=NO_TIME,
     )
 
 

@@ -1,33 +1,27 @@
 """Which servers a call asks: none that hangs keeps it from the others, and none is asked what it does not speak."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
-from kio.index import load_response_schema
-from kio.schema.api_versions.v4 import ApiVersionsResponse
-from kio.schema.api_versions.v4.response import ApiVersion
-from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12 import MetadataResponse
-from kio.static.primitive import i16
 
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
 from controller_admin.client.features import FeatureUpdate, UpdateType
 from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.request_client import RequestClient, VersionUnsupported
+from tests.unit.client.calls import every_call
 from tests.unit.client.scripted import (
-    API_VERSIONS,
     CREATE_TOPICS,
     DESCRIBE_CONFIGS,
     METADATA,
     UPDATE_FEATURES,
     ScriptedBroker,
     ScriptedCluster,
-    filled,
     scripted_cluster,
+    speaks,
 )
-from tests.unit.wire.client.servers import NO_TIME
 
 KAFKA_2_8 = {
     3: (0, 11), 18: (0, 3), 19: (0, 7), 20: (0, 6), 32: (0, 4), 35: (0, 2), 37: (0, 3), 43: (0, 2), 44: (0, 1), 45: (0, 0),
@@ -120,34 +114,6 @@ async def test_a_controller_that_hangs_on_a_question_is_asked_no_more_when_anoth
     assert await admin.list_reassignments(timeout_ms=15_000) == {}
 
 
-def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]:
-    move = '{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}'
-    return {
-        "describe_cluster": admin.describe_cluster,
-        "create_topic": lambda: admin.create_topic("new", 1, 1),
-        "alter_topic": lambda: admin.alter_topic("orders", 2, added_configs={"a": "b"}),
-        "delete_topic": lambda: admin.delete_topic("orders"),
-        "list_topics": admin.list_topics,
-        "describe_topic": lambda: admin.describe_topic("orders"),
-        "reassign_partitions": lambda: admin.reassign_partitions(move),
-        "throttle_reassignment": lambda: admin.throttle_reassignment(move, 1000),
-        "unthrottle_reassignment": lambda: admin.unthrottle_reassignment(move),
-        "progress_of_reassignment": lambda: admin.progress_of_reassignment(move),
-        "verify_reassign_partitions": lambda: admin.verify_reassign_partitions(move),
-        "cancel_reassignment": lambda: admin.cancel_reassignment(move),
-        "list_reassignments": admin.list_reassignments,
-        "preferred_replica_leader_election": admin.preferred_replica_leader_election,
-        "elect_unclean": admin.elect_unclean,
-        "verify_preferred_replica_leader_election": admin.verify_preferred_replica_leader_election,
-        "set_scram_user": lambda: admin.set_scram_user("u", "p"),
-        "delete_scram_user": lambda: admin.delete_scram_user("u", "SCRAM-SHA-256"),
-        "list_scram_users": admin.list_scram_users,
-        "describe_features": admin.describe_features,
-        "update_features": lambda: admin.update_features([FeatureUpdate(feature="f", level=1)]),
-        "delete_features": lambda: admin.delete_features(["f"]),
-    }
-
-
 @pytest.mark.parametrize("ranges", [KAFKA_2_8, KAFKA_4], ids=["2.8", "4.0"])
 async def test_every_call_is_made_in_versions_that_the_servers_speak(
     cluster: ScriptedCluster, ranges: dict[int, tuple[int, int]]
@@ -161,18 +127,6 @@ async def test_every_call_is_made_in_versions_that_the_servers_speak(
     for request in (each for broker in cluster.brokers.values() for each in broker.asked):
         oldest, newest = ranges[request.__api_key__]
         assert oldest <= request.__version__ <= newest
-
-
-def speaks(cluster: ScriptedCluster, update_features: int) -> None:
-    """What servers say of themselves where they are asked for their features."""
-    if update_features >= 0:
-        updated = load_response_schema(UPDATE_FEATURES, update_features)
-        cluster.answers[UPDATE_FEATURES] = filled(updated, has_parts=False)
-    cluster.answers[API_VERSIONS] = ApiVersionsResponse(
-        error_code=ErrorCode.none,
-        api_keys=(ApiVersion(api_key=i16(UPDATE_FEATURES), min_version=i16(0), max_version=i16(update_features)),),
-        throttle_time=NO_TIME,
-    )
 
 
 async def test_an_api_that_the_server_does_not_know_is_named(cluster: ScriptedCluster) -> None:

@@ -1,0 +1,35 @@
+"""Every call of the client."""
+
+from collections.abc import Awaitable, Callable
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.features import FeatureUpdate
+
+
+def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]:
+    """By name, as it is made of the topic `orders`, which is there."""
+    move = '{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}'
+    return {
+        "describe_cluster": admin.describe_cluster,
+        "create_topic": lambda: admin.create_topic("new", 1, 1),
+        "alter_topic": lambda: admin.alter_topic("orders", 2, added_configs={"a": "b"}),
+        "delete_topic": lambda: admin.delete_topic("orders"),
+        "list_topics": admin.list_topics,
+        "describe_topic": lambda: admin.describe_topic("orders"),
+        "reassign_partitions": lambda: admin.reassign_partitions(move),
+        "throttle_reassignment": lambda: admin.throttle_reassignment(move, 1000),
+        "unthrottle_reassignment": lambda: admin.unthrottle_reassignment(move),
+        "progress_of_reassignment": lambda: admin.progress_of_reassignment(move),
+        "verify_reassign_partitions": lambda: admin.verify_reassign_partitions(move),
+        "cancel_reassignment": lambda: admin.cancel_reassignment(move),
+        "list_reassignments": admin.list_reassignments,
+        "preferred_replica_leader_election": admin.preferred_replica_leader_election,
+        "elect_unclean": admin.elect_unclean,
+        "verify_preferred_replica_leader_election": admin.verify_preferred_replica_leader_election,
+        "set_scram_user": lambda: admin.set_scram_user("u", "p"),
+        "delete_scram_user": lambda: admin.delete_scram_user("u", "SCRAM-SHA-256"),
+        "list_scram_users": admin.list_scram_users,
+        "describe_features": admin.describe_features,
+        "update_features": lambda: admin.update_features([FeatureUpdate(feature="f", level=1)]),
+        "delete_features": lambda: admin.delete_features(["f"]),
+    }

@@ -1,0 +1,140 @@
+"""The controller moves in the midst of each call: when the request has come to it, before it has answered."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import pytest
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.static.protocol import RequestPayload
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.errors import AdminError, OutcomeUnknown
+from tests.unit.client.calls import every_call
+from tests.unit.client.scripted import (
+    ALTER_REASSIGNMENTS,
+    ALTER_SCRAM,
+    API_VERSIONS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DESCRIBE_SCRAM,
+    ELECT_LEADERS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_REASSIGNMENTS,
+    UPDATE_FEATURES,
+    Answer,
+    ScriptedBroker,
+    ScriptedCluster,
+    filled,
+    scripted_cluster,
+    speaks,
+)
+
+SAID_BY_PARTS: Final = {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_SCRAM}
+"""APIs by which Kafka says of each part that another is the controller, and of the whole nothing."""
+OF_THE_CONTROLLER: Final = (
+    CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS,
+    DESCRIBE_SCRAM, ALTER_SCRAM, UPDATE_FEATURES, INCREMENTAL_ALTER_CONFIGS, API_VERSIONS,
+)  # fmt: skip
+ANY_SERVER: Final = {INCREMENTAL_ALTER_CONFIGS, API_VERSIONS}
+"""APIs whose servers do not ask themselves whether they are the controller."""
+CHANGES: Final = {
+    CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_REASSIGNMENTS, ALTER_SCRAM, UPDATE_FEATURES,
+    INCREMENTAL_ALTER_CONFIGS,
+}  # fmt: skip
+CALLS: Final = sorted(every_call(AdminClient({"bootstrap.servers": "nowhere:1"})))
+
+
+@dataclass(slots=True)
+class Moves:
+    """The controller moves at one of the requests that it gets."""
+
+    at: int
+    closes: bool
+    """Whether the connection ends, as when its process is killed. Else it says that it is not the controller."""
+    got: list[RequestPayload] = field(default_factory=list)
+    """What controllers were asked for."""
+
+    def happen_in(self, cluster: ScriptedCluster) -> None:
+        for key in OF_THE_CONTROLLER:
+            cluster.answers[key] = partial(self._answer, cluster.answers[key])
+
+    @property
+    def last_before(self) -> RequestPayload:
+        """The request at which it moved."""
+        return self.got[self.at - 1]
+
+    def _answer(self, usual: Any, broker: ScriptedBroker, request: RequestPayload) -> Answer:
+        cluster, key = broker.cluster, int(request.__api_key__)
+        if broker.id == cluster.controller:
+            self.got.append(request)
+            if len(self.got) == self.at:
+                cluster.controller = 3
+                if self.closes:
+                    return None
+        if broker.id != cluster.controller and key not in ANY_SERVER:
+            response = load_response_schema(key, int(request.__version__))
+            return filled(response, ErrorCode.not_controller, of_parts=key in SAID_BY_PARTS)
+        answer: Answer = usual(broker, request) if callable(usual) else usual
+        return answer
+
+
+async def ended(call: str, moves: Moves) -> Any:
+    """What a call ends with, or its error."""
+    async with scripted_cluster() as cluster:
+        cluster.topics = {"orders": [[1, 2]]}
+        speaks(cluster, 1)
+        admin = cluster.client()
+        await admin.describe_cluster()
+        moves.happen_in(cluster)
+        try:
+            return await every_call(admin)[call]()
+        except AdminError as error:
+            return error
+
+
+def error_of(end: Any) -> AdminError | None:
+    """The error of a call, or of a part of what it ended with."""
+    if isinstance(end, Mapping):
+        return next((each for each in end.values() if isinstance(each, AdminError)), None)
+    return end if isinstance(end, AdminError) else getattr(end, "error", None)
+
+
+def changes(request: RequestPayload) -> bool:
+    return int(request.__api_key__) in CHANGES and not getattr(request, "validate_only", False)
+
+
+def test_every_call_that_makes_a_request_is_among_them() -> None:
+    calls = {
+        name for name, _ in inspect.getmembers(AdminClient, inspect.iscoroutinefunction) if not name.startswith("_")
+    }
+    made_of_others = {"start_reassignment", "wait_for_reassignment", "describe_topics", "current_assignment"}
+    assert set(CALLS) == calls - made_of_others
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_call_goes_on_where_the_controller_says_that_it_is_none_any_more(call: str) -> None:
+    for at in count(1):
+        moves = Moves(at=at, closes=False)
+        assert error_of(await ended(call, moves)) is None
+        if len(moves.got) < at:
+            break
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_call_whose_controller_dies_may_have_been_done_or_goes_on_where_nothing_can_have_been(
+    call: str,
+) -> None:
+    for at in count(1):
+        moves = Moves(at=at, closes=True)
+        error = error_of(await ended(call, moves))
+        if len(moves.got) < at:
+            assert error is None
+            break
+        assert isinstance(error, OutcomeUnknown) is changes(moves.last_before), (moves.last_before, error)
+        assert error is None or moves.got[at:] == [], "nothing is asked for again, nor what would have come after it"
