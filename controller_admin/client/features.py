@@ -138,21 +138,15 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
     Raises `InvalidArgument`, `Refused`, and `PartlyRefused` where an older controller has taken only some."""
     _require_sound(updates)
     before = await describe(call, seen, of_controller=True)
-    if before.updates_are_atomic:
-        request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_keys(updates, before))
-        response = await call.ask_controller(request, UpdateFeaturesResponse)
-        require("the features", response.error_code, response.error_message)
-    elif before.updates_by_version < _VALIDATES_SINCE:
-        await _send_unvalidated(call, updates, before)
-    else:
-        refused = await _send_one_by_one(call, updates, before, validate_only=True)
-        if refused:
-            raise refused[0] if len(refused) == 1 else PartlyRefused(refused, "nothing was changed")
-        refused = await _send_one_by_one(call, updates, before, validate_only=False)
-        if refused:
-            others = f"{len(updates) - len(refused)} of {len(updates)} were changed, as something else came between"
-            raise PartlyRefused(refused, others)
-    return await describe(call, seen, of_controller=True)
+    while True:
+        try:
+            await _send(call, updates, before)
+        except Unsupported:
+            tried, before = before, await describe(call, seen, of_controller=True)
+            if before.updates_by_version == tried.updates_by_version:
+                raise
+        else:
+            return await describe(call, seen, of_controller=True)
 
 
 async def delete(call: Call, seen: EpochSeen, names: Sequence[str]) -> FeatureMetadata:
@@ -185,6 +179,24 @@ async def _ask(call: Call, address: Address, allowed_ms: int) -> FeatureMetadata
             (int(each.max_version) for each in response.api_keys if each.api_key == _UPDATE_FEATURES), default=_NONE
         ),
     )
+
+
+async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> None:
+    """Raises `Unsupported` also where the controller has moved to one that takes another version. None is done then."""
+    if before.updates_are_atomic:
+        request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_keys(updates, before))
+        response = await call.ask_controller(request, UpdateFeaturesResponse)
+        require("the features", response.error_code, response.error_message)
+    elif before.updates_by_version < _VALIDATES_SINCE:
+        await _send_unvalidated(call, updates, before)
+    else:
+        refused = await _send_one_by_one(call, updates, before, validate_only=True)
+        if refused:
+            raise refused[0] if len(refused) == 1 else PartlyRefused(refused, "nothing was changed")
+        refused = await _send_one_by_one(call, updates, before, validate_only=False)
+        if refused:
+            others = f"{len(updates) - len(refused)} of {len(updates)} were changed, as something else came between"
+            raise PartlyRefused(refused, others)
 
 
 async def _send_one_by_one(

@@ -14,6 +14,7 @@ from kio.static.protocol import RequestPayload
 
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.errors import AdminError, OutcomeUnknown
+from controller_admin.client.features import FeatureUpdate
 from tests.unit.client.calls import every_call
 from tests.unit.client.scripted import (
     ALTER_REASSIGNMENTS,
@@ -138,3 +139,23 @@ async def test_a_call_whose_controller_dies_may_have_been_done_or_goes_on_where_
             break
         assert isinstance(error, OutcomeUnknown) is changes(moves.last_before), (moves.last_before, error)
         assert error is None or moves.got[at:] == [], "nothing is asked for again, nor what would have come after it"
+
+
+async def test_updates_of_features_are_sent_as_the_controller_that_has_come_takes_them() -> None:
+    """What was begun with one that takes all or none is begun anew with one that has them validated first."""
+    async with scripted_cluster() as cluster:
+        speaks(cluster, 2)
+        takes_all_or_none = cluster.answers[API_VERSIONS]
+
+        def last_words(broker: ScriptedBroker, _: RequestPayload) -> Answer:
+            broker.cluster.controller = 3
+            speaks(broker.cluster, 1)
+            return takes_all_or_none if not callable(takes_all_or_none) else None
+
+        cluster[1].answers[API_VERSIONS].append(last_words)
+        response = load_response_schema(UPDATE_FEATURES, 2)
+        cluster[1].answers[UPDATE_FEATURES].append(filled(response, ErrorCode.not_controller))
+        cluster[3].ranges[UPDATE_FEATURES] = (0, 1)
+        await cluster.client().update_features([FeatureUpdate(feature=name, level=1) for name in "fg"])
+        sent = cluster[3].asked_of(UPDATE_FEATURES)
+        assert [(each.__version__, each.validate_only) for each in sent] == [(1, True), (1, False)]
