@@ -208,15 +208,19 @@ class _Move:
 async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, throttle: int | None) -> None:
     from controller_admin.client.errors import AdminError, OutcomeUnknown
 
+    is_sent = False
     try:
         if throttle is not None:
             await admin.throttle_reassignment(text, throttle, timeout_ms=time.left_ms())
+        is_sent = True
         await admin.start_reassignment(text, timeout_ms=time.left_ms())
-    except OutcomeUnknown as error:  # where it has begun, it needs its throttle
-        move.trouble = str(error)
     except AdminError as error:
-        stay = await _clear_throttles(admin, text, time) if throttle is not None else None
-        move.state, move.trouble = "refused", _joined(str(error), stay)
+        move.trouble = str(error)
+        if is_sent and isinstance(error, OutcomeUnknown):  # where it has begun, it needs its throttle
+            return
+        move.state = "refused"
+        if throttle is not None:
+            move.trouble = _joined(move.trouble, await _clear_throttles(admin, text, time))
     else:
         move.state = "begun"
 

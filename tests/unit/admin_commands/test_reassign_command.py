@@ -133,6 +133,14 @@ def test_a_move_that_may_have_begun_keeps_its_throttle(cluster: SimulatedCluster
     assert "the move goes on if it has begun: `kontroller reassign verify`" in ended.stderr
 
 
+def test_a_throttle_of_which_it_is_not_known_whether_it_is_set_begins_no_move(cluster: SimulatedCluster) -> None:
+    cluster.fails["throttle"] = [OutcomeUnknown("h:9092 did not answer: it may have been done; describe it first")]
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "json", stdin=THERE)
+    assert (ended.exit_code, document(ended)["state"]) == (1, "refused")
+    assert "the move goes on" not in ended.stderr
+    assert cluster.asked == ["list", "current", "throttle", "list", "unthrottle"]
+
+
 # Moves
 
 
