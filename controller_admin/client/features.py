@@ -136,7 +136,7 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
     """Finalizes levels, all or none as far as the controller can, and returns what the controller says after it.
 
     Raises `InvalidArgument`, `Refused`, and `PartlyRefused` where an older controller has taken only some."""
-    _require_sound(updates)
+    require_sound(updates)
     before = await describe(call, seen, of_controller=True)
     while True:
         try:
@@ -262,7 +262,8 @@ def _upgrade_type(update: FeatureUpdate, present: int | None) -> int:
     return update.type.value
 
 
-def _require_sound(updates: Sequence[FeatureUpdate]) -> None:
+def require_sound(updates: Sequence[FeatureUpdate]) -> None:
+    """Raises `InvalidArgument` of what makes no sense whatever the cluster has."""
     if not updates:
         raise InvalidArgument("no feature is named: name at least one")
     names = [each.feature for each in updates]

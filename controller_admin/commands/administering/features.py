@@ -70,14 +70,12 @@ def update(
     Ours does, and Kafka's since 4.0 (UpdateFeatures 2). Else all are validated first, and a change that comes between can
     have some refused. Asks before it upgrades, and before it downgrades."""
     from controller_admin.client.admin_client import AdminClient
-    from controller_admin.client.errors import InvalidArgument
     from controller_admin.client.features import UpdateType
 
     upgrades = _parsed(feature_upgrade, "--feature-upgrade", UpdateType.ADD_OR_UPDATE)
     downgrades = _parsed(feature_force_downgrade, "--feature-force-downgrade", UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE)
-    if not upgrades and not downgrades:
-        raise usage_error(InvalidArgument("no feature is named: give --feature-upgrade NAME:LEVEL"))
-
+    updates = [*upgrades, *downgrades]
+    _require_sound(updates)
     time = Allowance(timeout_ms)
     present = run(
         server,
@@ -85,10 +83,9 @@ def update(
         lambda admin, time: admin.describe_features(of_controller=True, timeout_ms=time.left_ms()),
         time,
     )
-    for title, updates in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
-        if updates:
-            _require_agreed(title, [_change(each, present) for each in updates], yes=yes)
-    updates = [*upgrades, *downgrades]
+    for title, changes in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
+        if changes:
+            _require_agreed(title, [_change(each, present) for each in changes], yes=yes)
 
     async def work(admin: AdminClient, time: Allowance) -> "FeatureMetadata":
         if not yes:  # somebody has taken time to confirm it
@@ -109,7 +106,10 @@ def disable(
     timeout_ms: TimeoutMs = 60_000,
 ) -> None:
     """Has features finalized no more, whatever brokers support. Asks before it does."""
+    from controller_admin.client.features import FeatureUpdate, UpdateType
+
     names = [name.strip() for name in features.split(",")]
+    _require_sound([FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
     _require_agreed(_DELETION, names, yes=yes)
     found = run(
         server,
@@ -138,6 +138,17 @@ def _show(output: Format, found: "FeatureMetadata") -> None:
     told = [f"epoch {'none' if found.epoch is None else found.epoch}, as {found.answered_by} says", ""]
     lines = table(("FEATURE", "FINALIZED", "SUPPORTED"), rows, most=None) or ["there are no features"]
     say(output, value, [*told, *lines], indent="\t")
+
+
+def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
+    """Ends the command where nobody needs to be asked whether they want that."""
+    from controller_admin.client.errors import InvalidArgument
+    from controller_admin.client.features import require_sound
+
+    try:
+        require_sound(updates)
+    except InvalidArgument as error:
+        raise usage_error(error) from error
 
 
 def _require_agreed(title: str, lines: Sequence[str], *, yes: bool) -> None:

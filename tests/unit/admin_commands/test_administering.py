@@ -206,6 +206,24 @@ def test_features_are_updated_where_somebody_agrees(cluster: SimulatedCluster, a
     assert ("nothing is changed" in ended.stderr) != is_done
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("update", "--feature-upgrade", "f:0"), "f cannot be finalized at 0"),
+        (("update", "--feature-upgrade", "f:1", "--feature-force-downgrade", "f:1"), "f is named twice"),
+        (("update",), "no feature is named: name at least one"),
+        (("disable", "--features", "f,,g"), "a feature has an empty name"),
+        (("disable", "--features", "f,f"), "f is named twice"),
+    ],
+)
+def test_nobody_is_asked_to_confirm_what_makes_no_sense(
+    cluster: SimulatedCluster, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = kontroller("features", *arguments, stdin="y\n")
+    assert (ended.exit_code, cluster.asked) == (2, [])
+    assert said in one_line(ended)
+
+
 def test_nobody_who_could_confirm_it_is_a_wrong_command(cluster: SimulatedCluster) -> None:
     ended = kontroller(*UPDATE)
     assert (ended.exit_code, cluster.asked) == (2, ["features"])
