@@ -17,7 +17,7 @@ from kio.static.primitive import i32
 
 from controller_admin.client.errors import AdminError, OutcomeUnknown, Unreachable
 from controller_admin.client.reassigning.reassignments import Progress
-from tests.unit.client.scripted import (
+from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,
     INCREMENTAL_ALTER_CONFIGS,
     LIST_REASSIGNMENTS,

@@ -9,7 +9,7 @@ from kio.schema.create_topics.v7 import CreateTopicsResponse
 from kio.schema.errors import ErrorCode
 
 from controller_admin.client.errors import InvalidArgument, OutcomeUnknown
-from tests.unit.client.scripted import (
+from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,

@@ -11,8 +11,8 @@ from controller_admin.client.errors import NotAdmittedError, OutcomeUnknown, Unr
 from controller_admin.client.features import FeatureUpdate, UpdateType
 from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.request_client import RequestClient, VersionUnsupported
-from tests.unit.client.calls import every_call
-from tests.unit.client.scripted import (
+from tests.unit.client.scripted_servers.every_call import every_call
+from tests.unit.client.scripted_servers.scripted import (
     CREATE_TOPICS,
     DESCRIBE_CONFIGS,
     METADATA,

@@ -15,8 +15,8 @@ from kio.static.protocol import RequestPayload
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.errors import AdminError, OutcomeUnknown
 from controller_admin.client.features import FeatureUpdate
-from tests.unit.client.calls import every_call
-from tests.unit.client.scripted import (
+from tests.unit.client.scripted_servers.every_call import every_call
+from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,
     ALTER_SCRAM,
     API_VERSIONS,
