@@ -31,7 +31,8 @@ _LONGEST_PAUSE_S: Final = 10.0
 _PAUSE_OF_WAIT: Final = 0.05
 _PAUSE_OF_LOOK: Final = 10
 """Pauses between two looks, as parts of what the wait and the last look have taken."""
-_SETTLES_MS: Final = 2_000
+SETTLES_MS: Final = 2_000
+"""How long a broker may take to hear of what the controller has done."""
 _FOREVER_MS: Final = 10 * 365 * 86_400_000
 _NOT_YET_KNOWN: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.leader_not_available)
 
@@ -141,7 +142,7 @@ async def verify(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict
     The controller says what moves, and who knows where partitions are may hear of the end of a move a moment later: what
     neither moves nor is there has failed only where that is so for as long as that takes."""
     found, unsure = await _seen(call, targets)
-    settled_ms = min(_SETTLES_MS, call.left_ms // 2)
+    settled_ms = min(SETTLES_MS, call.left_ms // 2)
     until_ms = call.left_ms - settled_ms
     while unsure and call.left_ms > until_ms:
         await call.pause()

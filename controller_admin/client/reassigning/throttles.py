@@ -8,14 +8,15 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 
 from controller_admin.client.assignments import Replicas
 from controller_admin.client.cluster import Call
 from controller_admin.client.configs import APPEND, BROKER, DELETE, SET, TOPIC, dynamic_configs, own_configs
-from controller_admin.client.errors import AdminError, InvalidArgument, require
-from controller_admin.client.reassigning.reassignments import origins_of, replicas_of
+from controller_admin.client.errors import AdminError, InvalidArgument, Refused, require
+from controller_admin.client.reassigning.reassignments import SETTLES_MS, origins_of, replicas_of
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.throttles import (
     FOLLOWER_RATE,
@@ -34,11 +35,11 @@ _OPERATIONS: Final = {
 
 
 async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes_per_second: int) -> None:
-    """Sets it, before the move begins."""
+    """Sets it, before the move begins. Raises `Refused` where a partition is unknown: it would move without a throttle."""
     if bytes_per_second < 1:
         raise InvalidArgument(f"a throttle of {bytes_per_second} bytes a second would hold all up: give at least 1")
-    origins = await origins_of(call, targets)
-    moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items() if tp in origins}
+    origins = await _all_origins(call, targets)
+    moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
     wanted = wanted_by([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
     resources = []
     for entity, settings in wanted.items():
@@ -50,7 +51,8 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
         )
         resource_type = BROKER if kind == "brokers" else TOPIC
         resources.append(AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs))
-    await _alter(call, resources)
+    topics_first = sorted(resources, key=lambda resource: resource.resource_type != TOPIC)
+    await _alter(call, topics_first)  # so that whatever is set then is found by what its topics have
 
 
 async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
@@ -64,10 +66,14 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
     topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
     configs = await own_configs(call, topics) if topics else {}
     throttled = [topic for topic in topics if {LEADER_REPLICAS, FOLLOWER_REPLICAS} & set(configs[topic])]
-    named = {broker for replicas in (*targets.values(), *present.values()) for broker in replicas}
-    brokers = sorted(named | set(call.cluster.brokers))
+    replicas = (*targets.values(), *present.values()) if throttled else ()
+    involved = {broker for each in replicas for broker in each}
+    brokers = sorted(involved | set(call.cluster.brokers))
     patient = call.cluster.call(min(call.left_ms, _BROKER_MS))
-    ended = await asyncio.gather(*(_unthrottle_broker(patient, broker) for broker in brokers), return_exceptions=True)
+    ended = await asyncio.gather(
+        *(_unthrottle_broker(patient, broker, looks=broker not in involved) for broker in brokers),
+        return_exceptions=True,
+    )
     troubles = []
     for broker, end in zip(brokers, ended, strict=True):
         if isinstance(end, AdminError):
@@ -80,10 +86,26 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
         raise AdminError(f"a throttle may stay: {'; '.join(troubles)}. Verify again when all brokers answer")
 
 
-async def _unthrottle_broker(call: Call, broker: BrokerId) -> None:
-    """Brokers that have no rate are left as they are: each change of a configuration is told to all of them."""
-    if {LEADER_RATE, FOLLOWER_RATE} & set(await dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE))):
-        await _alter(call, [_unthrottled_broker(broker)])
+async def _unthrottle_broker(call: Call, broker: BrokerId, *, looks: bool) -> None:
+    """`looks`: one that has no rate is left as it is. Not for what was throttled just now: a broker hears of its own
+    configuration after it was set."""
+    if looks and not await dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
+        return
+    await _alter(call, [_unthrottled_broker(broker)])
+
+
+async def _all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Replicas]:
+    """A broker may hear of a new topic a moment after the controller."""
+    settled_ms = min(SETTLES_MS, call.left_ms // 2)
+    until_ms = call.left_ms - settled_ms
+    while True:
+        origins = await origins_of(call, targets)
+        missing = [tp for tp in targets if tp not in origins]
+        if not missing:
+            return origins
+        if call.left_ms <= until_ms:
+            raise Refused(str(missing[0]), ErrorCode.unknown_topic_or_partition, None)
+        await call.pause()
 
 
 def _unthrottled_topic(topic: TopicName) -> AlterConfigsResource:

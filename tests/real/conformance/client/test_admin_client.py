@@ -161,6 +161,28 @@ async def test_a_move_that_waits_for_a_broker_is_in_progress_and_is_cancelled(
     assert cluster.znodes.assigned(name, 0) == [first, second]
 
 
+async def test_a_throttle_is_taken_from_all_brokers_also_from_one_that_the_move_has_left(
+    cluster: ConformanceCluster, admin: AdminClient, name: str
+) -> None:
+    cluster.serve_topic(name, [[1, 2]])
+    there = reassignment_json({tp(name): ids(3, 1)})
+    await admin.throttle_reassignment(there, 1 << 30)
+    assert throttled_brokers(cluster) == [1, 2, 3]
+    assert (await admin.reassign_partitions(there)).error is None
+    await admin.unthrottle_reassignment(there)
+    assert throttled_brokers(cluster) == []
+    assert (await admin.describe_topic(name)).configs == {}
+
+
+def throttled_brokers(cluster: ConformanceCluster) -> list[int]:
+    """Those that have a rate, as their configurations in ZooKeeper are."""
+    client = cluster.znodes.client
+    paths = {broker: f"/config/brokers/{broker}" for broker in (1, 2, 3)}
+    return [
+        broker for broker, path in paths.items() if client.exists(path) and b"throttled.rate" in client.get(path)[0]
+    ]
+
+
 async def test_preferred_leaders_are_elected_and_verified(
     cluster: ConformanceCluster, admin: AdminClient, name: str
 ) -> None:

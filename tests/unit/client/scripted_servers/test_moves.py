@@ -15,7 +15,7 @@ from kio.schema.list_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
-from controller_admin.client.errors import AdminError, OutcomeUnknown, Unreachable
+from controller_admin.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
 from controller_admin.client.reassigning.reassignments import Progress
 from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,
@@ -95,7 +95,44 @@ async def test_a_broker_that_does_not_answer_keeps_no_throttle_from_being_taken_
     cluster[4].hangs = True
     with pytest.raises(AdminError, match="a throttle may stay: broker 4"):
         await cluster.client(2, socket_connection_setup_timeout_ms=300).unthrottle_reassignment(TO_3)
-    assert set(rates_deleted(cluster)) == {"3", "orders"}
+    assert set(rates_deleted(cluster)) == {"1", "2", "3", "orders"}
+
+
+async def test_a_broker_that_is_dead_is_missed_only_where_its_topics_are_throttled(cluster: ScriptedCluster) -> None:
+    cluster.topics = {"orders": [[1, 9]]}
+    await cluster.client().unthrottle_reassignment(TO_3)
+    cluster.topic_configs["orders"] = {"follower.replication.throttled.replicas": "0:3"}
+    with pytest.raises(AdminError, match="a throttle may stay: broker 9: broker 9 is not there: start it"):
+        await cluster.client().unthrottle_reassignment(TO_3)
+    assert set(rates_deleted(cluster)) == {"1", "3", "orders"}
+
+
+async def test_a_broker_that_has_not_heard_yet_of_its_throttle_does_not_keep_it(cluster: ScriptedCluster) -> None:
+    """As where a move is refused right after it was throttled."""
+    admin = cluster.client()
+    await admin.throttle_reassignment(TO_3, 1000)
+    first, *_ = cluster[1].asked_of(INCREMENTAL_ALTER_CONFIGS)
+    assert first.resources[0].resource_name == "orders", "whatever is set then is found by what its topics have"
+    cluster.topic_configs["orders"] = {"leader.replication.throttled.replicas": "0:1,0:2"}
+    await admin.unthrottle_reassignment(TO_3)
+    assert set(rates_deleted(cluster)) == {"1", "2", "3", "orders"}
+
+
+async def test_nothing_is_left_out_of_a_throttle_because_a_broker_does_not_know_it(cluster: ScriptedCluster) -> None:
+    """Else it would move without one."""
+    topics, cluster.topics = cluster.topics, {}
+
+    def hears(broker: ScriptedBroker, request: Any) -> Any:
+        before = metadata(broker, request)
+        broker.cluster.topics = topics
+        return before
+
+    cluster[2].answers[METADATA] += [metadata, hears]
+    await cluster.client().throttle_reassignment(TO_3, 1000)
+    assert {b for b in cluster.brokers if cluster[b].asked_of(INCREMENTAL_ALTER_CONFIGS)} == {1, 2, 3}
+    cluster.topics = {}
+    with pytest.raises(Refused, match="orders-0: unknown topic or partition"):
+        await cluster.client().throttle_reassignment(TO_3, 1000)
 
 
 async def test_a_broker_that_hears_late_of_a_move_s_end_is_no_failure(cluster: ScriptedCluster) -> None:
