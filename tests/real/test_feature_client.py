@@ -1,6 +1,8 @@
 """The client half of features where updates succeed: registrations with ranges, a real ZooKeeper, our controller."""
 
+import asyncio
 import json
+import signal
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -70,12 +72,13 @@ async def test_what_makes_no_sense_is_refused_before_it_is_sent(admin: AdminClie
     ):
         with pytest.raises(InvalidArgument, match=why):
             await admin.update_features(updates)
-    working = admin.update_features([to("f", 2)])
-    other = admin.update_features([to("f", 3)])
-    working.send(None)
+    working = asyncio.create_task(admin.update_features([to("f", 2)]))
+    await asyncio.sleep(0)
     with pytest.raises(UpdateInProgress, match="await it"):
-        await other
-    working.close()
+        await admin.update_features([to("f", 3)])
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
     assert (await admin.update_features([to("f", 4)])).finalized["f"] == 4
 
 
@@ -107,3 +110,57 @@ def test_the_tool_asks_twice_and_prints_what_the_cluster_says_then(feature_clust
     disabled = kontroller.run("features", "disable", "--features", "f, g", "--yes")
     assert disabled.code == 0, disabled
     assert feature_cluster.finalized() == ({}, 3)
+
+
+def test_ctrl_c_at_the_second_question_changes_nothing(feature_cluster: FeatureCluster) -> None:
+    feature_cluster.finalize("f", 4)
+    kontroller = Kontroller(feature_cluster.controller.address)
+    terminal = kontroller.at_terminal(
+        "features", "update", "--feature-upgrade", "g:1", "--feature-force-downgrade", "f:3"
+    )
+    terminal.until("[Y/n]?")
+    terminal.type("y\n")
+    terminal.until("[Y/n]?")
+    terminal.process.send_signal(signal.SIGINT)
+    ended = terminal.end()
+    assert ended.code == 130
+    assert "interrupted: nothing is changed" in ended.out
+    assert feature_cluster.finalized()[0] == {"f": 4}
+
+
+def test_levels_that_change_while_somebody_confirms_are_confirmed_anew(feature_cluster: FeatureCluster) -> None:
+    feature_cluster.finalize("f", 2)
+    terminal = Kontroller(feature_cluster.controller.address).at_terminal(
+        "features", "update", "--feature-force-downgrade", "f:1"
+    )
+    assert "1. f from v2 (existing) to v1 (new)" in terminal.until("[Y/n]?")
+    feature_cluster.finalize("f", 5)
+    terminal.type("y\n")
+    ended = terminal.end()
+    assert ended.code == 1
+    assert "it would be another change: f from v5 (existing) to v1 (new); confirm anew" in ended.out
+    assert feature_cluster.finalized()[0] == {"f": 5}
+
+
+def test_a_document_is_all_that_a_program_reads(feature_cluster: FeatureCluster) -> None:
+    feature_cluster.finalize("f", 1)
+    kontroller = Kontroller(feature_cluster.controller.address)
+    updated = kontroller.run("features", "update", "--feature-upgrade", "f:2", "--yes")
+    assert (updated.code, updated.json()["finalized_features"]) == (0, {"epoch": 2, "f": {"version": 2}}), updated
+    assert "Please confirm before finalizing the upgrade" in updated.err
+    table = kontroller.run("features", "describe", "--controller", "-o", "table")
+    assert "FEATURE   FINALIZED   SUPPORTED" in table.out
+
+
+def test_the_shell_completes_features_of_the_cluster(feature_cluster: FeatureCluster) -> None:
+    feature_cluster.finalize("f", 1)
+    feature_cluster.finalize("g", 1)
+    shell = Kontroller(feature_cluster.controller.address).at_terminal("shell")
+    shell.until_prompt()
+    shell.type("features disable --features \t\t")
+    said = shell.until("\n g ")
+    assert "\n f " in said
+    shell.type("\x03")
+    shell.until_prompt()
+    shell.type("exit\n")
+    assert shell.end().code == 0

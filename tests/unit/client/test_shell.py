@@ -63,7 +63,7 @@ def test_what_may_come_next_is_offered(words: Words, typed: str, expected: list[
 
 
 class DescribedCluster(AdminClient):
-    """Says that it is a cluster of these nodes, and knows of no features."""
+    """Says that it is a cluster of these nodes; without them it says nothing."""
 
     nodes: tuple[Node, ...] = ()
 
@@ -84,7 +84,9 @@ class DescribedCluster(AdminClient):
         return TopicList(alive=(TopicName("orders"),), marked_for_deletion=None)
 
     async def describe_features(self, *, of_controller: bool = False, timeout_ms: int | None = None) -> FeatureMetadata:
-        raise Unreachable("nobody tells")
+        return FeatureMetadata(
+            finalized={"f": 1}, epoch=1, supported={}, answered_by=Address("h", 1), updates_by_version=2
+        )
 
 
 def node(id_: int, replicas: int) -> Node:
@@ -95,10 +97,10 @@ async def test_a_controller_is_offered_as_a_broker_where_it_is_one() -> None:
     admin, known = DescribedCluster({"bootstrap.servers": "h:1"}), Known()
     admin.nodes = (node(1000, 0), node(1, 1), node(2, 0))
     await look(admin, known)
-    assert (known.brokers, known.topics) == (("1", "2"), ("orders",))
+    assert (known.brokers, known.topics, known.controller) == (("1", "2"), ("orders",), "1000")
     admin.nodes = (node(1, 1), node(2, 0))
     await look(admin, known)
-    assert known.brokers == ("1", "2")
+    assert (known.brokers, known.controller) == (("1", "2"), "1"), "the prompt follows it"
 
 
 async def test_what_is_not_told_now_stays_as_it_was() -> None:

@@ -11,6 +11,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from devcluster.clients import tools
 from tests.real.conformance.client.commands import Kontroller
 from tests.real.conformance.clusters import ConformanceCluster
+from tests.real.conformance.tools.test_java_tools import fill
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -60,12 +61,37 @@ def test_a_topic_lives_from_its_creation_to_its_deletion(
     listed = kontroller.run("topics", "list", "-o", "json").json()
     assert name in listed["alive"]
     assert listed["markedForDeletion"] == "unknown"
+    assert "marked for deletion: unknown" in kontroller.run("topics", "list").out
     refused = kontroller.run("topics", "delete", *of)
     assert refused.code == 2
     assert "nobody is there to confirm it: give --yes" in refused.err
     assert cluster.exists(f"/brokers/topics/{name}")
     assert kontroller.run("topics", "delete", *of, "--yes").code == 0
     cluster.wait_until_gone(f"/brokers/topics/{name}")
+    again = kontroller.run("topics", "delete", *of, "--yes", "--if-exists", "-o", "json")
+    assert (again.code, again.json()[0]["result"]) == (0, "missing"), again
+    missing = kontroller.run("topics", "delete", *of, "--yes")
+    assert missing.code == 1
+    assert missing.err.splitlines()[-1].endswith("(UNKNOWN_TOPIC_OR_PARTITION 3)")
+
+
+def test_a_topic_is_altered_by_an_assignment_and_by_configurations_that_go(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str
+) -> None:
+    cluster.serve_topic(name, [[1, 2]], {"retention.ms": "9", "cleanup.policy": "compact"})
+    cluster.wait_until_everybody_knows(name)
+    alter = ("topics", "alter", "--topic", name, "--partitions", "2", "--replica-assignment", "3:1,1:2")
+    altered = kontroller.run(*alter, "--delete-config", "cleanup.policy", "-o", "json")
+    assert altered.code == 0, altered
+    assert [step["result"] for step in altered.json()["steps"]] == ["done", "done", "done"]
+    cluster.wait_until_moved(name, [3, 1])
+    cluster.wait_until_served(name, 2)
+    assert cluster.znodes.assigned(name, 1) == [1, 2]
+    for partition in (0, 1):
+        cluster.wait_until_everybody_knows(name, partition)
+    (described,) = kontroller.run("topics", "describe", "--topic", name, "-o", "json").json()
+    assert described["configs"] == {"retention.ms": "9"}
+    assert [each["replicas"] for each in described["partitions"]] == [[3, 1], [1, 2]]
 
 
 def test_kafka_s_tool_and_ours_read_each_other_s_plans(
@@ -146,28 +172,24 @@ def test_a_move_under_way_is_listed_verified_left_by_ctrl_c_and_cancelled(
     cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
 ) -> None:
     first, second, third = cluster.order
-    reaching = Kontroller(cluster.bootstrap)
     cluster.serve_topic(name, [[first, second]])
+    cluster.wait_until_everybody_knows(name)
+    fill(cluster, name)
     there = ("--reassignment-json-file", plan(tmp_path, {(name, 0): [first, third]}))
-    cluster.kafka.broker(third).pause()
-    try:
-        terminal = reaching.at_terminal("reassign", "start", *there)
-        cluster.wait(lambda: cluster.is_reassigning(name, 0), "the move has begun")
-        terminal.until("0/1")
-        terminal.process.send_signal(signal.SIGINT)
-        ended = terminal.end()
-        assert ended.code == 130
-        assert "the move goes on without this command" in ended.out
-        verified = reaching.run("reassign", "verify", *there)
-        assert verified.code == 3
-        assert "in_progress" in verified.out
-        assert f"topic: {name}\n" in reaching.run("reassign", "list", "-o", "yaml").out
-        cancelled = reaching.run("reassign", "cancel", *there)
-        assert cancelled.out == f"the move of {name}-0 is cancelled\n", cancelled
-        assert reaching.run("reassign", "list").out == "nothing moves\n"
-        assert reaching.run("reassign", "cancel", *there).out == "none of these partitions moved\n"
-    finally:
-        cluster.kafka.broker(third).resume()
+    terminal = kontroller.at_terminal("reassign", "start", *there, "--throttle", "1000")
+    terminal.until("0/1")
+    terminal.process.send_signal(signal.SIGINT)
+    ended = terminal.end()
+    assert ended.code == 130
+    assert "the move goes on without this command" in ended.out
+    verified = kontroller.run("reassign", "verify", *there)
+    assert verified.code == 3
+    assert "in_progress" in verified.out
+    assert f"topic: {name}\n" in kontroller.run("reassign", "list", "-o", "yaml").out
+    cancelled = kontroller.run("reassign", "cancel", *there)
+    assert cancelled.out == f"the move of {name}-0 is cancelled\n", cancelled
+    assert kontroller.run("reassign", "list").out == "nothing moves\n"
+    assert kontroller.run("reassign", "cancel", *there).out == "none of these partitions moved\n"
 
 
 def test_leaders_are_elected_by_file_by_name_and_all_together(
@@ -188,9 +210,11 @@ def test_leaders_are_elected_by_file_by_name_and_all_together(
     assert kontroller.run("elect", "verify", *one).code == 0
     assert kontroller.run("elect", "preferred", "--all-topic-partitions").code == 0
     assert kontroller.run("elect", "preferred").code == 2
-    ghost = kontroller.run("elect", "preferred", "--topic", "ghost", "--partition", "0")
+    ghost = kontroller.run("elect", "preferred", "--topic", "ghost", "--partition", "0", "-o", "json")
     assert ghost.code == 1
-    assert "UNKNOWN_TOPIC_OR_PARTITION 3" in ghost.out
+    assert "UNKNOWN_TOPIC_OR_PARTITION 3" in ghost.json()[0]["error"]
+    assert ghost.err.startswith("kontroller: ghost-0: ")
+    assert len(ghost.err.splitlines()) == 1
 
 
 def test_an_unclean_election_is_asked_about_first(
@@ -206,6 +230,27 @@ def test_an_unclean_election_is_asked_about_first(
     assert ended.code == 1
     assert "nothing is elected" in ended.out
     assert kontroller.run("elect", "unclean", *one, "--yes").code == 0
+
+
+def test_a_partition_without_a_leader_is_led_by_a_replica_that_was_not_in_sync(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str
+) -> None:
+    first, second, third = cluster.order
+    reaching = Kontroller(cluster.kafka.broker(first).address)
+    cluster.serve_topic(name, [[second, third]], {"unclean.leader.election.enable": "false"})
+    cluster.leave_in_isr(name, [second])
+    cluster.kafka.broker(second).kill()
+    cluster.wait_until_led(name, -1)
+    cluster.wait_until_everybody_knows(name)
+    one = ("--topic", name, "--partition", "0")
+    preferred = reaching.run("elect", "preferred", *one)
+    assert preferred.code == 1
+    assert "(PREFERRED_LEADER_NOT_AVAILABLE 80)" in preferred.err
+    elected = reaching.run("elect", "unclean", *one, "--yes", "-o", "json")
+    assert (elected.code, elected.json()) == (0, [{"topic": name, "partition": 0, "error": None}]), elected
+    assert cluster.znodes.leader(name, 0) == third
+    cluster.kafka.start()
+    cluster.wait_until_served(name)
 
 
 def test_the_cluster_is_described(cluster: ConformanceCluster, kontroller: Kontroller) -> None:
@@ -254,6 +299,8 @@ WRONG_COMMANDS = {
     "an assignment that is none": ("topics", "create", "--topic", "t", "--replica-assignment", "1;2"),
     "nothing to alter": ("topics", "alter", "--topic", "t-unknown", "--add-config", "a=1", "--add-config", "a=2"),
     "properties that are none": ("cluster", "describe", "--command-config", "/no/where.properties"),
+    "an option that is missing": ("topics", "create"),
+    "an option that is none": ("topics", "list", "--all"),
 }  # fmt: skip
 
 

@@ -1,11 +1,13 @@
 """The shell at a terminal, over real clusters: what it completes, runs and survives."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
 from tests.real.conformance.client.commands import Kontroller, Terminal
 from tests.real.conformance.clusters import ConformanceCluster
+from tests.real.conformance.tools.test_java_tools import fill, plan_file
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -54,7 +56,7 @@ def test_lines_are_run_as_commands_and_errors_do_not_end_it(
     assert shell.end().code == 0
 
 
-def test_commands_topics_and_brokers_are_completed(cluster: ConformanceCluster, name: str) -> None:
+def test_commands_options_topics_and_brokers_are_completed(cluster: ConformanceCluster, name: str) -> None:
     cluster.serve_topic(name, [[1, 2]])
     cluster.wait_until_everybody_knows(name)
     shell = Kontroller(cluster.bootstrap).at_terminal("shell")
@@ -70,16 +72,49 @@ def test_commands_topics_and_brokers_are_completed(cluster: ConformanceCluster, 
     shell.type("\n")
     shell.until("PARTITION")
     shell.until_prompt()
+    shell.type(f"topics create --validate-only --topic {name}-new --replica-assignment 1:2,3:{TAB}{TAB}")
+    said = shell.until("\n 3 ")
+    assert ("\n 1 " in said, "\n 2 " in said, "\n 4 " in said) == (True, True, False)
+    shell.type("\x03")
+    shell.until_prompt()
     shell.type(CONTROL_D)
     assert shell.end().code == 0
 
 
-def test_ctrl_c_ends_a_command_and_not_the_shell(shell: Terminal, cluster: ConformanceCluster) -> None:
+def test_ctrl_c_ends_a_command_and_not_the_shell(
+    shell: Terminal, cluster: ConformanceCluster, name: str, tmp_path: Path
+) -> None:
     shell.type("clus\x03")
     shell.until_prompt()
     shell.type("cluster describe -o json\n")
     shell.until('"clusterId"')
     shell.until_prompt()
+    first, second, third = cluster.order
+    cluster.serve_topic(name, [[first, second]])
+    cluster.wait_until_everybody_knows(name)
+    fill(cluster, name)
+    there = plan_file(tmp_path, name, [first, third])
+    shell.type(f"reassign start --throttle 1000 --reassignment-json-file {there}\n")
+    shell.until("0/1")
+    shell.process.send_signal(signal.SIGINT)
+    shell.until("the move goes on without this command")
+    shell.until_prompt()
+    assert cluster.is_reassigning(name)
+    shell.type(f"reassign cancel --reassignment-json-file {there}\n")
+    shell.until(f"the move of {name}-0 is cancelled")
+    shell.until_prompt()
+    shell.type(CONTROL_D)
+    assert shell.end().code == 0
+
+
+def test_the_prompt_follows_the_controller(shell: Terminal, cluster: ConformanceCluster) -> None:
+    if cluster.own_controller is not None:
+        pytest.skip("brokers keep the one id that it has")
+    before = cluster.znodes.controller()
+    while cluster.znodes.controller() == before:
+        cluster.begin_a_new_term()
+    shell.said = ""
+    shell.until(f"[controller {cluster.znodes.controller()}]>")
     shell.type(CONTROL_D)
     assert shell.end().code == 0
 

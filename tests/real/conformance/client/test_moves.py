@@ -1,0 +1,172 @@
+"""Moves that are begun, throttled, watched and cancelled by our commands and by Kafka's tool, each reading what the other
+wrote; and a command whose controller goes while it waits."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.clients.tools import REASSIGN_PARTITIONS
+from tests.real.conformance.client.commands import Kontroller
+from tests.real.conformance.client.test_moving_controller import bring_back, move_controller
+from tests.real.conformance.clusters import ConformanceCluster
+from tests.real.conformance.tools.test_java_tools import fill, plan_file, run, throttles
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+SLOW = ("--throttle", "1000")
+"""Of twenty megabytes a follower copies a first piece, and then waits."""
+
+
+@pytest.fixture
+def kontroller(cluster: ConformanceCluster) -> Kontroller:
+    """It bootstraps at a broker that is not the controller."""
+    return Kontroller(cluster.kafka.broker(cluster.order[1]).address)
+
+
+def printed_plans(said: str) -> list[dict[str, Any]]:
+    """The plans that Kafka's tool has printed."""
+    return [json.loads(line) for line in said.splitlines() if line.startswith('{"version"')]
+
+
+def test_a_move_of_ours_is_watched_given_again_and_cancelled_by_kafka_s_tool(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    first, second, third = cluster.order
+    cluster.serve_topic(name, [[first, second]])
+    cluster.serve_topic(f"{name}-other", [[first]])
+    cluster.wait_until_everybody_knows(name)
+    cluster.wait_until_everybody_knows(f"{name}-other")
+    fill(cluster, name)
+    there = ("--reassignment-json-file", plan_file(tmp_path, name, [first, third]))
+    started = kontroller.run("reassign", "start", *there, *SLOW, "--no-wait", "-o", "json")
+    assert (started.code, started.json()["state"]) == (0, "begun"), started
+    assert started.json()["before"]["partitions"][0]["replicas"] == [first, second]
+    assert f"{name}-0: " in run(cluster, REASSIGN_PARTITIONS, "--list")
+    assert "is still in progress" in run(cluster, REASSIGN_PARTITIONS, "--verify", *there)
+    assert follower_rate(cluster, third) == "1000"
+
+    other = ("--reassignment-json-file", plan_file(tmp_path, f"{name}-other", [second]))
+    refused = kontroller.run("reassign", "start", *other)
+    assert (refused.code, refused.out) == (1, "")
+    assert f"{name}-0 is on the move already" in refused.err
+    stale = tmp_path / "stale"
+    stale.mkdir()
+    old = ("--reassignment-json-file", plan_file(stale, name, [second, third]))
+    assert kontroller.run("reassign", "verify", *old).code == 1
+    done = kontroller.run("reassign", "start", *other, "--additional", *SLOW)
+    assert done.code == 0, done
+    assert "throttles stay" in done.err
+    assert follower_rate(cluster, third) == "1000", "neither an old plan nor another move unthrottles this one"
+
+    terminal = kontroller.at_terminal("reassign", "start", *there, "--additional", "--throttle", "2000")
+    terminal.until("0/1")
+    terminal.until("MB left")
+    cluster.wait(lambda: follower_rate(cluster, third) == "2000", "the move has another throttle")
+    terminal.until("/s, ")
+    terminal.process.send_signal(signal.SIGINT)
+    ended = terminal.end()
+    assert ended.code == 130
+    assert "the move goes on without this command" in ended.out
+    assert f'"replicas":[{first},{second}]' in ended.out, "the way back is not that of a move in its midst"
+
+    assert "Successfully cancelled" in run(cluster, REASSIGN_PARTITIONS, "--cancel", *there)
+    assert throttles(cluster, name) == []
+    assert kontroller.run("reassign", "list").out == "nothing moves\n"
+    cluster.wait_until_moved(name, [first, second])
+    cluster.wait_until_everybody_knows(name)
+    verified = kontroller.run("reassign", "verify", *there, "-o", "json")
+    assert (verified.code, verified.json()[0]["meaning"]) == (1, "failed")
+
+
+def test_a_move_of_kafka_s_tool_is_read_cancelled_and_unthrottled_by_ours(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    first, second, third = cluster.order
+    cluster.serve_topic(name, [[first, second]])
+    cluster.wait_until_everybody_knows(name)
+    fill(cluster, name)
+    there = ("--reassignment-json-file", plan_file(tmp_path, name, [first, third]))
+    (present,) = printed_plans(run(cluster, REASSIGN_PARTITIONS, "--execute", *there, *SLOW))
+    (moving,) = kontroller.run("reassign", "list", "-o", "json").json()
+    assert (moving["adding"], moving["removing"]) == ([third], [second])
+    assert kontroller.run("reassign", "verify", *there).code == 3
+    cancelled = kontroller.run("reassign", "cancel", *there, "--preserve-throttles", "-o", "json")
+    assert (cancelled.code, cancelled.json()[0]["result"]) == (0, "cancelled"), cancelled
+    assert "No partition reassignments found" in run(cluster, REASSIGN_PARTITIONS, "--list")
+    assert throttles(cluster, name), "they were to be preserved"
+    cluster.wait_until_moved(name, [first, second])
+    cluster.wait_until_everybody_knows(name)
+    back = tmp_path / "back.json"
+    back.write_text(json.dumps(present))
+    verified = kontroller.run("reassign", "verify", "--reassignment-json-file", str(back), "--preserve-throttles")
+    assert verified.code == 0, "what Kafka's tool prints as the present assignment is read, and is it"
+    assert throttles(cluster, name)
+    assert kontroller.run("reassign", "verify", "--reassignment-json-file", str(back)).code == 0
+    assert throttles(cluster, name) == [], "also those of a broker that is in no plan any more"
+
+    topics = tmp_path / "topics.json"
+    topics.write_text(json.dumps({"version": 1, "topics": [{"topic": name}]}))
+    wanted = ("--topics-to-move-json-file", str(topics), "--broker-list", f"{second},{third}")
+    _, proposed = printed_plans(run(cluster, REASSIGN_PARTITIONS, "--generate", *wanted))
+    moved = kontroller.run("reassign", "start", "--reassignment-json-file", "-", stdin=json.dumps(proposed))
+    assert moved.code == 0, moved
+    assert sorted(cluster.znodes.assigned(name, 0)) == sorted((second, third))
+    assert "is completed" in run(
+        cluster, REASSIGN_PARTITIONS, "--verify", "--reassignment-json-file", written(tmp_path, proposed)
+    )
+
+
+def test_a_throttled_move_of_ours_that_is_cancelled_leaves_no_throttle(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    first, second, third = cluster.order
+    cluster.serve_topic(name, [[first, second]])
+    cluster.wait_until_everybody_knows(name)
+    fill(cluster, name)
+    there = ("--reassignment-json-file", plan_file(tmp_path, name, [third, first]))
+    assert kontroller.run("reassign", "start", *there, *SLOW, "--no-wait").code == 0
+    waited = kontroller.run("reassign", "start", *there, *SLOW, "--additional", "--timeout-ms", "3000", "-o", "json")
+    assert (waited.code, waited.json()["state"]) == (1, "begun"), waited
+    assert "the move goes on without this command" in waited.err
+    cancelled = kontroller.run("reassign", "cancel", *there)
+    assert (cancelled.code, cancelled.out) == (0, f"the move of {name}-0 is cancelled\n"), cancelled
+    assert throttles(cluster, name) == []
+    cluster.wait_until_moved(name, [first, second])
+
+
+def test_a_command_that_waits_for_a_move_outlives_its_controller(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    first, second, third = cluster.order
+    cluster.serve_topic(name, [[first, second]])
+    cluster.wait_until_everybody_knows(name)
+    fill(cluster, name)
+    there = ("--reassignment-json-file", plan_file(tmp_path, name, [first, third]))
+    epoch = cluster.controller_epoch()
+    waiting = kontroller.at_terminal("reassign", "start", *there, *SLOW)
+    waiting.until("0/1")
+    move_controller(cluster)
+    bring_back(cluster)
+    cluster.wait(lambda: cluster.controller_epoch() > epoch, "another term has begun")
+    again = kontroller.run("reassign", "start", *there, "--additional", "--throttle", "100000000", "--no-wait")
+    assert again.code == 0, again
+    ended = waiting.end()
+    assert ended.code == 0, ended
+    assert "all 1 partitions are at their targets" in ended.out
+    assert throttles(cluster, name) == []
+
+
+def follower_rate(cluster: ConformanceCluster, broker: int) -> str | None:
+    config = (cluster.znodes.read(f"/config/brokers/{broker}") or {}).get("config", {})
+    found = config.get("follower.replication.throttled.rate")
+    assert found is None or isinstance(found, str)
+    return found
+
+
+def written(folder: Path, plan: dict[str, Any]) -> str:
+    file = folder / "proposed.json"
+    file.write_text(json.dumps(plan))
+    return str(file)
