@@ -65,7 +65,8 @@ def start(
 
     Ctrl-C and the end of --timeout-ms end the waiting and leave the move; without it the wait is as long as the move. A
     throttle goes when the wait, or `verify`, finds that nothing moves any more. Exits with 1 where a partition does not
-    come to its target."""
+    come to its target. A document has state (refused, unknown, begun or ended), error, before (the plan that takes it
+    back) and partitions (as verify has them, of a move that has ended)."""
     from controller_admin.client.errors import AdminError
 
     text = _read(plan)
