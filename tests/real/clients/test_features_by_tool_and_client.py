@@ -48,7 +48,9 @@ async def test_the_client_and_kafka_s_tool_read_what_the_other_has_finalized(fea
 async def test_both_are_told_which_brokers_stand_in_the_way(feature_cluster: FeatureCluster) -> None:
     """One that is old, and one that advertises nothing, as stock brokers do."""
     feature_cluster.finalize("f", 1)
-    feature_cluster.finalize("f", 0, UpgradeType.SAFE_DOWNGRADE)  # who does not support what is finalized does not count
+    feature_cluster.finalize(
+        "f", 0, UpgradeType.SAFE_DOWNGRADE
+    )  # who does not support what is finalized does not count
     feature_cluster.register(3, IS_OLD)
     feature_cluster.register(4, {})
     admin = AdminClient({"bootstrap.servers": feature_cluster.controller.address})
