@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 EXIT_NOT_YET: Final = 3
 EXIT_INTERRUPTED: Final = 130
+MAX_FILE_CHARACTERS: Final = 64 * 1024 * 1024
+"""Of a file of partitions: hundreds of thousands of them. What is larger is another file, or has no end."""
 _LONGEST_MS: Final = 86_400_000
 T = TypeVar("T")
 
@@ -139,11 +141,20 @@ def properties_of(server: str | None, config: Path | None) -> "ClientProperties"
 
 
 def read_text(file: Path) -> str:
-    """What a file says, `-` being standard input; ends the command where it cannot be read."""
+    """What a file says, `-` being standard input; ends the command where it cannot be read, or is no plan for its size."""
     try:
-        return typer.get_text_stream("stdin").read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        if str(file) == "-":
+            text = typer.get_text_stream("stdin").read(MAX_FILE_CHARACTERS + 1)
+        else:
+            with file.open(encoding="utf-8") as opened:
+                text = opened.read(MAX_FILE_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise usage_error(ValueError(f"{file} cannot be read: {error}")) from error
+    if len(text) > MAX_FILE_CHARACTERS:
+        raise usage_error(
+            ValueError(f"{file} has more than {MAX_FILE_CHARACTERS} characters: give the partitions in several files")
+        )
+    return text
 
 
 def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: bool = False) -> bool:

@@ -218,3 +218,19 @@ def test_a_command_has_its_time_for_all_that_it_asks_and_waits_as_long_as_it_tak
     kontroller("reassign", "start", *back, stdin=text)
     assert dict(zip(cluster.asked[7:], cluster.timeouts_ms, strict=True))["wait"] is None
     assert cluster.timeouts_ms[0] == 60_000
+
+
+# Files
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "-"])
+def test_a_file_without_an_end_is_no_plan(
+    cluster: SimulatedCluster, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller_admin.commands.administering.connection.MAX_FILE_CHARACTERS", 1000)
+    ended = kontroller("reassign", "verify", "--reassignment-json-file", file, stdin="0" * 1001)
+    assert (ended.exit_code, one_line(ended)) == (
+        2,
+        f"kontroller: {file} has more than 1000 characters: give the partitions in several files",
+    )
+    assert cluster.asked == []
