@@ -1,0 +1,1 @@
+"""What the leader of a partition does: takes messages, answers fetches, keeps the ISR and the high watermark."""
