@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.model.access import Address, Need, need_of, parse_address
-from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS
+from controller_core.model.access import Address, Need, parse_address
+from controller_core.wire.api_table import Handling
 from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
 from controller_core.wire.codecs.frames import (
     FrameCut,
@@ -33,7 +33,6 @@ from controller_core.wire.codecs.frames import (
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.gate import Gate
 from controller_core.wire.limits.listener_limits import ListenerLimits
-from controller_core.wire.limits.request_limits import limits_of
 from controller_core.wire.listener.owned_api import (
     AnswerFailedError,
     Api,
@@ -42,6 +41,7 @@ from controller_core.wire.listener.owned_api import (
     VersionNotServed,
 )
 from controller_core.wire.listener.relay import PRODUCE, Answer, UpstreamError
+from controller_core.wire.listener.rules import ListenerRules
 from controller_core.wire.listener.upstream import RelayTargets, Upstream, begun
 
 T = TypeVar("T")
@@ -66,6 +66,7 @@ class ClientConnection:
         limits: ListenerLimits,
         gate: Gate,
         budgets: Mapping[Need, ByteBudget],
+        rules: ListenerRules,
     ) -> None:
         """`relay_targets`: None where nothing is passed on; `budgets`: by who must be asking."""
         self._reader = reader
@@ -74,6 +75,7 @@ class ClientConnection:
         self._limits = limits
         self._gate = gate
         self._budgets = budgets
+        self._rules = rules
         self._address = peer_address(writer)
         self._passes_on = relay_targets is not None
         self._upstream = Upstream(
@@ -150,12 +152,12 @@ class ClientConnection:
         if api is None:
             self._require_passed_on(head)
         refusal = None if api is None else await self._gate.why_not(head.api_key, self._address)
-        limit = self._most_bytes(head, is_own=api is not None, is_refused=refusal is not None)
+        limit = self._most_bytes(head, api, is_refused=refusal is not None)
         if start.length > limit:
             raise FrameTooLarge(
                 f"a request of API {head.api_key} has {start.length} bytes, the limit is {limit}: split it"
             )
-        budget = self._budgets[Need.NOBODY if refusal is not None else need_of(head.api_key)]
+        budget = self._budgets[Need.NOBODY if refusal is not None else self._rules.need_of(head.api_key)]
         async with self._share(start, budget) as content:
             if api is None:
                 return await self._attended(self._upstream.exchange(head, content))
@@ -164,21 +166,22 @@ class ClientConnection:
             return await self._attended(self._refused(api, head, bytes(content), refusal))
 
     def _require_passed_on(self, head: RequestHead) -> None:
-        if head.api_key in REFUSED_API_KEYS:
+        handling = self._rules.handling.get(head.api_key)
+        if handling is Handling.REFUSE:
             raise _RefusedApiError(
                 f"API {head.api_key} is what controllers or brokers send to brokers, or KRaft's: it is not passed on"
             )
-        if head.api_key not in HANDLING:
+        if handling is None:
             raise NotKafka(f"there is no API {head.api_key}")
         if not self._passes_on:
-            raise _RefusedApiError(f"API {head.api_key} is answered by brokers, and nothing is passed on (--no-relay)")
+            raise _RefusedApiError(f"API {head.api_key} {self._rules.why_not_passed_on}")
 
-    def _most_bytes(self, head: RequestHead, *, is_own: bool, is_refused: bool) -> int:
+    def _most_bytes(self, head: RequestHead, api: Api | None, *, is_refused: bool) -> int:
         limits = self._limits
         if is_refused:
             return limits.max_refused_request_bytes
-        if is_own:
-            return min(limits.max_own_request_bytes, limits_of(head.api_key).max_bytes)
+        if api is not None:
+            return min(limits.max_own_request_bytes, api.limits.max_bytes)
         return limits.max_frame_bytes if head.api_key == PRODUCE else limits.max_passed_on_bytes
 
     @asynccontextmanager

@@ -21,9 +21,20 @@ from controller_core.wire.limits.gate import Gate, OpenGate
 from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.listener.client_connection import ClientConnection, peer_address
 from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, by_key
+from controller_core.wire.listener.rules import ListenerRules
 from controller_core.wire.listener.upstream import RelayTarget, RelayTargets
 
-__all__ = ["Acceptor", "Api", "Listener", "ListenerLimits", "LocalApi", "OwnedApi", "RelayTarget", "RelayTargets"]
+__all__ = [
+    "Acceptor",
+    "Api",
+    "Listener",
+    "ListenerLimits",
+    "ListenerRules",
+    "LocalApi",
+    "OwnedApi",
+    "RelayTarget",
+    "RelayTargets",
+]
 
 log = structlog.get_logger()
 
@@ -53,11 +64,17 @@ class Listener:
     taken."""
 
     def __init__(
-        self, acceptors: Iterable[Acceptor], *, limits: ListenerLimits | None = None, gate: Gate | None = None
+        self,
+        acceptors: Iterable[Acceptor],
+        *,
+        limits: ListenerLimits | None = None,
+        gate: Gate | None = None,
+        rules: ListenerRules | None = None,
     ) -> None:
         self._acceptors = [(acceptor, by_key(acceptor.apis)) for acceptor in acceptors]
         self._limits = limits or ListenerLimits()
         self._gate = gate or OpenGate()
+        self._rules = rules or ListenerRules()
         self._admission = Admission(
             most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
         )
@@ -134,6 +151,7 @@ class Listener:
             limits=self._limits,
             gate=self._gate,
             budgets=self._budgets,
+            rules=self._rules,
         )
         task = asyncio.create_task(connection.serve())
         task.add_done_callback(lambda _: self._admission.leave(str(address)))

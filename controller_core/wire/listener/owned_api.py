@@ -22,12 +22,15 @@ from controller_core.wire.codecs.frames import (
     encode_response,
 )
 from controller_core.wire.codecs.versions import Versions, empty
-from controller_core.wire.limits.request_limits import limits_of
+from controller_core.wire.limits.request_limits import RequestLimits, limits_of
 from controller_core.wire.listener.turns import Turns
 from controller_core.wire.listener.workers import LARGE_BYTES, Lane, beside
 
 INTER_BROKER_API_KEYS: Final = frozenset({7, 56, 67})
 """ControlledShutdown, AlterPartition, AllocateProducerIds: what only brokers ask, and only of their controller."""
+
+CONTROL_API_KEYS: Final = frozenset({4, 5, 6})
+"""LeaderAndIsr, StopReplica, UpdateMetadata: what only the controller asks, and only of brokers."""
 
 LARGE_ANSWER_ITEMS: Final = 500
 """Answers with more items are encoded beside the event loop."""
@@ -77,6 +80,11 @@ class Api(Protocol):
     @property
     def key(self) -> int: ...
 
+    @property
+    def limits(self) -> RequestLimits:
+        """How large a request may be."""
+        ...
+
     async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
         """The whole response frame to a request's content, or what a broker is to be asked.
 
@@ -105,10 +113,17 @@ class OwnedApi(Generic[Request]):
     refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
     report_unserved: Callable[[Versions[Any], RequestHead, bytes], None] = lambda versions, head, content: None
     """Is given each request of a version that is not served, before its connection is closed."""
+    limited: RequestLimits | None = None
+    """None: as the controller takes requests of this API."""
 
     @property
     def key(self) -> int:
         return self.versions.key
+
+    @property
+    def limits(self) -> RequestLimits:
+        """See `Api.limits`."""
+        return self.limited or limits_of(self.key)
 
     async def respond(self, head: RequestHead, content: bytes) -> bytes:
         """See `Api.respond`."""
@@ -116,7 +131,7 @@ class OwnedApi(Generic[Request]):
             self.report_unserved(self.versions, head, content)
         lane = _lane(self.key)
         request = await _worked(lane, content, self._lifted, head, content)
-        if self.refuse is not None and _entries(request) > limits_of(self.key).max_entries:
+        if self.refuse is not None and _entries(request) > self.limits.max_entries:
             return await beside(lane, self._refusal, head, request, ErrorCode.invalid_request)
         try:
             response = await self.answer(request)
@@ -138,7 +153,7 @@ class OwnedApi(Generic[Request]):
         return await _worked(lane, content, self._refusal, head, request, error_code)
 
     def _lifted(self, head: RequestHead, content: bytes) -> Request:
-        return self.versions.lifted(_decoded(self.versions, head, content))
+        return self.versions.lifted(_decoded(self.versions, head, content, self.limits.max_items))
 
     def _refusal(self, head: RequestHead, request: Request, error_code: ErrorCode) -> bytes:
         assert self.refuse is not None, "asked only where it is there"
@@ -165,10 +180,17 @@ class LocalApi(Generic[Request]):
     """Whether a broker may be asked the same where a request has more items than are read here. What a broker answers for
     itself, or does to itself, is never put to one."""
     turns: Turns = field(default_factory=Turns, compare=False, repr=False)
+    limited: RequestLimits | None = None
+    """None: as the controller takes requests of this API."""
 
     @property
     def key(self) -> int:
         return self.versions.key
+
+    @property
+    def limits(self) -> RequestLimits:
+        """See `Api.limits`."""
+        return self.limited or limits_of(self.key)
 
     async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
         """See `Api.respond`."""
@@ -176,7 +198,7 @@ class LocalApi(Generic[Request]):
             return encode_response(self.unsupported(), head.correlation_id)
         lane = _lane(self.key)
         try:
-            request = await _worked(lane, content, _decoded, self.versions, head, content)
+            request = await _worked(lane, content, _decoded, self.versions, head, content, self.limits.max_items)
         except TooManyItems:
             if not self.is_of_any_broker:
                 raise
@@ -196,7 +218,7 @@ class LocalApi(Generic[Request]):
         """See `Api.refused`."""
         if self.refuse is None:
             return None
-        owned = OwnedApi(self.versions, _never, self.refuse)
+        owned = OwnedApi(self.versions, _never, self.refuse, limited=self.limited)
         return await owned.refused(head, content, error_code)
 
     def _question(self, head: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
@@ -247,7 +269,7 @@ async def _answered(
 
 
 def _lane(api_key: int) -> Lane:
-    return Lane.BROKERS if api_key in INTER_BROKER_API_KEYS else Lane.CLIENTS
+    return Lane.BROKERS if api_key in INTER_BROKER_API_KEYS | CONTROL_API_KEYS else Lane.CLIENTS
 
 
 def _entries(message: Any) -> int:
@@ -276,13 +298,13 @@ async def _never(_: RequestPayload) -> ResponsePayload:
     raise AssertionError("only its refusals are asked for")
 
 
-def _decoded(versions: Versions[Any], head: RequestHead, content: bytes) -> RequestPayload:
+def _decoded(versions: Versions[Any], head: RequestHead, content: bytes, most_items: int) -> RequestPayload:
     if head.api_version not in versions:
         raise VersionNotServed(
             f"version {head.api_version} of API {head.api_key} is not served, only {versions.min} to {versions.max}: "
             "brokers must run with inter.broker.protocol.version=3.9"
         )
-    return versions.decoded(content, head.api_version, most_items=limits_of(head.api_key).max_items)
+    return versions.decoded(content, head.api_version, most_items=most_items)
 
 
 def _encoded(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:

@@ -30,3 +30,12 @@ class Turns:
                 await asyncio.sleep(0)
                 self._since_s = time.monotonic()
             yield
+
+
+class NoTurns(Turns):
+    """For answers that wait for something, as those to fetches do: none of them waits for another."""
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Begins at once."""
+        yield
