@@ -1,1 +1,1 @@
-"""A broker of our own: it hosts replicas of partitions beside stock Kafka 3.9 brokers, as seed 004 writes a broker."""
+"""A broker of our own: it keeps replicas of partitions, follows and leads as the controller says, and serves clients."""

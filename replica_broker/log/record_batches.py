@@ -1,0 +1,225 @@
+"""Record batches of format 2: their headers as values, what makes one whole, and how a leader gives them their offsets.
+
+A batch is 61 bytes of header and records behind it. `RecordBatch` is a view: what the header says, and where the batch lies
+in the bytes it was found in; records are not read here (`replica_broker.log.records` does). The CRC-32C covers all from the
+attributes on, which is why a leader can write offsets and its epoch into a batch without computing another one.
+
+Bytes come from producers, leaders and disks, so every number of a header is held to its bounds before it is used: a length
+is never more than the bytes that are there.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple, TypeAlias
+
+from crc32c import crc32c
+
+from controller_core.model.ids import LeaderEpoch
+from replica_broker.log.errors import CorruptBatch, UnsupportedFormat
+
+HEADER_BYTES: Final = 61
+LENGTH_OVERHEAD_BYTES: Final = 12
+"""Base offset and length, which the length does not count."""
+MAGIC: Final = 2
+NO_PRODUCER: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TIMESTAMP: Final = -1
+MOST_OFFSET: Final = (1 << 63) - 1
+INT32_MAX: Final = (1 << 31) - 1
+
+CRC_FROM: Final = 21
+_MAGIC_AT: Final = 16
+_START: Final = struct.Struct(">qi")
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_BASE_OFFSET: Final = struct.Struct(">q")
+_EPOCH: Final = struct.Struct(">i")
+_EPOCH_AT: Final = 12
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
+_ATTRIBUTES: Final = struct.Struct(">h")
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_MAX_TIMESTAMP_AT: Final = 35
+
+_COMPRESSION_BITS: Final = 0x07
+_LOG_APPEND_TIME_BIT: Final = 0x08
+_TRANSACTIONAL_BIT: Final = 0x10
+_CONTROL_BIT: Final = 0x20
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Compression(IntEnum):
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordBatch:
+    """What the header of a batch says, and where in the bytes it begins."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: LeaderEpoch
+    crc: int
+    records_count: int
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    compression: Compression
+    has_log_append_time: bool
+    is_transactional: bool
+    is_control: bool
+
+    @property
+    def next_offset(self) -> int:
+        return self.last_offset + 1
+
+    @property
+    def end(self) -> int:
+        """Where in the bytes the next batch begins."""
+        return self.position + self.size_bytes
+
+    @property
+    def has_producer(self) -> bool:
+        """Whether an idempotent producer made it."""
+        return self.producer_id != NO_PRODUCER
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequences begin at 0 again behind the largest."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset - self.base_offset) & INT32_MAX
+
+
+class BatchStart(NamedTuple):
+    """The little of a header that tells one batch from the next."""
+
+    base_offset: int
+    size_bytes: int
+
+
+def read_start(data: Buffer, position: int) -> BatchStart:
+    """Raises `CorruptBatch` where there is no room for it, or the size makes no sense."""
+    if len(data) - position < LENGTH_OVERHEAD_BYTES:
+        raise CorruptBatch(f"{len(data) - position} bytes at {position} have no room for a batch's offset and length")
+    base_offset, length = _START.unpack_from(data, position)
+    size_bytes = length + LENGTH_OVERHEAD_BYTES
+    if length < 0 or base_offset < 0:
+        raise CorruptBatch(f"the batch at {position} says offset {base_offset} and length {length}")
+    return BatchStart(base_offset, size_bytes)
+
+
+def read_header(data: Buffer, position: int = 0, *, at: int | None = None) -> RecordBatch:
+    """The batch whose header begins at a position, which is `at` in the file that the bytes are from.
+
+    Whether the batch is whole is not looked at. Raises `CorruptBatch` and `UnsupportedFormat`."""
+    if len(data) - position > _MAGIC_AT:
+        require_magic_2(data, position)
+    if len(data) - position < HEADER_BYTES:
+        raise CorruptBatch(f"{len(data) - position} bytes at {position} have no room for a batch's header")
+    (
+        base_offset, length, leader_epoch, _, crc, attributes, last_offset_delta, first_timestamp_ms, max_timestamp_ms,
+        producer_id, producer_epoch, base_sequence, records_count,
+    ) = _HEADER.unpack_from(data, position)  # fmt: skip
+    size_bytes = length + LENGTH_OVERHEAD_BYTES
+    if size_bytes < HEADER_BYTES:
+        raise CorruptBatch(f"the batch at {position} says that it has {size_bytes} bytes: its header has {HEADER_BYTES}")
+    if base_offset < 0 or last_offset_delta < 0 or base_offset > MOST_OFFSET - 1 - last_offset_delta:
+        raise CorruptBatch(f"the batch at {position} says offset {base_offset} and {last_offset_delta} more")
+    if not 0 <= records_count <= last_offset_delta + 1:
+        raise CorruptBatch(f"the batch at {position} says {records_count} records for {last_offset_delta + 1} offsets")
+    if attributes & _COMPRESSION_BITS > Compression.ZSTD:
+        raise CorruptBatch(f"the batch at {position} is compressed in an unknown way ({attributes & _COMPRESSION_BITS})")
+    return RecordBatch(
+        position=position if at is None else at,
+        size_bytes=size_bytes,
+        base_offset=base_offset,
+        last_offset=base_offset + last_offset_delta,
+        leader_epoch=LeaderEpoch(leader_epoch),
+        crc=crc,
+        records_count=records_count,
+        first_timestamp_ms=first_timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        compression=Compression(attributes & _COMPRESSION_BITS),
+        has_log_append_time=bool(attributes & _LOG_APPEND_TIME_BIT),
+        is_transactional=bool(attributes & _TRANSACTIONAL_BIT),
+        is_control=bool(attributes & _CONTROL_BIT),
+    )
+
+
+def require_magic_2(data: Buffer, position: int) -> None:
+    """Raises `UnsupportedFormat` for the formats of old, `CorruptBatch` for what is none."""
+    magic = data[position + _MAGIC_AT]
+    if magic in (0, 1):
+        raise UnsupportedFormat(
+            f"messages have the format {magic}, this broker takes format {MAGIC} only: use a client of Kafka 0.11 or later"
+        )
+    if magic != MAGIC:
+        raise CorruptBatch(f"the batch at {position} says format {magic}, which there is not")
+
+
+def batches_in(data: Buffer) -> Iterator[RecordBatch]:
+    """The batches that the bytes are, each of them whole and with the right CRC. Raises `CorruptBatch`, `UnsupportedFormat`."""
+    view = memoryview(data)
+    position = 0
+    while position < len(view):
+        batch = read_header(view, position)
+        if batch.end > len(view):
+            raise CorruptBatch(
+                f"the batch at {position} says that it has {batch.size_bytes} bytes, there are {len(view) - position}"
+            )
+        found = crc32c(view[position + CRC_FROM : batch.end])
+        if found != batch.crc:
+            raise CorruptBatch(f"the batch at {position} says CRC {batch.crc:#010x}, its bytes have {found:#010x}")
+        yield batch
+        position = batch.end
+
+
+def whole_batches(data: bytes) -> bytes:
+    """The bytes without the part of a batch that may be at their end. Raises `CorruptBatch`."""
+    position = 0
+    while len(data) - position >= LENGTH_OVERHEAD_BYTES:
+        size_bytes = read_start(data, position).size_bytes
+        if position + size_bytes > len(data):
+            break
+        position += size_bytes
+    return data if position == len(data) else data[:position]
+
+
+def placed(data: Buffer, first_offset: int, leader_epoch: LeaderEpoch, log_append_time_ms: int | None) -> bytes:
+    """The batches as a leader appends them: at these offsets, in its epoch, and where it says the time, with that.
+
+    The bytes are batches that `batches_in` took."""
+    written = bytearray(data)
+    position, offset = 0, first_offset
+    while position < len(written):
+        batch = read_header(written, position)
+        _BASE_OFFSET.pack_into(written, position, offset)
+        _EPOCH.pack_into(written, position + _EPOCH_AT, leader_epoch)
+        if log_append_time_ms is not None:
+            (attributes,) = _ATTRIBUTES.unpack_from(written, position + CRC_FROM)
+            _ATTRIBUTES.pack_into(written, position + CRC_FROM, attributes | _LOG_APPEND_TIME_BIT)
+            set_max_timestamp(written, batch, log_append_time_ms)
+        offset += batch.last_offset - batch.base_offset + 1
+        position = batch.end
+    return bytes(written)
+
+
+def set_max_timestamp(written: bytearray, batch: RecordBatch, max_timestamp_ms: int) -> None:
+    """Writes the latest time into the header of a batch, and the CRC that it has then."""
+    _MAX_TIMESTAMP.pack_into(written, batch.position + _MAX_TIMESTAMP_AT, max_timestamp_ms)
+    crc = crc32c(memoryview(written)[batch.position + CRC_FROM : batch.end])
+    _CRC.pack_into(written, batch.position + _CRC_AT, crc)

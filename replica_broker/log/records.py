@@ -1,0 +1,75 @@
+"""The records within an uncompressed batch: what each says of its offset and time; keys and values are passed over.
+
+Records that are compressed are not looked into: the CRC and the count of their batch answer for them.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from replica_broker.log.errors import CorruptBatch, InvalidRecord
+from replica_broker.log.record_batches import HEADER_BYTES, MOST_OFFSET, NO_TIMESTAMP, Buffer, Compression, RecordBatch
+
+_LEAST_RECORD_BYTES: Final = 6
+"""Attributes, two deltas, a key and a value that are null or empty, no headers: a byte each."""
+_LONGEST_VARINT_BITS: Final = 70
+
+
+class RecordTime(NamedTuple):
+    offset: int
+    timestamp_ms: int
+
+
+def record_times(batch: RecordBatch, body: Buffer) -> Iterator[RecordTime]:
+    """Offset and time of each record; `body` is what stands behind the header. Raises `CorruptBatch`."""
+    position = 0
+    for number in range(batch.records_count):
+        length, position = _varint(body, position)
+        end = position + length
+        if length < _LEAST_RECORD_BYTES or end > len(body):
+            raise CorruptBatch(f"record {number} of the batch at offset {batch.base_offset} says that it has {length} bytes")
+        timestamp_delta_ms, position = _varint(body, position + 1)
+        offset_delta, position = _varint(body, position)
+        if position > end:
+            raise CorruptBatch(f"record {number} of the batch at offset {batch.base_offset} is shorter than it needs to be")
+        timestamp_ms = batch.max_timestamp_ms if batch.has_log_append_time else batch.first_timestamp_ms + timestamp_delta_ms
+        yield RecordTime(batch.base_offset + offset_delta, timestamp_ms)
+        position = end
+    if position != len(body):
+        raise CorruptBatch(f"{len(body) - position} bytes follow the last record of the batch at offset {batch.base_offset}")
+
+
+def latest_time_of_producer_s(batch: RecordBatch, data: Buffer) -> int:
+    """The latest time of the records, where the batch, which lies in `data`, has those that it says, each at its offset.
+
+    Raises `InvalidRecord`. Some clients leave the latest time in the header as it was at first, so the records say it."""
+    offsets = batch.last_offset - batch.base_offset + 1
+    if batch.records_count != offsets or not batch.records_count:
+        raise InvalidRecord(f"a batch for {offsets} offsets says that it has {batch.records_count} records")
+    if batch.compression is not Compression.NONE:
+        if batch.size_bytes == HEADER_BYTES:
+            raise InvalidRecord("a batch of compressed records has no bytes of them")
+        return batch.max_timestamp_ms
+    body = memoryview(data)[batch.position + HEADER_BYTES : batch.end]
+    latest_ms = NO_TIMESTAMP
+    try:
+        for expected, record in enumerate(record_times(batch, body), start=batch.base_offset):
+            if record.offset != expected:
+                raise InvalidRecord(f"record {expected - batch.base_offset} of a batch says offset {record.offset}")
+            latest_ms = max(latest_ms, record.timestamp_ms)
+    except CorruptBatch as error:
+        raise InvalidRecord(str(error)) from error
+    return min(latest_ms, MOST_OFFSET)
+
+
+def _varint(body: Buffer, position: int) -> tuple[int, int]:
+    """A number in zigzag encoding, and where the next field begins. Raises `CorruptBatch`."""
+    value = shift = 0
+    while True:
+        if position >= len(body) or shift >= _LONGEST_VARINT_BITS:
+            raise CorruptBatch("a number within a record has no end")
+        byte = body[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7

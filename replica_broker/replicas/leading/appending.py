@@ -1,0 +1,78 @@
+"""What producers send: appended to the leader's log, and acknowledged when it is committed, where they ask for that.
+
+With acks=all a message is acknowledged only when the high watermark is past it: every replica in sync has it then, and as
+many as `min.insync.replicas` asks for are in sync. Whoever does not learn that in time may send it again; the message may
+be there.
+"""
+
+import asyncio
+
+from controller_core.controller.loop.clock import Clock
+from replica_broker.log import Appended
+from replica_broker.replicas.errors import (
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeader,
+    ReplicationTimedOut,
+    StorageFailed,
+)
+from replica_broker.replicas.leading.committing import Committing
+from replica_broker.replicas.partition import Partition
+
+ALL = -1
+"""`acks` of who wants to wait for all replicas in sync."""
+
+
+class Appending:
+    """Appends to the partitions that this broker leads."""
+
+    def __init__(self, committing: Committing, clock: Clock) -> None:
+        self._committing = committing
+        self._clock = clock
+
+    def append(self, partition: Partition, records: bytes, *, acks: int) -> Appended:
+        """Appends. Raises `ReplicaRefused` and `LogError` where nothing was appended, and `DiskError`."""
+        partition.require_leader()
+        needed = self._committing.min_insync_replicas(partition)
+        if acks == ALL and len(partition.isr) < needed:
+            raise NotEnoughReplicas(
+                partition.topic_partition, f"{len(partition.isr)} replicas are in sync, {needed} must be"
+            )
+        end_before = partition.replica.end_offset
+        appended = partition.log.append_as_leader(records, partition.leader_epoch, self._clock.now_ms())
+        if partition.replica.end_offset > end_before:
+            partition.note_append(len(records))
+        self._committing.advance(partition)
+        partition.notify()
+        return appended
+
+    async def until_committed(self, partition: Partition, end_offset: int, *, timeout_ms: int) -> None:
+        """Waits until all before an offset is committed in this reign.
+
+        Raises `NotEnoughReplicasAfterAppend`, `ReplicationTimedOut`, `NotLeader`, `StorageFailed`."""
+        reigns = partition.reigns
+        woken = asyncio.Event()
+        with partition.waking(woken):
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    while not self._is_committed(partition, end_offset, reigns):
+                        woken.clear()
+                        await woken.wait()
+            except TimeoutError as error:
+                raise ReplicationTimedOut(
+                    partition.topic_partition, f"not all of {partition.isr} had it within {timeout_ms} ms"
+                ) from error
+
+    def _is_committed(self, partition: Partition, end_offset: int, reigns: int) -> bool:
+        if partition.is_offline:
+            raise StorageFailed(partition.topic_partition, "its log directory failed")
+        if partition.reigns != reigns:
+            raise NotLeader(partition.topic_partition, f"broker {partition.leader} leads it, as far as is known")
+        if partition.high_watermark < end_offset:
+            return False
+        needed = self._committing.min_insync_replicas(partition)
+        if len(partition.isr) < needed:
+            raise NotEnoughReplicasAfterAppend(
+                partition.topic_partition, f"{len(partition.isr)} replicas are in sync, {needed} must be"
+            )
+        return True

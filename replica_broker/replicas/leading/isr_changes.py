@@ -1,0 +1,102 @@
+"""Changes of the ISR by its leader (seed 004, G): proposed, written on condition, and taken over when that is certain.
+
+One change of a partition is under way at a time. Until its writer knows what became of it, both ISRs count (`maximal_isr`),
+and it is written again and again with the same content: it may have been written already.
+
+Where the writer is refused because the state has changed, this leader is stale (seed 004, discussion 3): someone else was
+elected, or the controller took a member out. The proposal stays, so nothing is committed that its members do not have, until
+the controller's command comes; there is nothing that a stale leader could do about it.
+
+Nobody needs to fetch for a member to be taken out: `keep` looks at all led partitions twice in MAX_TIME_LAG. The seed would
+have a `DelayedRequest` for every append, and asks whether that is too much.
+"""
+
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import LeaderRecoveryState
+from controller_core.supervision import noticed
+from replica_broker.replicas.isr import maybe_change_isr
+from replica_broker.replicas.leading.committing import Committing
+from replica_broker.replicas.partition import Partition, ProposedIsr
+from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriter, IsrWriteUncertain, IsrWritten
+from replica_broker.replicas.settings import ReplicaSettings
+
+log = structlog.get_logger()
+
+
+class IsrChanges:
+    """Keeps the ISRs of the partitions that this broker leads."""
+
+    def __init__(
+        self, settings: ReplicaSettings, writer: IsrWriter, committing: Committing, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._writer = writer
+        self._committing = committing
+        self._clock = clock
+
+    def maybe_change(self, partition: Partition) -> None:
+        """The seed's `maybe_change_ISR`: begins to write another ISR where there should be one."""
+        if not partition.is_leader or partition.is_offline or partition.proposed is not None:
+            return
+        isr = maybe_change_isr(partition.view(self._clock.monotonic_ms()), self._committing.lags)
+        if isr is not None:
+            log.info("changing the ISR", partition=str(partition.topic_partition), isr=partition.isr, new_isr=isr)
+            self._propose(partition, isr)
+
+    def report_recovered(self, partition: Partition) -> None:
+        """After an unclean election (KIP-704): what the leader has is the partition from now on, and it says so."""
+        if partition.recovery_state is LeaderRecoveryState.RECOVERING and partition.proposed is None:
+            self._propose(partition, partition.isr)
+
+    async def keep(self, led: Callable[[], Iterable[Partition]]) -> None:
+        """The timer. Goes on until it is cancelled."""
+        while True:
+            await self._clock.sleep_ms(self._settings.max_time_lag_ms / 2)
+            for partition in led():
+                self.maybe_change(partition)
+
+    def _propose(self, partition: Partition, isr: tuple[BrokerId, ...]) -> None:
+        partition.proposed = proposed = ProposedIsr(isr)
+        noticed(self._write(partition, proposed), name=f"write the ISR of {partition.topic_partition}")
+
+    async def _write(self, partition: Partition, proposed: ProposedIsr) -> None:
+        asked = IsrToWrite(
+            topic_partition=partition.topic_partition,
+            topic_id=partition.topic_id,
+            leader=partition.replica.broker_id,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            isr=proposed.isr,
+        )
+        while partition.proposed is proposed:
+            try:
+                outcome = await self._writer.write(asked)
+            except IsrWriteUncertain as error:
+                log.warning("an ISR may not have been written", partition=str(asked.topic_partition), reason=str(error))
+                await self._clock.sleep_ms(self._settings.isr_retry_backoff_ms)
+                continue
+            if partition.proposed is proposed:
+                self._take(partition, asked, outcome)
+            return
+
+    def _take(self, partition: Partition, asked: IsrToWrite, outcome: IsrWritten | IsrRefused) -> None:
+        if isinstance(outcome, IsrRefused):
+            log.warning(
+                "an ISR was refused", partition=str(asked.topic_partition), isr=asked.isr, error=outcome.error_code.name
+            )
+            if not outcome.leaves_state:
+                return  # see the module: the proposal stays
+        elif outcome.leader_epoch != asked.leader_epoch or outcome.partition_epoch < asked.partition_epoch:
+            return  # somebody else leads, and the command that says so is on its way
+        else:
+            partition.isr = outcome.isr
+            partition.partition_epoch = outcome.partition_epoch
+            partition.recovery_state = outcome.recovery_state
+        partition.proposed = None
+        self._committing.advance(partition)
+        partition.notify()

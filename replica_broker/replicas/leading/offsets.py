@@ -1,0 +1,49 @@
+"""What a leader says of its log: where its messages of a time are (ListOffsets), and where its epochs end (KIP-101)."""
+
+from controller_core.model.ids import LeaderEpoch
+from replica_broker.replicas.errors import OffsetNotAvailable
+from replica_broker.replicas.partition import Partition
+from replica_broker.replicas.requests import EARLIEST, EARLIEST_LOCAL, LATEST, MAX_TIMESTAMP, EpochEnd, ListedOffset
+
+
+def list_offset(
+    partition: Partition, timestamp_ms: int, *, current_leader_epoch: LeaderEpoch, is_follower: bool
+) -> ListedOffset:
+    """The first offset whose message is not older than a time, or what one of the special timestamps means.
+
+    Consumers are told of what is committed only. Raises `OffsetNotAvailable` while a new leader does not know how far that
+    is: an older answer of the leader before it may have been larger. Raises what `Partition.require_leader` raises."""
+    partition.require_leader(current_leader_epoch)
+    epoch = partition.leader_epoch
+    if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
+        return ListedOffset(offset=partition.log.log_start_offset, leader_epoch=epoch)
+    if timestamp_ms == LATEST and is_follower:
+        return ListedOffset(offset=partition.replica.end_offset, leader_epoch=epoch)
+    is_behind = not is_follower and partition.high_watermark < partition.epoch_start_offset
+    if timestamp_ms == LATEST:
+        _require_known(partition, is_behind=is_behind)
+        return ListedOffset(offset=partition.high_watermark, leader_epoch=epoch)
+    below = partition.replica.end_offset if is_follower else partition.high_watermark
+    if timestamp_ms == MAX_TIMESTAMP:
+        found = partition.log.offset_of_largest_timestamp(below=below)
+    else:
+        found = partition.log.offset_of_timestamp(timestamp_ms, below=below)
+    if found is None:
+        _require_known(partition, is_behind=is_behind)
+        return ListedOffset()
+    offset, found_ms = found
+    return ListedOffset(offset=offset, timestamp_ms=found_ms, leader_epoch=epoch)
+
+
+def end_of_epoch(partition: Partition, *, current_leader_epoch: LeaderEpoch, asked_epoch: LeaderEpoch) -> EpochEnd:
+    """Where the largest epoch that is not above the asked one ends. Raises what `Partition.require_leader` raises."""
+    partition.require_leader(current_leader_epoch)
+    return EpochEnd(*partition.log.end_of_epoch(asked_epoch))
+
+
+def _require_known(partition: Partition, *, is_behind: bool) -> None:
+    if is_behind:
+        raise OffsetNotAvailable(
+            partition.topic_partition,
+            f"the high watermark is {partition.high_watermark}, and the leader began at {partition.epoch_start_offset}",
+        )

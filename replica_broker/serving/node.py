@@ -1,0 +1,47 @@
+"""What this broker knows of itself and of the cluster when it is asked."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.metadata import Endpoint, FeatureRange
+from replica_broker.replicas.metadata_cache import MetadataCache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A broker, or the controller, where clients of one listener find it."""
+
+    id: BrokerId
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """This broker: who it is, and what was told to it and read by it until now. Membership keeps it true."""
+
+    id: BrokerId
+    cluster_id: str
+    rack: str | None = None
+    listener: str = "PLAINTEXT"
+    """The one that it listens on: clients are told the others' addresses on it, and brokers are reached by it."""
+    supported_features: Mapping[str, FeatureRange] = field(default_factory=dict)
+    finalized_features: FinalizedFeatures | None = None
+    """None: the cluster has none, or they cannot be read."""
+    epoch: BrokerEpoch = BrokerEpoch(-1)
+    """The czxid of its registration; -1 while it is not registered."""
+    metadata: MetadataCache = field(default_factory=MetadataCache)
+
+    def neighbours(self) -> Iterator[Neighbour]:
+        """The live brokers that have the listener, this one among them, as the controller says."""
+        for broker in self.metadata.brokers.values():
+            endpoint = broker.endpoints.get(self.listener)
+            if endpoint is not None:
+                yield Neighbour(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+
+    def controller(self) -> Endpoint | None:
+        """Where the controller is reached; None while none is known."""
+        return self.metadata.controller_endpoint(self.listener)

@@ -1,0 +1,150 @@
+"""Produce: messages for partitions that this broker leads.
+
+Each partition is answered for itself, when it has the acknowledgements that were asked for. With acks=0 there is no answer:
+where something is wrong the connection is closed, as Kafka does it, so that the client looks for the leader anew.
+
+Transactions are coordinated by stock brokers, and a leader that takes part in one must keep its markers; this broker does
+not, so it refuses the messages of a transaction instead of taking what it could not abort.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.produce.v11.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.produce.v11.response import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.static.primitive import TZAware, i32, i64
+
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.wire.codecs.frames import RequestHead
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.request_limits import RequestLimits
+from controller_core.wire.listener.listener import OwnedApi
+from controller_core.wire.listener.owned_api import NoAnswerNow
+from replica_broker.log.errors import LogError
+from replica_broker.replicas.errors import ReplicaRefused
+from replica_broker.replicas.replicas import Replicas
+from replica_broker.serving.node import Node
+
+VERSIONS: Final = Versions(ProduceRequest, oldest=3)
+LIMITS: Final = RequestLimits(max_bytes=100 * 1024 * 1024)
+
+NO_ACKS: Final = 0
+_ACKS: Final = (-1, NO_ACKS, 1)
+_NO_TRANSACTIONS: Final = "this broker takes no part in transactions: have the partition led by a stock broker"
+_NOT_TOLD: Final = "no controller has told this broker yet what it leads"
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceApi:
+    """An `Api` whose requests may want no answer."""
+
+    node: Node
+    replicas: Replicas
+    api: OwnedApi[ProduceRequest] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api", OwnedApi(VERSIONS, self._on_produce, limited=LIMITS))
+
+    @property
+    def key(self) -> int:
+        return self.api.key
+
+    @property
+    def limits(self) -> RequestLimits:
+        """See `Api.limits`."""
+        return self.api.limits
+
+    async def respond(self, head: RequestHead, content: bytes) -> bytes:
+        """See `Api.respond`."""
+        return await self.api.respond(head, content)
+
+    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """See `Api.refused`."""
+        return await self.api.refused(head, content, error_code)
+
+    async def _on_produce(self, request: ProduceRequest) -> ProduceResponse:
+        return await on_produce(self.node, self.replicas, request)
+
+
+async def on_produce(node: Node, replicas: Replicas, request: ProduceRequest) -> ProduceResponse:
+    """Appends to each partition, and waits for what `acks` asks for."""
+    partitions = [(topic, partition) for topic in request.topic_data for partition in topic.partition_data]
+    answers = iter(
+        await asyncio.gather(*(_append(node, replicas, request, topic, partition) for topic, partition in partitions))
+    )
+    responses = tuple(
+        TopicProduceResponse(name=topic.name, partition_responses=tuple(next(answers) for _ in topic.partition_data))
+        for topic in request.topic_data
+    )
+    return ProduceResponse(responses=responses, node_endpoints=tuple(_leaders(node, responses)))
+
+
+async def _append(
+    node: Node, replicas: Replicas, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData
+) -> PartitionProduceResponse:
+    where = TopicPartition(TopicName(topic.name), PartitionId(data.index))
+    if request.acks not in _ACKS:
+        return _refused(data, ErrorCode.invalid_required_acks, None)
+    if request.transactional_id is not None:
+        return _refused(data, ErrorCode.invalid_request, _NO_TRANSACTIONS)
+    if not node.metadata.is_filled:
+        return _refused(data, ErrorCode.not_leader_or_follower, _NOT_TOLD)
+    timeout_ms = int(request.timeout.total_seconds() * 1000)
+    try:
+        appended = await replicas.append(where, data.records or b"", acks=int(request.acks), timeout_ms=timeout_ms)
+    except (ReplicaRefused, LogError) as error:
+        return _refused(data, error.error_code, str(error), _leader(node, where, error.error_code))
+    hosted = replicas.hosted.get(where)
+    return PartitionProduceResponse(
+        index=data.index,
+        error_code=ErrorCode.none,
+        base_offset=i64(appended.first_offset),
+        log_append_time=_time(appended.log_append_time_ms),
+        log_start_offset=i64(-1 if hosted is None else hosted.log.log_start_offset),
+        record_errors=(),
+    )
+
+
+def _refused(
+    data: PartitionProduceData, error_code: ErrorCode, why: str | None, leader: LeaderIdAndEpoch | None = None
+) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=data.index,
+        error_code=error_code,
+        base_offset=i64(-1),
+        record_errors=(),
+        error_message=why,
+        current_leader=leader or LeaderIdAndEpoch(),
+    )
+
+
+def _leader(node: Node, where: TopicPartition, error_code: ErrorCode) -> LeaderIdAndEpoch | None:
+    """Who leads instead, which spares the client to ask (KIP-951)."""
+    known = node.metadata.partition(where)
+    if error_code is not ErrorCode.not_leader_or_follower or known is None or known.leader == node.id:
+        return None
+    return LeaderIdAndEpoch(leader_id=WireBrokerId(known.leader), leader_epoch=i32(known.leader_epoch))
+
+
+def _leaders(node: Node, responses: Iterable[TopicProduceResponse]) -> Iterable[NodeEndpoint]:
+    named = {one.current_leader.leader_id for topic in responses for one in topic.partition_responses}
+    for neighbour in node.neighbours():
+        if neighbour.id in named:
+            yield NodeEndpoint(
+                node_id=WireBrokerId(neighbour.id), host=neighbour.host, port=i32(neighbour.port), rack=neighbour.rack
+            )
+
+
+def _time(time_ms: int | None) -> Any:
+    return None if time_ms is None or time_ms < 0 else TZAware.parse(datetime.fromtimestamp(time_ms / 1000, UTC))
