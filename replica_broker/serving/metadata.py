@@ -107,9 +107,7 @@ def _known(view: _View, name: TopicName) -> MetadataResponseTopic:
         name=WireTopicName(name),
         topic_id=view.node.metadata.topic_id(name),
         is_internal=name in topic_names.INTERNAL_TOPICS,
-        partitions=tuple(
-            _partition(view, state) for _, state in sorted(view.node.metadata.partitions(name).items())
-        ),
+        partitions=tuple(_partition(view, state) for _, state in sorted(view.node.metadata.partitions(name).items())),
         topic_authorized_operations=view.operations,
     )
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
 from replica_broker.replicas.metadata_cache import MetadataCache
+
+UNREGISTERED: Final = BrokerEpoch(-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class Node:
     supported_features: Mapping[str, FeatureRange] = field(default_factory=dict)
     finalized_features: FinalizedFeatures | None = None
     """None: the cluster has none, or they cannot be read."""
-    epoch: BrokerEpoch = BrokerEpoch(-1)
+    epoch: BrokerEpoch = UNREGISTERED
     """The czxid of its registration; -1 while it is not registered."""
     metadata: MetadataCache = field(default_factory=MetadataCache)
 

@@ -9,7 +9,6 @@ not, so it refuses the messages of a transaction instead of taking what it could
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -26,10 +25,8 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import TZAware, i32, i64
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from controller_core.wire.codecs.frames import RequestHead
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
-from controller_core.wire.listener.listener import OwnedApi
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from replica_broker.log.errors import LogError
 from replica_broker.replicas.errors import ReplicaRefused
@@ -45,40 +42,10 @@ _NO_TRANSACTIONS: Final = "this broker takes no part in transactions: have the p
 _NOT_TOLD: Final = "no controller has told this broker yet what it leads"
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceApi:
-    """An `Api` whose requests may want no answer."""
+async def on_produce(node: Node, replicas: Replicas, request: ProduceRequest) -> ProduceResponse | None:
+    """Appends to each partition, and waits for what `acks` asks for. None where no answer is wanted.
 
-    node: Node
-    replicas: Replicas
-    api: OwnedApi[ProduceRequest] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "api", OwnedApi(VERSIONS, self._on_produce, limited=LIMITS))
-
-    @property
-    def key(self) -> int:
-        return self.api.key
-
-    @property
-    def limits(self) -> RequestLimits:
-        """See `Api.limits`."""
-        return self.api.limits
-
-    async def respond(self, head: RequestHead, content: bytes) -> bytes:
-        """See `Api.respond`."""
-        return await self.api.respond(head, content)
-
-    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
-        """See `Api.refused`."""
-        return await self.api.refused(head, content, error_code)
-
-    async def _on_produce(self, request: ProduceRequest) -> ProduceResponse:
-        return await on_produce(self.node, self.replicas, request)
-
-
-async def on_produce(node: Node, replicas: Replicas, request: ProduceRequest) -> ProduceResponse:
-    """Appends to each partition, and waits for what `acks` asks for."""
+    Raises `NoAnswerNow` where none is wanted and something is wrong."""
     partitions = [(topic, partition) for topic in request.topic_data for partition in topic.partition_data]
     answers = iter(
         await asyncio.gather(*(_append(node, replicas, request, topic, partition) for topic, partition in partitions))
@@ -87,6 +54,11 @@ async def on_produce(node: Node, replicas: Replicas, request: ProduceRequest) ->
         TopicProduceResponse(name=topic.name, partition_responses=tuple(next(answers) for _ in topic.partition_data))
         for topic in request.topic_data
     )
+    if request.acks == NO_ACKS:
+        for answer in (one for topic in responses for one in topic.partition_responses):
+            if answer.error_code is not ErrorCode.none:
+                raise NoAnswerNow(f"a message without acks was not taken: {answer.error_code.name}")
+        return None
     return ProduceResponse(responses=responses, node_endpoints=tuple(_leaders(node, responses)))
 
 

@@ -86,7 +86,7 @@ class Api(Protocol):
         ...
 
     async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
-        """The whole response frame to a request's content, or what a broker is to be asked.
+        """The whole response frame to a request's content, or what a broker is to be asked; empty where none is wanted.
 
         Raises `Undecodable` for a version that is not served or a message that is broken or has too many items,
         `Unencodable` for an answer that is no response to this request, `NoAnswerNow`, and `AnswerFailedError` where
@@ -105,11 +105,12 @@ class Api(Protocol):
 class OwnedApi(Generic[Request]):
     """One API that the controller answers: its versions, what answers the newest of them, and what refuses it.
 
-    `answer` gets the decoded request and returns its response, both in the newest version. Where it raises, the client's
-    connection is closed and the error logged; a broker then connects again and asks anew."""
+    `answer` gets the decoded request and returns its response, both in the newest version; None where the client wants no
+    response. Where it raises, the client's connection is closed and, but for `NoAnswerNow`, the error logged; a broker then
+    connects again and asks anew."""
 
     versions: Versions[Request]
-    answer: Callable[[Request], Awaitable[ResponsePayload]]
+    answer: Callable[[Request], Awaitable[ResponsePayload | None]]
     refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
     report_unserved: Callable[[Versions[Any], RequestHead, bytes], None] = lambda versions, head, content: None
     """Is given each request of a version that is not served, before its connection is closed."""
@@ -135,9 +136,11 @@ class OwnedApi(Generic[Request]):
             return await beside(lane, self._refusal, head, request, ErrorCode.invalid_request)
         try:
             response = await self.answer(request)
+        except NoAnswerNow:
+            raise
         except Exception as error:
             raise _failed(request, error) from error
-        return await _answered(lane, content, self.versions, head, response)
+        return b"" if response is None else await _answered(lane, content, self.versions, head, response)
 
     async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
         """See `Api.refused`."""

@@ -1,0 +1,114 @@
+"""What the controller commands: LeaderAndIsr, StopReplica, UpdateMetadata.
+
+Who commands is judged by epochs alone, as stock brokers do it. A request of an older controller than the last one that was
+heard is STALE_CONTROLLER_EPOCH; one that was meant for this broker before it bounced is STALE_BROKER_EPOCH, unless its
+epoch is -1, which switches that check off. A newer broker epoch than the own one is taken: the controller may know of a
+registration before this broker does. Everything else is judged for each partition by itself, by its leader epoch.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from controller_core.model.ids import BrokerEpoch, ControllerEpoch, TopicName
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.request_limits import RequestLimits
+from controller_core.wire.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from replica_broker.serving.node import Node
+
+log = structlog.get_logger()
+
+LEADER_AND_ISR: Final = Versions(LeaderAndIsrRequest)
+STOP_REPLICA: Final = Versions(StopReplicaRequest)
+UPDATE_METADATA: Final = Versions(UpdateMetadataRequest)
+LIMITS: Final = RequestLimits(max_bytes=100 * 1024 * 1024, max_items=10_000_000, max_entries=1_000_000)
+
+_UNCHECKED: Final = BrokerEpoch(-1)
+
+
+class CommandedReplicas(Protocol):
+    """What is done with the commands."""
+
+    async def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
+
+    async def on_stop_replica_command(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
+
+
+class Control:
+    """Obeys the newest controller, one command after the other: an old one and a new one may both be connected.
+
+    `load_configs` makes the configurations of topics known before their replicas start."""
+
+    def __init__(
+        self,
+        node: Node,
+        replicas: CommandedReplicas,
+        load_configs: Callable[[Iterable[TopicName]], Awaitable[None]],
+    ) -> None:
+        self._node = node
+        self._replicas = replicas
+        self._load_configs = load_configs
+        self._controller_epoch = ControllerEpoch(-1)
+        self._turn = asyncio.Lock()
+
+    async def on_leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Seed 004's on_LeaderAndISRCommand."""
+        async with self._turn:
+            stale = self._stale(request)
+            if stale is not None:
+                return LeaderAndIsrResponse(error_code=stale, topics=())
+            await self._load_configs(topic.topic_name for topic in request.topic_states)
+            return await self._replicas.on_leader_and_isr_command(request)
+
+    async def on_stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Seed 004's on_StopReplicaCommand."""
+        async with self._turn:
+            stale = self._stale(request)
+            if stale is not None:
+                return StopReplicaResponse(error_code=stale, partition_errors=())
+            return await self._replicas.on_stop_replica_command(request)
+
+    async def on_update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        """Takes over what clients are to be told."""
+        async with self._turn:
+            stale = self._stale(request)
+            if stale is not None:
+                return UpdateMetadataResponse(error_code=stale)
+            if not self._node.metadata.is_filled:
+                log.info("first metadata from a controller", controller=request.controller_id)
+            self._node.metadata.update(request)
+            return UpdateMetadataResponse(error_code=ErrorCode.none)
+
+    def _stale(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> ErrorCode | None:
+        asked = type(request).__name__
+        if request.is_kraft_controller:
+            log.warning("command refused: it is from a KRaft controller", command=asked)
+            return ErrorCode.stale_controller_epoch
+        if _UNCHECKED != request.broker_epoch < self._node.epoch:
+            log.info(
+                "command refused: it is for this broker before it bounced",
+                command=asked,
+                broker_epoch=request.broker_epoch,
+                own_epoch=self._node.epoch,
+            )
+            return ErrorCode.stale_broker_epoch
+        if request.controller_epoch < self._controller_epoch:
+            log.info(
+                "command refused: there is a later controller",
+                command=asked,
+                controller_epoch=request.controller_epoch,
+                known_epoch=self._controller_epoch,
+            )
+            return ErrorCode.stale_controller_epoch
+        self._controller_epoch = request.controller_epoch
+        return None

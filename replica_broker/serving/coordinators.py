@@ -1,0 +1,98 @@
+"""FindCoordinator: which stock broker coordinates a group or a transaction.
+
+It is the leader of the partition of an internal topic that the key's hash falls on, as every broker computes it. Groups
+and transactions are left to stock brokers: where this broker leads that partition nobody coordinates, so internal topics
+have to be kept on stock brokers. Neither is the internal topic created here: a stock broker that is asked does that.
+"""
+
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinatorResponse
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.static.primitive import i8, i32
+from kio.static.protocol import RequestPayload
+
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.messages import NO_THROTTLE
+from replica_broker.serving.node import Node
+
+TOPICS: Final = {0: TopicName("__consumer_offsets"), 1: TopicName("__transaction_state")}
+"""By the type of the key."""
+_FIRST_OF_MANY: Final = 4
+_OURS: Final = "this broker leads the partition and coordinates nothing: move it to a stock broker"
+
+
+def _lifted(request: RequestPayload) -> FindCoordinatorRequest:
+    """Up to version 3 a request has one key, and version 0 knows groups only."""
+    asked: Any = request
+    if request.__version__ >= _FIRST_OF_MANY:
+        return converted(request, FindCoordinatorRequest)
+    return FindCoordinatorRequest(key_type=i8(getattr(asked, "key_type", 0)), coordinator_keys=(asked.key,))
+
+
+class _CoordinatorVersions(Versions[FindCoordinatorRequest]):
+    """Up to version 3 the answer is about one key, in the fields of the response itself."""
+
+    def lowered(self, response: Any, version: int) -> Any:
+        if version >= _FIRST_OF_MANY or not isinstance(response, FindCoordinatorResponse):
+            return super().lowered(response, version)
+        (only,) = response.coordinators
+        return converted(only, self.response_type(version))
+
+
+VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_lifted)
+
+
+def on_find_coordinator(node: Node, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """Each key is answered for itself."""
+    return FindCoordinatorResponse(
+        throttle_time=NO_THROTTLE,
+        coordinators=tuple(_coordinator(node, request.key_type, key) for key in request.coordinator_keys),
+    )
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java, which counts in UTF-16 and 32 bits."""
+    utf_16 = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(utf_16[::2], utf_16[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def partition_of(key: str, partitions: int) -> PartitionId:
+    """The partition of the internal topic that a group or transaction belongs to."""
+    hashed = java_hash(key)
+    return PartitionId((0 if hashed == -(1 << 31) else abs(hashed)) % partitions)
+
+
+def _coordinator(node: Node, key_type: int, key: str) -> Coordinator:
+    topic = TOPICS.get(key_type)
+    if topic is None or (not key and key_type != 0):
+        return _none(key, ErrorCode.invalid_request, None)
+    partitions = node.metadata.partitions(topic)
+    if not partitions:
+        return _none(key, ErrorCode.coordinator_not_available, f"there is no {topic}")
+    state = node.metadata.partition(TopicPartition(topic, partition_of(key, len(partitions))))
+    if state is not None and state.leader == node.id:
+        return _none(key, ErrorCode.coordinator_not_available, _OURS)
+    leader = None if state is None else next((one for one in node.neighbours() if one.id == state.leader), None)
+    if leader is None:
+        return _none(key, ErrorCode.coordinator_not_available, None)
+    return Coordinator(
+        key=key,
+        node_id=WireBrokerId(leader.id),
+        host=leader.host,
+        port=i32(leader.port),
+        error_code=ErrorCode.none,
+        error_message=None,
+    )
+
+
+def _none(key: str, error_code: ErrorCode, why: str | None) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=WireBrokerId(-1), host="", port=i32(-1), error_code=error_code, error_message=why
+    )

@@ -1,0 +1,150 @@
+"""Fetch: what followers copy, and what consumers read, of partitions that this broker leads.
+
+Topics have names up to version 12 and ids since. There are no fetch sessions: every answer says session 0, so each request
+names all its partitions, as KIP-227 leaves to a broker. Consumers are sent to the leader; no follower answers them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v17.request import FetchRequest
+from kio.schema.fetch.v17.response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.static.primitive import Records, i32, i64
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.request_limits import RequestLimits
+from controller_core.wire.messages import NO_THROTTLE
+from replica_broker.replicas.replicas import Replicas
+from replica_broker.replicas.requests import CONSUMER, Asked, Fetch, Fetched
+from replica_broker.serving.node import Node
+
+VERSIONS: Final = Versions(FetchRequest, oldest=4)
+LIMITS: Final = RequestLimits(max_items=1_000_000)
+
+_FIRST_BY_ID: Final = 13
+_NO_SESSION: Final = (0, -1)
+_READ_COMMITTED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """A topic as it was asked for, by name or by id, and its partitions in their order."""
+
+    name: TopicName | None
+    topic_id: UUID | None
+    partitions: tuple[Any, ...]
+    """Of the request's version."""
+
+
+async def on_fetch(node: Node, replicas: Replicas, request: RequestPayload) -> ResponsePayload:
+    """Answers a request of any version."""
+    asked: Any = request
+    version = int(request.__version__)
+    if getattr(asked, "session_id", 0) != 0:
+        response = _response(ErrorCode.fetch_session_id_not_found, ())
+        return VERSIONS.lowered(response, version)
+    topics = [_topic(node, topic, version) for topic in asked.topics]
+    fetched = await replicas.fetch(_fetch(asked, topics))
+    return _in_version(node, version, topics, fetched)
+
+
+def _topic(node: Node, topic: Any, version: int) -> _Topic:
+    if version < _FIRST_BY_ID:
+        return _Topic(TopicName(topic.topic), None, topic.partitions)
+    name = None if topic.topic_id is None else node.metadata.topic_named(TopicId(topic.topic_id))
+    return _Topic(name, topic.topic_id, topic.partitions)
+
+
+def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
+    state = getattr(asked, "replica_state", None)
+    return Fetch(
+        partitions={
+            TopicPartition(topic.name, PartitionId(partition.partition)): Asked(
+                offset=partition.fetch_offset,
+                max_bytes=partition.partition_max_bytes,
+                current_leader_epoch=LeaderEpoch(getattr(partition, "current_leader_epoch", NO_EPOCH)),
+                last_fetched_epoch=LeaderEpoch(getattr(partition, "last_fetched_epoch", NO_EPOCH)),
+                log_start_offset=getattr(partition, "log_start_offset", -1),
+                topic_id=None if topic.topic_id is None else TopicId(topic.topic_id),
+            )
+            for topic in topics
+            if topic.name is not None
+            for partition in topic.partitions
+        },
+        replica_id=BrokerId(getattr(asked, "replica_id", CONSUMER) if state is None else state.replica_id),
+        max_wait_ms=int(asked.max_wait.total_seconds() * 1000),
+        min_bytes=asked.min_bytes,
+        max_bytes=asked.max_bytes,
+        isolation_level="read committed" if asked.isolation_level == _READ_COMMITTED else "read uncommitted",
+    )
+
+
+def _in_version(
+    node: Node, version: int, topics: list[_Topic], fetched: Mapping[TopicPartition, Fetched]
+) -> ResponsePayload:
+    responses = tuple(
+        FetchableTopicResponse(topic_id=topic.topic_id, partitions=tuple(_partitions(topic, fetched)))
+        for topic in topics
+    )
+    response = replace(_response(ErrorCode.none, responses), node_endpoints=tuple(_leaders(node, responses)))
+    lowered: Any = VERSIONS.lowered(response, version)
+    if version >= _FIRST_BY_ID:
+        return response if version == VERSIONS.max else VERSIONS.lowered(response, version)
+    named = tuple(replace(one, topic=topic.name) for one, topic in zip(lowered.responses, topics, strict=True))
+    with_names: ResponsePayload = replace(lowered, responses=named)
+    return with_names
+
+
+def _partitions(topic: _Topic, fetched: Mapping[TopicPartition, Fetched]) -> Iterator[PartitionData]:
+    for asked in topic.partitions:
+        index = PartitionId(asked.partition)
+        if topic.name is None:
+            yield _partition(index, Fetched(error_code=ErrorCode.unknown_topic_id))
+        else:
+            unknown = Fetched(error_code=ErrorCode.unknown_topic_or_partition)
+            yield _partition(index, fetched.get(TopicPartition(topic.name, index), unknown))
+
+
+def _partition(index: PartitionId, fetched: Fetched) -> PartitionData:
+    diverging = fetched.diverging_epoch
+    return PartitionData(
+        partition_index=i32(index),
+        error_code=fetched.error_code,
+        high_watermark=i64(fetched.high_watermark),
+        last_stable_offset=i64(fetched.last_stable_offset),
+        log_start_offset=i64(fetched.log_start_offset),
+        diverging_epoch=EpochEndOffset()
+        if diverging is None
+        else EpochEndOffset(epoch=i32(diverging.epoch), end_offset=i64(diverging.end_offset)),
+        current_leader=LeaderIdAndEpoch(leader_id=WireBrokerId(fetched.leader), leader_epoch=i32(fetched.leader_epoch)),
+        aborted_transactions=None,
+        records=Records(fetched.records),
+    )
+
+
+def _leaders(node: Node, responses: Iterable[FetchableTopicResponse]) -> Iterator[NodeEndpoint]:
+    named = {one.current_leader.leader_id for topic in responses for one in topic.partitions} - {-1}
+    for neighbour in node.neighbours() if named else ():
+        if neighbour.id in named:
+            yield NodeEndpoint(
+                node_id=WireBrokerId(neighbour.id), host=neighbour.host, port=i32(neighbour.port), rack=neighbour.rack
+            )
+
+
+def _response(error_code: ErrorCode, responses: tuple[FetchableTopicResponse, ...]) -> FetchResponse:
+    return FetchResponse(
+        throttle_time=NO_THROTTLE, error_code=error_code, session_id=i32(_NO_SESSION[0]), responses=responses
+    )

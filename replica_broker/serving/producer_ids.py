@@ -1,0 +1,71 @@
+"""InitProducerId: an id of its own for each idempotent producer, out of blocks that the controller gives.
+
+A block is asked for when the last one is used up; who asks meanwhile waits for the same answer. What is left of a block
+when the broker ends is lost, as in Kafka: there are enough. Producers with a transactional.id belong to a coordinator,
+which this broker never is.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
+from kio.schema.types import ProducerId
+from kio.static.primitive import i16
+
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE
+
+VERSIONS: Final = Versions(InitProducerIdRequest, oldest=0)
+
+PATIENCE_S: Final = 10.0
+"""So long a producer waits for a block; then it is told to ask again."""
+_NO_EPOCH: Final = i16(-1)
+_FIRST_EPOCH: Final = i16(0)
+
+
+class ProducerIdBlock(NamedTuple):
+    """Ids that nobody else has been given."""
+
+    start: int
+    length: int
+
+
+class ProducerIds:
+    """Hands out ids. `allocate` asks the controller for a block, until it has one."""
+
+    def __init__(self, allocate: Callable[[], Awaitable[ProducerIdBlock]]) -> None:
+        self._allocate = allocate
+        self._left: Iterator[int] = iter(())
+        self._turn = asyncio.Lock()
+
+    async def next(self) -> int:
+        """An id. Raises `TimeoutError` where no controller gives one in time."""
+        async with asyncio.timeout(PATIENCE_S), self._turn:
+            producer_id = next(self._left, None)
+            while producer_id is None:
+                block = await self._allocate()
+                self._left = iter(range(block.start, block.start + block.length))
+                producer_id = next(self._left, None)
+            return producer_id
+
+
+async def on_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """A new id with epoch 0: what an idempotent producer asks for when it begins, and after it lost its place."""
+    if request.transactional_id is not None:
+        return _refused(ErrorCode.not_coordinator if request.transactional_id else ErrorCode.invalid_request)
+    try:
+        producer_id = await ids.next()
+    except TimeoutError:
+        return _refused(ErrorCode.coordinator_load_in_progress)  # what clients ask again for, as Kafka answers it
+    return InitProducerIdResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        producer_id=ProducerId(producer_id),
+        producer_epoch=_FIRST_EPOCH,
+    )
+
+
+def _refused(error_code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(throttle_time=NO_THROTTLE, error_code=error_code, producer_epoch=_NO_EPOCH)

@@ -1,0 +1,158 @@
+"""All that this broker answers, as the APIs that the listener serves.
+
+Most answers are made in the newest version of their API (`OwnedApi`). Metadata, Fetch and ApiVersions are asked in older
+ones that say other things, so they are given each request as it came (`LocalApi`). None waits for its turn: a fetch may
+wait for half a second, and a produce for its followers.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDirsRequest
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_transactions.v1.request import ListTransactionsRequest
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.admin.cluster import as_broker
+from controller_core.model.access import Need
+from controller_core.wire.api_table import HANDLING, Handling
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.request_limits import RequestLimits
+from controller_core.wire.listener.listener import Api, ListenerRules, LocalApi, OwnedApi
+from controller_core.wire.listener.owned_api import CONTROL_API_KEYS
+from controller_core.wire.listener.turns import NoTurns
+from replica_broker.log.directories import LogDirectories
+from replica_broker.replicas.replicas import Replicas
+from replica_broker.serving import (
+    api_versions,
+    control,
+    coordinators,
+    describe,
+    fetch,
+    leader_epochs,
+    list_offsets,
+    log_dirs,
+    metadata,
+    produce,
+    producer_ids,
+)
+from replica_broker.serving.node import Node
+
+RULES: Final = ListenerRules(
+    need_of=lambda api_key: Need.BROKER if api_key in CONTROL_API_KEYS else Need.NOBODY,
+    handling=dict.fromkeys(HANDLING, Handling.RELAY),
+    why_not_passed_on="is not served by this broker: ApiVersions says which are",
+)
+"""Commands have memory of their own: no client's messages hold them up."""
+
+_MANY: Final = RequestLimits(max_items=1_000_000, max_entries=1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What answers come from."""
+
+    node: Node
+    replicas: Replicas
+    directories: LogDirectories
+    control: control.Control
+    configs: describe.DescribedConfigs
+    producer_ids: producer_ids.ProducerIds
+
+    def apis(self) -> list[Api]:
+        """All of them, ApiVersions included, which says what the others are."""
+        others = [*self._owned(), *self._of_any_version()]
+        versions = [api.versions for api in others] + [api_versions.VERSIONS]
+
+        async def on_api_versions(request: RequestPayload) -> ResponsePayload:
+            return api_versions.on_api_versions(self.node, versions, request)
+
+        return [
+            *others,
+            _local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported),
+        ]
+
+    def _owned(self) -> list[OwnedApi[Any]]:
+        node, replicas = self.node, self.replicas
+        commands = (
+            (control.LEADER_AND_ISR, self.control.on_leader_and_isr),
+            (control.STOP_REPLICA, self.control.on_stop_replica),
+            (control.UPDATE_METADATA, self.control.on_update_metadata),
+        )
+        return [
+            *(_owned(versions, answer, control.LIMITS) for versions, answer in commands),
+            _owned(produce.VERSIONS, lambda asked: produce.on_produce(node, replicas, asked), produce.LIMITS),
+            _owned(
+                list_offsets.VERSIONS,
+                _at_once(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
+                list_offsets.LIMITS,
+            ),
+            _owned(
+                leader_epochs.VERSIONS,
+                _at_once(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
+                leader_epochs.LIMITS,
+            ),
+            _owned(
+                producer_ids.VERSIONS,
+                lambda asked: producer_ids.on_init_producer_id(self.producer_ids, asked),
+                RequestLimits(),
+            ),
+            _owned(
+                coordinators.VERSIONS,
+                _at_once(lambda asked: coordinators.on_find_coordinator(node, asked)),
+                RequestLimits(),
+            ),
+            _owned(
+                describe.DESCRIBE_CLUSTER,
+                _at_once(lambda asked: describe.on_describe_cluster(node, asked)),
+                RequestLimits(),
+            ),
+            _owned(
+                describe.DESCRIBE_CONFIGS,
+                _at_once(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
+                _MANY,
+            ),
+            _owned(
+                log_dirs.VERSIONS,
+                _at_once(lambda asked: log_dirs.on_describe_log_dirs(self.directories, replicas, asked)),
+                _MANY,
+            ),
+            _owned(Versions(ListGroupsRequest, oldest=0), _at_once(as_broker.no_groups), RequestLimits()),
+            _owned(Versions(ListTransactionsRequest, oldest=0), _at_once(as_broker.no_transactions), RequestLimits()),
+            _owned(Versions(AlterReplicaLogDirsRequest, oldest=1), _at_once(as_broker.no_such_log_dir), _MANY),
+        ]
+
+    def _of_any_version(self) -> list[LocalApi[Any]]:
+        async def on_metadata(request: RequestPayload) -> ResponsePayload:
+            return metadata.on_metadata(self.node, request)
+
+        async def on_fetch(request: RequestPayload) -> ResponsePayload:
+            return await fetch.on_fetch(self.node, self.replicas, request)
+
+        return [
+            _local(metadata.VERSIONS, on_metadata, _MANY),
+            _local(fetch.VERSIONS, on_fetch, fetch.LIMITS),
+        ]
+
+
+def _owned(
+    versions: Versions[Any], answer: Callable[[Any], Awaitable[ResponsePayload | None]], limits: RequestLimits
+) -> OwnedApi[Any]:
+    return OwnedApi(versions, answer, limited=limits)
+
+
+def _local(
+    versions: Versions[Any],
+    answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
+    limits: RequestLimits | None = None,
+    unsupported: Callable[[], ResponsePayload] | None = None,
+) -> LocalApi[Any]:
+    return LocalApi(versions=versions, answer=answer, unsupported=unsupported, turns=NoTurns(), limited=limits)
+
+
+def _at_once(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitable[ResponsePayload]]:
+    async def answered(request: Any) -> ResponsePayload:
+        return answer(request)
+
+    return answered
