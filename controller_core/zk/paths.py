@@ -16,7 +16,9 @@ from controller_core.model.topics.topic_names import why_illegal
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 
-CLUSTER_ID: Final = "/cluster/id"
+CLUSTER: Final = "/cluster"
+CLUSTER_ID: Final = f"{CLUSTER}/id"
+CONSUMERS: Final = "/consumers"
 
 BROKERS: Final = "/brokers"
 BROKER_IDS: Final = f"{BROKERS}/ids"
@@ -34,6 +36,7 @@ CONFIG: Final = "/config"
 TOPIC_CONFIGS: Final = f"{CONFIG}/topics"
 BROKER_CONFIGS: Final = f"{CONFIG}/brokers"
 USER_CONFIGS: Final = f"{CONFIG}/users"
+CLIENT_CONFIGS: Final = f"{CONFIG}/clients"
 CONFIG_CHANGES: Final = f"{CONFIG}/changes"
 DEFAULT_ENTITY: Final = "<default>"
 

@@ -18,7 +18,7 @@ from kio.static.protocol import RequestPayload
 
 from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.messages import NO_THROTTLE
-from replica_broker.serving.node import Node
+from replica_broker.membership.node import Node
 
 VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)
 

@@ -24,7 +24,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from replica_broker.serving.node import Node
+from replica_broker.membership.node import Node
 
 log = structlog.get_logger()
 

@@ -17,7 +17,7 @@ from kio.static.protocol import RequestPayload
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.messages import NO_THROTTLE
-from replica_broker.serving.node import Node
+from replica_broker.membership.node import Node
 
 TOPICS: Final = {0: TopicName("__consumer_offsets"), 1: TopicName("__transaction_state")}
 """By the type of the key."""

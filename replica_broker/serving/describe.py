@@ -25,7 +25,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, ConfigType
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
-from replica_broker.serving.node import Node
+from replica_broker.membership.node import Node
 
 DESCRIBE_CLUSTER: Final = Versions(DescribeClusterRequest, oldest=0)
 DESCRIBE_CONFIGS: Final = Versions(DescribeConfigsRequest, oldest=1)

@@ -27,9 +27,9 @@ from controller_core.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, Partition
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.messages import NO_THROTTLE
+from replica_broker.membership.node import Node
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.requests import CONSUMER, Asked, Fetch, Fetched
-from replica_broker.serving.node import Node
 
 VERSIONS: Final = Versions(FetchRequest, oldest=4)
 LIMITS: Final = RequestLimits(max_items=1_000_000)

@@ -22,7 +22,7 @@ from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName
 from controller_core.model.topics import topic_names
 from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.messages import NO_THROTTLE, UpdateMetadataPartitionState
-from replica_broker.serving.node import Node
+from replica_broker.membership.node import Node
 
 VERSIONS: Final = Versions(MetadataRequest, oldest=0)
 

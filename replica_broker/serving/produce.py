@@ -29,9 +29,9 @@ from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from replica_broker.log.errors import LogError
+from replica_broker.membership.node import Node
 from replica_broker.replicas.errors import ReplicaRefused
 from replica_broker.replicas.replicas import Replicas
-from replica_broker.serving.node import Node
 
 VERSIONS: Final = Versions(ProduceRequest, oldest=3)
 LIMITS: Final = RequestLimits(max_bytes=100 * 1024 * 1024)

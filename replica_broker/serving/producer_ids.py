@@ -7,7 +7,7 @@ which this broker never is.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
@@ -16,6 +16,7 @@ from kio.static.primitive import i16
 
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
+from replica_broker.membership.controller_channel import ProducerIdBlock
 
 VERSIONS: Final = Versions(InitProducerIdRequest, oldest=0)
 
@@ -23,13 +24,6 @@ PATIENCE_S: Final = 10.0
 """So long a producer waits for a block; then it is told to ask again."""
 _NO_EPOCH: Final = i16(-1)
 _FIRST_EPOCH: Final = i16(0)
-
-
-class ProducerIdBlock(NamedTuple):
-    """Ids that nobody else has been given."""
-
-    start: int
-    length: int
 
 
 class ProducerIds:

@@ -23,6 +23,7 @@ from controller_core.wire.listener.listener import Api, ListenerRules, LocalApi,
 from controller_core.wire.listener.owned_api import CONTROL_API_KEYS
 from controller_core.wire.listener.turns import NoTurns
 from replica_broker.log.directories import LogDirectories
+from replica_broker.membership.node import Node
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.serving import (
     api_versions,
@@ -37,7 +38,6 @@ from replica_broker.serving import (
     produce,
     producer_ids,
 )
-from replica_broker.serving.node import Node
 
 RULES: Final = ListenerRules(
     need_of=lambda api_key: Need.BROKER if api_key in CONTROL_API_KEYS else Need.NOBODY,

@@ -1,0 +1,19 @@
+"""Tells the controller that a log directory of this broker failed: it asks then which replicas that concerns (KIP-112)."""
+
+from controller_core.model.ids import BrokerId
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import ConnectionLost, Create, CreateMode, SessionExpired, ZkSession
+from replica_broker.membership.looking import until_connected
+
+
+async def notify_failed_log_dir(zk: ZkSession, broker: BrokerId) -> None:
+    """Creates the notification. Where the answer is lost there may be two: the controller only looks once more."""
+    data = codecs.encode_log_dir_event(broker)
+    create = Create(path=paths.LOG_DIR_EVENT_PREFIX, data=data, mode=CreateMode.PERSISTENT_SEQUENTIAL)
+    while True:
+        try:
+            await zk.transact([create])
+        except (ConnectionLost, SessionExpired):
+            await until_connected(zk)
+        else:
+            return

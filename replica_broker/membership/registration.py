@@ -1,0 +1,172 @@
+"""The registration of this broker, `/brokers/ids/N`: its sign of life, and by its czxid the broker's epoch.
+
+It ends with the session. A process that was killed leaves it behind until ZooKeeper gives that session up, so one that has
+our id and our addresses is waited for: nobody else can listen there, so it was an earlier life of this broker. Another
+broker's is not: two brokers of one id must never be taken for each other.
+
+Where the session is lost, as after a long pause, the broker registers anew in the next one, with a new epoch: the
+controller takes it for one that bounced, and says again what it leads and follows. What it led meanwhile it could not
+commit: its ISR is decided under the epochs of that time.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+import orjson
+import structlog
+
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.metadata import Broker, Endpoint
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.codecs.json_fields import json_object
+from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.session import (
+    ConnectionLost,
+    Create,
+    CreateMode,
+    Delete,
+    NodeExists,
+    SessionExpired,
+    SessionId,
+    TransactionFailed,
+    ZkNode,
+    ZkSession,
+)
+from replica_broker.membership.looking import until_connected
+from replica_broker.membership.node import UNREGISTERED, Node
+
+log = structlog.get_logger()
+
+_OURS: Final = "kontroller_broker"
+_LOOK_S: Final = 0.2
+_PATIENCE_S: Final = 15.0
+"""Beyond the session's timeout: ZooKeeper ends sessions a little later, and an earlier life may have had a longer one."""
+
+
+class BrokerIdInUse(Exception):
+    """Another broker has the id, and is alive. Fatal: a person has to give one of them another id."""
+
+
+class Registration:
+    """Registers, and again in every new session. `on_registered` is called with each new epoch."""
+
+    def __init__(
+        self,
+        zk: ZkSession,
+        node: Node,
+        broker: Broker,
+        *,
+        session_timeout_ms: int,
+        on_registered: Callable[[BrokerEpoch], object] = lambda _: None,
+    ) -> None:
+        self._zk = zk
+        self._node = node
+        self._broker = broker
+        self._path = paths.broker(broker.id)
+        self._patience_s = 2 * session_timeout_ms / 1000 + _PATIENCE_S
+        self._on_registered = on_registered
+        self._session: SessionId | None = None
+        self._woken = asyncio.Event()
+
+    async def register(self) -> None:
+        """Is registered on return, in the present session. Raises `BrokerIdInUse`."""
+        deadline_s = time.monotonic() + self._patience_s
+        while True:
+            try:
+                if await self._is_registered(deadline_s):
+                    return
+            except (ConnectionLost, SessionExpired):
+                await until_connected(self._zk)
+                continue
+            await asyncio.sleep(_LOOK_S)
+
+    async def keep(self) -> None:
+        """Registers anew whenever the session is another one, until cancelled. Raises `BrokerIdInUse`."""
+        remove = self._zk.add_listener(lambda _: self._woken.set())
+        try:
+            while True:
+                self._woken.clear()
+                if self._zk.session_id != self._session:
+                    log.warning("the session with ZooKeeper was lost: registering anew")
+                    await until_connected(self._zk)
+                    await self.register()
+                await self._woken.wait()
+        finally:
+            remove()
+
+    async def unregister(self) -> None:
+        """Takes the registration away, so that others need not wait for the end of the session."""
+        try:
+            await self._zk.transact([Delete(path=self._path)])
+        except (TransactionFailed, ConnectionLost, SessionExpired) as error:
+            log.info("the registration ends with its session", why=str(error))
+        self._node.epoch = UNREGISTERED
+
+    async def _is_registered(self, deadline_s: float) -> bool:
+        session = self._zk.session_id
+        data = encoded_as_ours(self._broker, timestamp_ms=time.time_ns() // 1_000_000)
+        try:
+            await self._zk.transact([Create(path=self._path, data=data, mode=CreateMode.EPHEMERAL)])
+        except NodeExists:
+            log.debug("there is a registration of this id")
+        (znode,) = await self._zk.read_many([self._path])
+        if znode is None:
+            return False
+        if znode.ephemeral_owner != session:
+            self._judge(znode, deadline_s)
+            return False
+        self._session = session
+        self._node.epoch = BrokerEpoch(znode.czxid)
+        log.info("registered", broker=self._broker.id, epoch=znode.czxid)
+        self._on_registered(self._node.epoch)
+        return True
+
+    def _judge(self, znode: ZkNode, deadline_s: float) -> None:
+        """Raises `BrokerIdInUse` where it is not ours, or does not go away."""
+        there = _endpoints(self._broker.id, znode)
+        if there != self._broker.endpoints:
+            raise BrokerIdInUse(
+                f"another broker is registered as {self._broker.id}, at {_shown(there)}: "
+                "give each broker an --id of its own"
+            )
+        if time.monotonic() > deadline_s:
+            raise BrokerIdInUse(
+                f"a broker is registered as {self._broker.id} at the same address, {_shown(there)}, and its session "
+                "does not end: stop the process that has it"
+            )
+
+
+def encoded_as_ours(broker: Broker, *, timestamp_ms: int) -> bytes:
+    """A registration with a field of our own, which stock brokers do not look at: it says that this is none of them."""
+    json = orjson.loads(codecs.encode_broker(broker, timestamp_ms=timestamp_ms))
+    return orjson.dumps({**json, _OURS: True})
+
+
+async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
+    """The registered brokers that are none of ours."""
+    brokers = sorted(await registered_brokers(zk))
+    nodes = await zk.read_many([paths.broker(broker) for broker in brokers])
+    return [
+        broker for broker, node in zip(brokers, nodes, strict=True) if node is not None and not _is_ours(broker, node)
+    ]
+
+
+def _is_ours(broker: BrokerId, node: ZkNode) -> bool:
+    try:
+        return json_object(paths.broker(broker), node.data).get(_OURS) is True
+    except MalformedZnode:
+        return False
+
+
+def _endpoints(broker_id: BrokerId, znode: ZkNode) -> tuple[Endpoint, ...]:
+    try:
+        return codecs.decode_broker(broker_id, znode).endpoints
+    except MalformedZnode:
+        return ()
+
+
+def _shown(endpoints: tuple[Endpoint, ...]) -> str:
+    return ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in endpoints) or "an address that makes no sense"

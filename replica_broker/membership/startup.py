@@ -1,0 +1,98 @@
+"""What a broker does before it registers (seed 004's on_broker_startup), in this order:
+
+1. the parents of all znodes, and the cluster's id, which the first broker of a cluster gives it;
+2. the finalized features, which may forbid the rest (`features`);
+3. its log directories, which must be its own;
+4. what is assigned to it: logs of partitions that are not any more are deleted, as nobody else would.
+
+What it leads and follows is not read: the controller says it when the broker has registered (LeaderAndIsr), and what a
+broker read for itself may be out of date by then. Which is where the seed's steps 2 and 3 went.
+"""
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import TopicAssignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import ensure_znodes
+from controller_core.zk.session import Create, ZkSession
+
+log = structlog.get_logger()
+
+_PARENTS: Final = (
+    paths.CLUSTER,
+    paths.CONSUMERS,
+    paths.BROKERS,
+    paths.BROKER_IDS,
+    paths.TOPICS,
+    paths.CONFIG,
+    paths.TOPIC_CONFIGS,
+    paths.BROKER_CONFIGS,
+    paths.CONFIG_CHANGES,
+    paths.USER_CONFIGS,
+    paths.CLIENT_CONFIGS,
+    paths.ADMIN,
+    paths.DELETE_TOPICS,
+    paths.ISR_CHANGE_NOTIFICATION,
+    paths.LOG_DIR_EVENT_NOTIFICATION,
+)
+
+
+async def ensure_parents(zk: ZkSession) -> None:
+    """Creates the znodes that every broker relies on, as stock brokers do when they start."""
+    await ensure_znodes(zk, [Create(path=path) for path in _PARENTS], zk.transact)
+
+
+async def read_cluster_id(zk: ZkSession) -> str:
+    """The cluster's id; a new one where it has none. Raises `MalformedZnode`."""
+    (znode,) = await zk.read_many([paths.CLUSTER_ID])
+    if znode is None:
+        new = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        data = json.dumps({"version": "1", "id": new}).encode()
+        await ensure_znodes(zk, [Create(path=paths.CLUSTER_ID, data=data)], zk.transact)
+        (znode,) = await zk.read_many([paths.CLUSTER_ID])
+    if znode is None:
+        raise MalformedZnode(paths.CLUSTER_ID, "it was removed in the moment it was created")
+    return codecs.decode_cluster_id(znode.data)
+
+
+async def unassigned(
+    zk: ZkSession, broker: BrokerId, local: Mapping[TopicPartition, TopicId | None]
+) -> dict[TopicPartition, str]:
+    """The partitions with a log here that this broker has no replica of any more, each with the reason in words.
+
+    A topic whose znode makes no sense keeps its logs: a person may still mend it."""
+    names = sorted({where.topic for where in local})
+    nodes = await zk.read_many([paths.topic(name) for name in names])
+    assignments: dict[TopicName, TopicAssignment | None] = {}
+    for name, node in zip(names, nodes, strict=True):
+        try:
+            assignments[name] = None if node is None else codecs.decode_whole_topic(name, node.data)
+        except MalformedZnode as error:
+            log.error("unreadable assignment, its logs are kept", topic=name, error=str(error))
+    return {
+        where: why
+        for where, topic_id in local.items()
+        if where.topic in assignments
+        and (why := _why_unassigned(broker, where, topic_id, assignments[where.topic])) is not None
+    }
+
+
+def _why_unassigned(
+    broker: BrokerId, where: TopicPartition, topic_id: TopicId | None, assignment: TopicAssignment | None
+) -> str | None:
+    if assignment is None:
+        return "there is no such topic any more"
+    if None not in (topic_id, assignment.topic_id) and topic_id != assignment.topic_id:
+        return f"it is of a topic of that name that was deleted, {topic_id}; the present one is {assignment.topic_id}"
+    partition = assignment.partitions.get(where.partition)
+    if partition is None or broker not in partition.replicas:
+        return "it is assigned to others"
+    return None

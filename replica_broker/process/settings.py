@@ -1,0 +1,158 @@
+"""The settings of a broker's process: command line, then environment (`KONTROLLER_*`), then a settings file (YAML)."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Endpoint, FeatureRange
+from controller_core.process.settings import load, parse_listener
+from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
+
+_FEATURE: Final = re.compile(r"(?P<name>[^:\s,]+):(?P<min>\d{1,5})-(?P<max>\d{1,5})")
+_MOST: Final = 32_767
+
+
+class BrokerProcessSettings(BaseSettings):
+    """All that can be set about a broker's process. The defaults are Kafka's, where Kafka has the setting."""
+
+    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
+
+    zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
+    zookeeper_timeout_ms: int = Field(
+        default=18_000, ge=1000, description="How long ZooKeeper may be out of reach when the broker starts."
+    )
+    zookeeper_session_timeout_ms: int = Field(
+        default=18_000, ge=1000, description="After how long without a sign of life the broker counts as dead."
+    )
+    id: int = Field(ge=0, description="The broker's id; no other broker and no controller may have it.")
+    listen: str = Field(description="Where the broker listens: LISTENER://HOST:PORT, the listener between brokers.")
+    advertise: str | None = Field(
+        default=None, description="What others are told to connect to, LISTENER://HOST:PORT; by default --listen."
+    )
+    log_directory: Annotated[tuple[Path, ...], NoDecode] = Field(
+        min_length=1, description="Where the logs are; may be repeated. Each belongs to this broker alone."
+    )
+    rack: str | None = Field(default=None, description="The rack that the broker is in.")
+    feature: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="A feature that the broker supports, NAME:MIN-MAX; may be repeated."
+    )
+    max_time_lag_ms: int = Field(
+        default=30_000, ge=1, description="Who has not caught up for so long leaves the ISR (replica.lag.time.max.ms)."
+    )
+    max_bytes_lag: int | None = Field(
+        default=None, ge=1, description="Who is so many bytes behind leaves the ISR; none: nobody leaves for that."
+    )
+    min_bytes_lag: int = Field(
+        default=0, ge=0, description="Who is no more bytes behind, and has all that is committed, joins the ISR."
+    )
+    truncate_to: str = Field(
+        default="leader-epoch",
+        pattern="^(leader-epoch|high-watermark)$",
+        description="Where a follower cuts its log before it follows. high-watermark, as seed 004 has it, may lose "
+        "committed messages, and is refused beside stock brokers.",
+    )
+    isr_writes: str = Field(
+        default="alter-partition",
+        pattern="^(alter-partition|zookeeper)$",
+        description="Who writes the ISR: the controller when it is asked, or the leader itself into ZooKeeper.",
+    )
+    fetchers_per_leader: int = Field(default=1, ge=1, description="How many fetches go to one leader side by side.")
+    fetch_wait_max_ms: int = Field(default=500, ge=1, description="How long a leader may wait for something new.")
+    min_insync_replicas: int = Field(default=1, ge=1, description="The default of topics that do not say it.")
+    controlled_shutdown_retry_backoff_ms: int = Field(
+        default=5_000, ge=0, description="How long after a controller that could not move all leaders is asked again."
+    )
+    log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
+
+    @field_validator("log_directory", "feature", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+    @field_validator("listen", "advertise")
+    @classmethod
+    def _address_is_readable(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_listener(value)
+        return value
+
+    @field_validator("feature")
+    @classmethod
+    def _features_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            match = _FEATURE.fullmatch(text)
+            if match is None or not int(match["min"]) <= int(match["max"]) <= _MOST:
+                raise ValueError(f"{text!r} is not of the form NAME:MIN-MAX, such as group_coordinator:1-3")
+        return value
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> "BrokerProcessSettings":
+        advertised = self.endpoint
+        if advertised.host in ("0.0.0.0", "::"):  # noqa: S104 - the value is refused here, nothing binds to it
+            raise ValueError(
+                f"nobody can connect to {advertised.host}: say with advertise which host and port they reach"
+            )
+        if advertised.listener != self.bind.listener:
+            raise ValueError(f"{advertised.listener} is advertised and not listened on: advertise {self.bind.listener}")
+        return self
+
+    @property
+    def bind(self) -> Endpoint:
+        """Where the process listens."""
+        return parse_listener(self.listen)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where others are to connect."""
+        return parse_listener(self.advertise or self.listen)
+
+    @property
+    def features(self) -> dict[str, FeatureRange]:
+        """The versions of features that the broker supports."""
+        matches = [match for text in self.feature if (match := _FEATURE.fullmatch(text)) is not None]
+        return {
+            match["name"]: FeatureRange(min_version=int(match["min"]), max_version=int(match["max"]))
+            for match in matches
+        }
+
+    @property
+    def replicas(self) -> ReplicaSettings:
+        """What replicas do with it."""
+        truncate_to: TruncateTo = "leader epoch" if self.truncate_to == "leader-epoch" else "high watermark"
+        isr_writes: IsrWrites = "AlterPartition" if self.isr_writes == "alter-partition" else "ZooKeeper"
+        return ReplicaSettings(
+            broker_id=BrokerId(self.id),
+            max_time_lag_ms=self.max_time_lag_ms,
+            max_bytes_lag=self.max_bytes_lag,
+            min_bytes_lag=self.min_bytes_lag,
+            truncate_to=truncate_to,
+            isr_writes=isr_writes,
+            fetch_wait_max_ms=self.fetch_wait_max_ms,
+            fetchers_per_leader=self.fetchers_per_leader,
+        )
+
+    @property
+    def own_configs(self) -> dict[str, str]:
+        """What this process was started with, by Kafka's names."""
+        return {
+            "broker.id": str(self.id),
+            "broker.rack": self.rack or "",
+            "listeners": self.listen,
+            "log.dirs": ",".join(map(str, self.log_directory)),
+            "min.insync.replicas": str(self.min_insync_replicas),
+            "auto.create.topics.enable": "false",
+            "replica.lag.time.max.ms": str(self.max_time_lag_ms),
+            "replica.fetch.wait.max.ms": str(self.fetch_wait_max_ms),
+            "num.replica.fetchers": str(self.fetchers_per_leader),
+            "zookeeper.session.timeout.ms": str(self.zookeeper_session_timeout_ms),
+        }
+
+
+def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -> BrokerProcessSettings:
+    """A broker's settings. Raises `InvalidSettings`."""
+    return load(BrokerProcessSettings, given, settings_file)
