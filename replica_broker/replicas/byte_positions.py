@@ -1,7 +1,8 @@
 """How many bytes lie between two offsets of a leader's log, for MAX_BYTES_LAG and MIN_BYTES_LAG.
 
-The seed's offsets were positions in a file; Kafka's have numbered messages ever since. So a leader notes where its appends
-ended, in bytes, and estimates between its notes. It keeps few of them: every second one goes when there are too many.
+The seed's offsets were positions in a file; Kafka's have numbered messages ever since. So a leader notes where its
+appends ended, in bytes, and estimates between its notes. It keeps few of them: every second one goes when there are
+too many.
 """
 
 from bisect import bisect_right

@@ -5,8 +5,8 @@
 - Out goes whoever was not caught up for MAX_TIME_LAG. The seed asks when its end moved last, but a follower that has
   everything of a partition to which nobody writes does not move either.
 - Out goes whoever is more than MAX_BYTES_LAG behind; all of those at once, and not only the last.
-- In comes whoever is at most MIN_BYTES_LAG behind the last of the ISR *and* has all that is committed, and all from before
-  this leader: else the next leader might lack a committed message.
+- In comes whoever is at most MIN_BYTES_LAG behind the last of the ISR *and* has all that is committed, and all from
+before this leader: else the next leader might lack a committed message.
 
 Until it is known whether an ISR was written, nothing may be committed that only one of the two ISRs has: the high
 watermark is the smallest end in the *maximal* ISR, which has the members of both (KIP-497).

@@ -1,7 +1,7 @@
 """One partition of which a replica is on this broker, as the last command of the controller says it.
 
-The seed's `Partition{topic, partition_id, leader, ISR, AR, LeaderAndISRVersionInZK}`. Everything here happens between two
-turns of the event loop, so no reader ever sees half of a change; who waits for one is woken by `notify`.
+The seed's `Partition{topic, partition_id, leader, ISR, AR, LeaderAndISRVersionInZK}`. Everything here happens between
+two turns of the event loop, so no reader ever sees half of a change; who waits for one is woken by `notify`.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from controller_core.model.ids import (
 )
 from controller_core.model.metadata import LeaderRecoveryState
 from controller_core.wire.messages import LeaderAndIsrPartitionState
-from replica_broker.log import Log
+from replica_broker.log.log import Log
 from replica_broker.replicas.byte_positions import BytePositions
 from replica_broker.replicas.errors import FencedLeaderEpoch, NotLeader, StorageFailed, UnknownLeaderEpoch
 from replica_broker.replicas.isr import LeaderView
@@ -106,6 +106,15 @@ class Partition:
         self.followers = {}
         self._take(state)
 
+    def stop(self) -> None:
+        """It leads and follows nobody, until the next command."""
+        self.reigns += self.is_leader
+        self.replica.is_leader = False
+        self.is_stopped = True
+        self.proposed = None
+        self.followers = {}
+        self.notify()
+
     def _take(self, state: LeaderAndIsrPartitionState) -> None:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
@@ -135,7 +144,8 @@ class Partition:
         )
 
     def require_leader(self, current_leader_epoch: LeaderEpoch = NO_EPOCH) -> None:
-        """Raises `StorageFailed`, `FencedLeaderEpoch` and `UnknownLeaderEpoch` (KIP-320), and `NotLeader`, in this order."""
+        """Raises `StorageFailed`, `FencedLeaderEpoch` and `UnknownLeaderEpoch` (KIP-320), and `NotLeader`, in this
+        order."""
         if self.is_offline:
             raise StorageFailed(self.topic_partition, "its log directory failed")
         if current_leader_epoch != NO_EPOCH and current_leader_epoch < self.leader_epoch:

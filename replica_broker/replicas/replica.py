@@ -1,17 +1,17 @@
 """The replicas of a partition: the one on this broker, and what a leader knows of the others.
 
-The seed has one class for both (`Replica{broker_id, partition, log, hw, leo, isLeader}`). They share little: only the own one
-has a log, and only of the others must be known when they were caught up last.
+The seed has one class for both (`Replica{broker_id, partition, log, hw, leo, isLeader}`). They share little: only the
+own one has a log, and only of the others must be known when they were caught up last.
 
 When a follower was caught up is known by its fetches alone, as in Kafka. A fetch at the end of the log says that it is
-caught up now. A fetch that reaches what was the end when it fetched before says that it was caught up then: so a follower
-that fetches steadily stays in sync while messages keep coming, and never sees the end itself.
+caught up now. A fetch that reaches what was the end when it fetched before says that it was caught up then: so a
+follower that fetches steadily stays in sync while messages keep coming, and never sees the end itself.
 """
 
 from dataclasses import dataclass
 
 from controller_core.model.ids import BrokerId
-from replica_broker.log import Log
+from replica_broker.log.log import Log
 from replica_broker.replicas.requests import UNKNOWN_OFFSET
 
 NEVER_MS = float("-inf")

@@ -1,23 +1,52 @@
-"""All replicas on this broker. SIGNATURES ONLY FOR NOW: serving and membership can build on them."""
+"""All replicas on this broker: what the controller commands, what producers append, what followers and consumers fetch.
 
-from collections.abc import Callable, Mapping
+This puts the parts together and finds the partition that is meant; what happens is in `commands`,
+`leading` and `following`. Everything runs in one event loop, and nothing that touches a partition waits in its midst:
+so commands, appends and fetches see each other's work whole.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicName, TopicPartition
-from controller_core.wire.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, StopReplicaRequest, StopReplicaResponse
+from controller_core.supervision import supervised
+from controller_core.wire.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from replica_broker.log.directories import LogDirectories
+from replica_broker.log.log import Appended
+from replica_broker.replicas import housekeeping
+from replica_broker.replicas.commands.becoming import Becoming
+from replica_broker.replicas.commands.stopping import Stopping
+from replica_broker.replicas.errors import NotLeader, StorageFailed, UnknownPartition
+from replica_broker.replicas.following.applying import Applying
+from replica_broker.replicas.following.fetchers import Fetchers
+from replica_broker.replicas.leading import offsets
+from replica_broker.replicas.leading.appending import ALL, Appending
+from replica_broker.replicas.leading.committing import Committing
+from replica_broker.replicas.leading.fetches import Fetches
+from replica_broker.replicas.leading.isr_changes import IsrChanges
 from replica_broker.replicas.partition import Partition
-from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched, IsolationLevel, ListedOffset
+from replica_broker.replicas.requests import CONSUMER, EpochEnd, Fetch, Fetched, ListedOffset
 from replica_broker.replicas.seams import IsrWriter, LeaderLinks, TopicConfigs
 from replica_broker.replicas.settings import ReplicaSettings
+from replica_broker.replicas.storage import Storage
 
 
 class Replicas:
-    """See the module."""
+    """See the module.
+
+    `is_known` says whether the metadata cache has a partition: one that is not here is led by another broker then, and
+    unknown else. `on_directory_failed` is called when a log directory has failed: the controller is to be told."""
 
     def __init__(
         self,
         settings: ReplicaSettings,
-        directories: "LogDirectories",
+        directories: LogDirectories,
         links: LeaderLinks,
         isr_writer: IsrWriter,
         configs: TopicConfigs,
@@ -26,29 +55,101 @@ class Replicas:
         is_known: Callable[[TopicPartition], bool] = lambda topic_partition: False,
         on_directory_failed: Callable[[], object] = lambda: None,
     ) -> None:
-        """`is_known`: whether the metadata cache has the partition; one that is not hosted is then NOT_LEADER_OR_FOLLOWER
-        instead of UNKNOWN_TOPIC_OR_PARTITION. `on_directory_failed`: membership notifies the controller."""
-
-    def start(self) -> None:
-        """Begins what goes on in the background. Needs a running loop."""
-
-    async def close(self) -> None:
-        """Stops it, and writes the high watermarks. The logs are closed by their directories."""
+        self._settings = settings
+        self._configs = configs
+        self._clock = clock
+        self._is_known = is_known
+        self._storage = Storage(directories, on_directory_failed=on_directory_failed)
+        applying = Applying(self._storage)
+        self._committing = Committing(settings, configs, clock)
+        self._isr_changes = IsrChanges(settings, isr_writer, self._committing, clock)
+        self._fetchers = Fetchers(applying, links, settings, clock)
+        self._appending = Appending(self._committing, clock)
+        self._fetches = Fetches(self._find, self._storage, self._committing, self._isr_changes, clock)
+        self._stopping = Stopping(self._storage, self._fetchers)
+        self._becoming = Becoming(
+            settings,
+            self._storage,
+            self._fetchers,
+            applying,
+            self._committing,
+            self._isr_changes,
+            configs,
+            clock,
+        )
+        self._storage.when_offline(lambda partition: self._fetchers.stop(partition.topic_partition))
+        self._background: list[asyncio.Task[None]] = []
 
     @property
-    def hosted(self) -> Mapping[TopicPartition, Partition]: ...
+    def hosted(self) -> Mapping[TopicPartition, Partition]:
+        """The partitions of which a replica is here, offline ones among them."""
+        return self._storage.hosted
 
-    async def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
+    @property
+    def high_watermarks(self) -> Mapping[TopicPartition, int]:
+        """What is committed, as the directories write it down when they are closed."""
+        return housekeeping.high_watermarks(self._storage)
 
-    async def on_stop_replica_command(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
+    def start(self) -> None:
+        """Begins what goes on in the background."""
+        work = {
+            "take slow followers out of the ISR": lambda: self._isr_changes.keep(self._led),
+            "checkpoint high watermarks": lambda: housekeeping.keep_checkpointing(
+                self._storage, self._settings, self._clock
+            ),
+            "delete old segments": lambda: housekeeping.keep_deleting(self._storage, self._settings, self._clock),
+        }
+        self._background += [supervised(each, name=name, sleep_ms=self._clock.sleep_ms) for name, each in work.items()]
 
-    async def on_topic_configs_changed(self, topic: TopicName) -> None: ...
+    async def close(self) -> None:
+        """Ends it, answers who waits, and writes the high watermarks. The logs are closed by their directories."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._fetchers.close()
+        for partition in self._storage.hosted.values():
+            partition.stop()
+        housekeeping.checkpoint(self._storage)
 
-    async def append(self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> "Appended":
-        """Raises `ReplicaRefused` and A's `LogError`, both with `error_code`."""
+    async def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Begins to lead and to follow; every partition is judged for itself."""
+        response = self._becoming.on_leader_and_isr_command(request)
+        await self._fetchers.close_idle()
+        return response
+
+    async def on_stop_replica_command(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stops replicas, and deletes logs where that is said."""
+        response = self._stopping.on_stop_replica_command(request)
+        await self._fetchers.close_idle()
+        return response
+
+    async def on_topic_configs_changed(self, topic: TopicName) -> None:
+        """What is configured for a topic holds from now on, also for who waits."""
+        config = self._configs.log_config(topic)
+        for topic_partition, partition in self._storage.hosted.items():
+            if topic_partition.topic == topic and not partition.is_offline:
+                partition.log.config = config
+                self._committing.advance(partition)
+                partition.notify()
+
+    def on_directory_offline(self) -> None:
+        """For `LogDirectories(on_offline=)`: a directory failed in something that nobody here did."""
+        self._storage.take_offline()
+
+    async def append(self, topic_partition: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:
+        """Appends to the log that this broker leads, and waits until that is committed, where acks ask for it.
+
+        Raises `ReplicaRefused` and `LogError`, which have an `error_code`."""
+        partition = self._find(topic_partition)
+        with self._storage.guarded(topic_partition):
+            appended = self._appending.append(partition, records, acks=acks)
+        if acks == ALL:
+            await self._appending.until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
+        return appended
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
-        """Raises nothing: errors are in `Fetched.error_code`."""
+        """What is there of each partition; raises nothing, as errors are in the answers."""
+        return await self._fetches.fetch(asked)
 
     def list_offset(
         self,
@@ -56,12 +157,34 @@ class Replicas:
         timestamp_ms: int,
         *,
         current_leader_epoch: LeaderEpoch,
-        isolation: IsolationLevel,
-        replica_id: BrokerId,
+        replica_id: BrokerId = CONSUMER,
     ) -> ListedOffset:
-        """Raises `ReplicaRefused`."""
+        """Where the messages of a time begin. Raises `ReplicaRefused`.
+
+        Nothing here depends on the isolation level: without transactions, all that is committed is stable."""
+        partition = self._find(topic_partition)
+        with self._storage.guarded(topic_partition):
+            return offsets.list_offset(
+                partition, timestamp_ms, current_leader_epoch=current_leader_epoch, is_follower=replica_id >= 0
+            )
 
     def end_of_epoch(
         self, topic_partition: TopicPartition, *, current_leader_epoch: LeaderEpoch, asked_epoch: LeaderEpoch
     ) -> EpochEnd:
-        """Raises `ReplicaRefused`."""
+        """Where an epoch ends in the leader's log. Raises `ReplicaRefused`."""
+        partition = self._find(topic_partition)
+        return offsets.end_of_epoch(partition, current_leader_epoch=current_leader_epoch, asked_epoch=asked_epoch)
+
+    def _led(self) -> Iterator[Partition]:
+        return (partition for partition in list(self._storage.hosted.values()) if partition.is_leader)
+
+    def _find(self, topic_partition: TopicPartition) -> Partition:
+        """Raises `StorageFailed`, `NotLeader`, `UnknownPartition`."""
+        partition = self._storage.hosted.get(topic_partition)
+        if partition is not None:
+            return partition
+        if self._storage.is_offline(topic_partition):
+            raise StorageFailed(topic_partition, "its log directory failed")
+        if self._is_known(topic_partition):
+            raise NotLeader(topic_partition, "it is on other brokers")
+        raise UnknownPartition(topic_partition, "nobody has told this broker of it")

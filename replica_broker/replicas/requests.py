@@ -1,14 +1,14 @@
 """What is asked of replicas and what they answer, as values: between serving, replicas and the links to leaders.
 
-A follower's fetch and a consumer's are the same request, as in Kafka; the seed's `ReplicaFetchRequest` is one of the first
-kind. Where nothing is said about an epoch, nothing is compared.
+A follower's fetch and a consumer's are the same request, as in Kafka; the seed's `ReplicaFetchRequest` is one of the
+first kind. Where nothing is said about an epoch, nothing is compared.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from controller_core.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, TopicId, TopicPartition
+from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, TopicId, TopicPartition
 from controller_core.wire.messages import ErrorCode
 
 CONSUMER: Final = BrokerId(-1)
@@ -70,7 +70,7 @@ class Fetched:
     records: bytes = field(default=b"", repr=False)
     diverging_epoch: EpochEnd | None = None
     """Where the follower's log parts from the leader's: what it has behind that, the leader has not (KIP-595)."""
-    leader: BrokerId = BrokerId(-1)
+    leader: BrokerId = NO_LEADER
     """With NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH: who leads, as far as this broker knows."""
     leader_epoch: LeaderEpoch = NO_EPOCH
 

@@ -14,7 +14,7 @@ from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, Top
 from controller_core.model.metadata import LeaderRecoveryState
 from controller_core.wire.messages import AlterPartitionResponse, ErrorCode
 from controller_core.wire.messages.alter_partition import AskedTopic
-from replica_broker.log import LogConfig
+from replica_broker.log.config import LogConfig
 from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched
 
 
@@ -50,13 +50,15 @@ class LeaderLink(Protocol):
     async def ends_of_epochs(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
-        """Where epochs end in the leader's log (OffsetForLeaderEpoch, version 4), by (current leader epoch, epoch asked)."""
+        """Where epochs end in the leader's log (OffsetForLeaderEpoch, version 4), by (current leader epoch, epoch
+        asked)."""
         ...
 
     async def list_offsets(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, int]], replica_id: BrokerId
     ) -> Mapping[TopicPartition, int | ErrorCode]:
-        """The offsets of (current leader epoch, timestamp): LATEST is the leader's log end for a follower (version 9)."""
+        """The offsets of (current leader epoch, timestamp): LATEST is the leader's log end for a follower (version
+        9)."""
         ...
 
     async def close(self) -> None:

@@ -1,14 +1,14 @@
 """What producers send: appended to the leader's log, and acknowledged when it is committed, where they ask for that.
 
-With acks=all a message is acknowledged only when the high watermark is past it: every replica in sync has it then, and as
-many as `min.insync.replicas` asks for are in sync. Whoever does not learn that in time may send it again; the message may
-be there.
+With acks=all a message is acknowledged only when the high watermark is past it: every replica in sync has it then, and
+as many as `min.insync.replicas` asks for are in sync. Whoever does not learn that in time may send it again; the
+message may be there.
 """
 
 import asyncio
 
 from controller_core.controller.loop.clock import Clock
-from replica_broker.log import Appended
+from replica_broker.log.log import Appended
 from replica_broker.replicas.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,

@@ -1,14 +1,14 @@
 """Changes of the ISR by its leader (seed 004, G): proposed, written on condition, and taken over when that is certain.
 
-One change of a partition is under way at a time. Until its writer knows what became of it, both ISRs count (`maximal_isr`),
-and it is written again and again with the same content: it may have been written already.
+One change of a partition is under way at a time. Until its writer knows what became of it, both ISRs count
+(`maximal_isr`), and it is written again and again with the same content: it may have been written already.
 
-Where the writer is refused because the state has changed, this leader is stale (seed 004, discussion 3): someone else was
-elected, or the controller took a member out. The proposal stays, so nothing is committed that its members do not have, until
-the controller's command comes; there is nothing that a stale leader could do about it.
+Where the writer is refused because the state has changed, this leader is stale (seed 004, discussion 3): someone else
+was elected, or the controller took a member out. The proposal stays, so nothing is committed that its members do not
+have, until the controller's command comes; there is nothing that a stale leader could do about it.
 
-Nobody needs to fetch for a member to be taken out: `keep` looks at all led partitions twice in MAX_TIME_LAG. The seed would
-have a `DelayedRequest` for every append, and asks whether that is too much.
+Nobody needs to fetch for a member to be taken out: `keep` looks at all led partitions twice in MAX_TIME_LAG. The seed
+would have a `DelayedRequest` for every append, and asks whether that is too much.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,9 +31,7 @@ log = structlog.get_logger()
 class IsrChanges:
     """Keeps the ISRs of the partitions that this broker leads."""
 
-    def __init__(
-        self, settings: ReplicaSettings, writer: IsrWriter, committing: Committing, clock: Clock
-    ) -> None:
+    def __init__(self, settings: ReplicaSettings, writer: IsrWriter, committing: Committing, clock: Clock) -> None:
         self._settings = settings
         self._writer = writer
         self._committing = committing

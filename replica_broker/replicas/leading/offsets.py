@@ -11,8 +11,9 @@ def list_offset(
 ) -> ListedOffset:
     """The first offset whose message is not older than a time, or what one of the special timestamps means.
 
-    Consumers are told of what is committed only. Raises `OffsetNotAvailable` while a new leader does not know how far that
-    is: an older answer of the leader before it may have been larger. Raises what `Partition.require_leader` raises."""
+    Consumers are told of what is committed only. Raises `OffsetNotAvailable` while a new leader does not know how far
+    that is: an older answer of the leader before it may have been larger. Raises what `Partition.require_leader`
+    raises."""
     partition.require_leader(current_leader_epoch)
     epoch = partition.leader_epoch
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):

@@ -1,0 +1,1 @@
+"""What the controller commands: to lead, to follow, to stop, to delete."""

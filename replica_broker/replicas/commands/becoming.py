@@ -1,0 +1,185 @@
+"""What the controller's LeaderAndIsr does to replicas (seed 004, C): each partition of it is judged for itself.
+
+`on_LeaderAndISRCommand`, `startReplica`, `becomeLeader` and `becomeFollower` of the seed, under Kafka's rules: only a
+larger leader epoch is obeyed; a replica whose log has another topic's id is left alone, as only the controller can
+know which of the two is over.
+
+The seed's command has a flag INIT, with which a broker deletes all that is not listed. No controller of ZooKeeper's
+times sends it, ours neither: stock brokers would not know it. So what is not listed stays, until a StopReplica deletes
+it; the controller's ledger of removed replicas sees to it that one comes
+(`controller_core.controller.znodes.removed_replicas`).
+"""
+
+from collections.abc import Mapping
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.model.ids import NO_EPOCH, BrokerId, TopicId, TopicPartition
+from controller_core.wire.messages import (
+    ErrorCode,
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from replica_broker.log.errors import LogError
+from replica_broker.replicas.errors import ReplicaRefused, StorageFailed
+from replica_broker.replicas.following.applying import Applying
+from replica_broker.replicas.following.fetchers import Fetchers
+from replica_broker.replicas.leading.committing import Committing
+from replica_broker.replicas.leading.isr_changes import IsrChanges
+from replica_broker.replicas.partition import Partition
+from replica_broker.replicas.replica import Replica
+from replica_broker.replicas.seams import LeaderEndpoint, TopicConfigs
+from replica_broker.replicas.settings import ReplicaSettings
+from replica_broker.replicas.storage import Storage
+
+log = structlog.get_logger()
+
+Leaders = Mapping[BrokerId, LeaderEndpoint]
+
+
+class Becoming:
+    """Applies the controller's decisions."""
+
+    def __init__(
+        self,
+        settings: ReplicaSettings,
+        storage: Storage,
+        fetchers: Fetchers,
+        applying: Applying,
+        committing: Committing,
+        isr_changes: IsrChanges,
+        configs: TopicConfigs,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._fetchers = fetchers
+        self._applying = applying
+        self._committing = committing
+        self._isr_changes = isr_changes
+        self._configs = configs
+        self._clock = clock
+
+    def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """The seed's `on_LeaderAndISRCommand`."""
+        leaders = {
+            leader.broker_id: LeaderEndpoint(leader.broker_id, leader.host_name, leader.port)
+            for leader in request.live_leaders
+        }
+        topics = []
+        for topic in request.topic_states:
+            errors = []
+            for state in topic.partition_states:
+                topic_partition = TopicPartition(topic.topic_name, state.partition_index)
+                error = self._judge(topic_partition, topic.topic_id, state, leaders)
+                errors.append(LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=error))
+            topics.append(LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=tuple(errors)))
+        return LeaderAndIsrResponse(error_code=ErrorCode.none, topics=tuple(topics))
+
+    def _judge(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: TopicId | None,
+        state: LeaderAndIsrPartitionState,
+        leaders: Leaders,
+    ) -> ErrorCode:
+        try:
+            return self._apply(topic_partition, topic_id, state, leaders)
+        except (ReplicaRefused, LogError) as error:
+            log.warning("a command could not be followed", partition=str(topic_partition), reason=str(error))
+            return error.error_code
+
+    def _apply(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: TopicId | None,
+        state: LeaderAndIsrPartitionState,
+        leaders: Leaders,
+    ) -> ErrorCode:
+        """Raises `ReplicaRefused` and `LogError`."""
+        if self._storage.is_offline(topic_partition):
+            return ErrorCode.kafka_storage_error
+        known_id = self._storage.directories.topic_id_of(topic_partition)
+        if None not in (known_id, topic_id) and known_id != topic_id:
+            return ErrorCode.inconsistent_topic_id
+        partition = self._storage.hosted.get(topic_partition)
+        current_epoch = NO_EPOCH if partition is None else partition.leader_epoch
+        if partition is not None and state.leader_epoch == current_epoch and known_id is None and topic_id is not None:
+            self._learn_id(partition, topic_id)
+            return ErrorCode.none
+        if state.leader_epoch <= current_epoch:
+            return ErrorCode.stale_controller_epoch
+        if self._settings.broker_id not in state.replicas:
+            return ErrorCode.unknown_topic_or_partition
+        if partition is None:
+            partition = self._start_replica(topic_partition, topic_id, is_new=state.is_new)
+        elif known_id is None and topic_id is not None:
+            self._learn_id(partition, topic_id)
+        if state.leader == self._settings.broker_id:
+            self._become_leader(partition, state)
+        else:
+            self._become_follower(partition, state, leaders.get(state.leader))
+        return ErrorCode.none
+
+    def _start_replica(self, topic_partition: TopicPartition, topic_id: TopicId | None, *, is_new: bool) -> Partition:
+        """The seed's `startReplica`. Its checkpoints are written with all others'.
+
+        Where a directory has failed, the log may be there: it is created anew elsewhere only where there was none."""
+        directories = self._storage.directories
+        if directories.log_of(topic_partition) is None and directories.offline_paths and not is_new:
+            raise StorageFailed(topic_partition, "its log may be in the directory that failed")
+        with self._storage.guarded(topic_partition):
+            its_log = directories.log_for(topic_partition, topic_id, self._configs.log_config(topic_partition.topic))
+        checkpointed = directories.high_watermark_of(topic_partition) or 0
+        replica = Replica(broker_id=self._settings.broker_id, log=its_log, high_watermark=checkpointed)
+        replica.cut_high_watermark()
+        partition = Partition(topic_partition, topic_id or directories.topic_id_of(topic_partition), replica)
+        self._storage.hosted[topic_partition] = partition
+        return partition
+
+    def _learn_id(self, partition: Partition, topic_id: TopicId) -> None:
+        """The topic got its id after the log was created."""
+        config = self._configs.log_config(partition.topic_partition.topic)
+        with self._storage.guarded(partition.topic_partition):
+            self._storage.directories.log_for(partition.topic_partition, topic_id, config)
+        partition.topic_id = topic_id
+
+    def _become_leader(self, partition: Partition, state: LeaderAndIsrPartitionState) -> None:
+        """The seed's `becomeLeader`. The high watermark stays what it was: behind the one of the leader before,
+        perhaps."""
+        if state.partition_epoch < partition.partition_epoch:
+            log.warning("a command is older than the state", partition=str(partition.topic_partition))
+            return
+        self._fetchers.stop(partition.topic_partition)
+        with self._storage.guarded(partition.topic_partition):
+            is_new = partition.become_leader(state, self._clock.monotonic_ms())
+        log.info(
+            "leading" if is_new else "leading on",
+            partition=str(partition.topic_partition),
+            leader_epoch=partition.leader_epoch,
+            isr=partition.isr,
+            high_watermark=partition.high_watermark,
+            end_offset=partition.replica.end_offset,
+        )
+        self._committing.advance(partition)
+        self._isr_changes.report_recovered(partition)
+        partition.notify()
+
+    def _become_follower(
+        self, partition: Partition, state: LeaderAndIsrPartitionState, leader: LeaderEndpoint | None
+    ) -> None:
+        """The seed's `becomeFollower`; of nobody, where no leader lives."""
+        self._fetchers.stop(partition.topic_partition)
+        partition.become_follower(state)
+        log.info(
+            "following", partition=str(partition.topic_partition), leader=state.leader, leader_epoch=state.leader_epoch
+        )
+        partition.notify()
+        if self._settings.truncate_to == "high watermark":
+            self._applying.cut_to_high_watermark(partition)
+        if leader is not None and not partition.is_offline:
+            self._fetchers.follow(partition, leader)

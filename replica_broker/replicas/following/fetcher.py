@@ -1,0 +1,226 @@
+"""The seed's `ReplicaFetcherThread`: a task that fetches all partitions that follow one leader, several in a request.
+
+A partition begins by cutting what its leader does not have, then fetches from its log's end. What arrives is appended,
+and the leader's high watermark taken over. Everything that an answer changes happens at once, after a look whether the
+partition still follows this leader in this epoch: so after `remove` nothing of the old leader's is appended any more,
+as the seed demands before a replica leads.
+
+An epoch that the leader calls old ends it for that partition: a command with the new one comes (KIP-320). Everything
+else is tried again after a pause, for the one partition or, where the leader does not answer, for all.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.model.ids import NO_EPOCH, LeaderEpoch, TopicPartition
+from controller_core.supervision import supervised
+from controller_core.wire.messages import ErrorCode
+from replica_broker.replicas.following.applying import Applying
+from replica_broker.replicas.partition import Partition
+from replica_broker.replicas.requests import EARLIEST, LATEST, Asked, EpochEnd, Fetch, Fetched
+from replica_broker.replicas.seams import LeaderEndpoint, LeaderLink, LeaderLinkError
+from replica_broker.replicas.settings import ReplicaSettings
+
+log = structlog.get_logger()
+
+
+class Phase(Enum):
+    """What a partition has to do next."""
+
+    CUT = "cut what the leader has not"
+    FETCH = "fetch"
+    FIND_RANGE = "find out where the leader's log begins and ends"
+
+
+@dataclass(slots=True, eq=False)
+class Following:
+    """One partition that follows the leader, in one epoch."""
+
+    partition: Partition
+    leader_epoch: LeaderEpoch
+    phase: Phase
+    paused_until_ms: float = float("-inf")
+
+
+class Fetcher:
+    """Follows one leader until it is closed."""
+
+    def __init__(
+        self, endpoint: LeaderEndpoint, link: LeaderLink, applying: Applying, settings: ReplicaSettings, clock: Clock
+    ) -> None:
+        self._endpoint = endpoint
+        self._link = link
+        self._applying = applying
+        self._settings = settings
+        self._clock = clock
+        self._following: dict[TopicPartition, Following] = {}
+        self._changed = asyncio.Event()
+        self._task = supervised(self._follow, name=f"fetch from broker {endpoint.broker}", sleep_ms=clock.sleep_ms)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._following
+
+    def add(self, partition: Partition) -> None:
+        """Follows for a partition, in its present epoch."""
+        phase = Phase.CUT if self._settings.truncate_to == "leader epoch" else Phase.FETCH
+        self._following[partition.topic_partition] = Following(partition, partition.leader_epoch, phase)
+        self._changed.set()
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        """Nothing that the leader says of the partition counts any more."""
+        self._following.pop(topic_partition, None)
+
+    async def close(self) -> None:
+        """Ends the task and the connection."""
+        self._following.clear()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._link.close()
+
+    async def _follow(self) -> None:
+        while True:
+            self._changed.clear()
+            now_ms = self._clock.monotonic_ms()
+            due = [
+                each for each in self._following.values() if each.paused_until_ms <= now_ms and self._is_present(each)
+            ]
+            if not due:
+                await self._until_something_is_due(now_ms)
+                continue
+            try:
+                await self._do(due, Phase.CUT, self._cut)
+                await self._do(due, Phase.FIND_RANGE, self._find_range)
+                await self._do(due, Phase.FETCH, self._fetch)
+            except LeaderLinkError as error:
+                log.warning("a leader does not answer", leader=self._endpoint.broker, reason=str(error))
+                await self._clock.sleep_ms(self._settings.fetch_backoff_ms)
+
+    async def _until_something_is_due(self, now_ms: float) -> None:
+        first_ms = min(
+            (each.paused_until_ms for each in self._following.values() if self._is_present(each)), default=None
+        )
+        try:
+            async with asyncio.timeout(None if first_ms is None else (first_ms - now_ms) / 1000):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _do(
+        self, due: Collection[Following], phase: Phase, work: Callable[[Collection[Following]], Awaitable[None]]
+    ) -> None:
+        if concerned := [each for each in due if each.phase is phase and self._is_present(each)]:
+            await work(concerned)
+
+    def _is_present(self, following: Following) -> bool:
+        partition = following.partition
+        return (
+            self._following.get(partition.topic_partition) is following
+            and partition.leader_epoch == following.leader_epoch
+            and not partition.is_leader
+            and not partition.is_offline
+        )
+
+    async def _cut(self, cutting: Collection[Following]) -> None:
+        asked = {}
+        for each in cutting:
+            epoch = each.partition.log.latest_epoch
+            if epoch is not None:
+                asked[each.partition.topic_partition] = (each.leader_epoch, epoch)
+            elif self._applying.cut_to_high_watermark(each.partition):
+                each.phase = Phase.FETCH
+        if not asked:
+            return
+        ends = await self._link.ends_of_epochs(asked, self._settings.broker_id)
+        for each in cutting:
+            end = ends.get(each.partition.topic_partition)
+            if end is None or not self._is_present(each):
+                continue
+            if not isinstance(end, EpochEnd):
+                self._refused(each, end)
+            elif self._cut_one(each, end):
+                each.phase = Phase.FETCH
+
+    def _cut_one(self, following: Following, leaders: EpochEnd) -> bool:
+        log_before = following.partition.log.latest_epoch, following.partition.replica.end_offset
+        is_complete = self._applying.cut(following.partition, leaders)
+        if log_before == (following.partition.log.latest_epoch, following.partition.replica.end_offset):
+            self._pause(following)  # the leader would say the same again, until it knows better
+        return is_complete
+
+    async def _find_range(self, lost: Collection[Following]) -> None:
+        """Kafka's `fetchOffsetAndTruncate`: the leader deleted what the follower needs next, or lost what it has."""
+
+        def asked(timestamp: int) -> Mapping[TopicPartition, tuple[LeaderEpoch, int]]:
+            return {each.partition.topic_partition: (each.leader_epoch, timestamp) for each in lost}
+
+        ends = await self._link.list_offsets(asked(LATEST), self._settings.broker_id)
+        starts = await self._link.list_offsets(asked(EARLIEST), self._settings.broker_id)
+        for each in lost:
+            start, end = (found.get(each.partition.topic_partition) for found in (starts, ends))
+            if start is None or end is None or not self._is_present(each):
+                continue
+            for found in (start, end):
+                if isinstance(found, ErrorCode):
+                    self._refused(each, found)
+                    break
+            else:
+                self._applying.fit(each.partition, int(start), int(end))
+                each.phase = Phase.FETCH
+
+    async def _fetch(self, fetching: Collection[Following]) -> None:
+        asked = Fetch(
+            partitions={each.partition.topic_partition: self._asked(each) for each in fetching},
+            replica_id=self._settings.broker_id,
+            max_wait_ms=self._settings.fetch_wait_max_ms,
+            min_bytes=self._settings.fetch_min_bytes,
+            max_bytes=self._settings.fetch_max_bytes,
+        )
+        answers = await self._link.fetch(asked)
+        for each in fetching:
+            topic_partition = each.partition.topic_partition
+            answer = answers.get(topic_partition)
+            if answer is not None and self._is_present(each):
+                self._take(each, asked.partitions[topic_partition], answer)
+
+    def _asked(self, following: Following) -> Asked:
+        partition = following.partition
+        knows_epochs = self._settings.truncate_to == "leader epoch"
+        latest = partition.log.latest_epoch if knows_epochs else None
+        return Asked(
+            offset=partition.replica.end_offset,
+            max_bytes=self._settings.fetch_partition_max_bytes,
+            current_leader_epoch=following.leader_epoch,
+            last_fetched_epoch=NO_EPOCH if latest is None else latest,
+            log_start_offset=partition.log.log_start_offset,
+            topic_id=partition.topic_id,
+        )
+
+    def _take(self, following: Following, asked: Asked, answer: Fetched) -> None:
+        if following.partition.replica.end_offset != asked.offset:
+            return
+        if answer.error_code is not ErrorCode.none:
+            self._refused(following, answer.error_code)
+        elif answer.diverging_epoch is not None:
+            self._cut_one(following, answer.diverging_epoch)
+        elif not self._applying.append(following.partition, answer):
+            self._pause(following)
+
+    def _refused(self, following: Following, error: ErrorCode) -> None:
+        partition = following.partition
+        if error is ErrorCode.offset_out_of_range:
+            following.phase = Phase.FIND_RANGE
+            return
+        log.info("a leader refused a partition", partition=str(partition.topic_partition), error=error.name)
+        if error is ErrorCode.fenced_leader_epoch:
+            self.remove(partition.topic_partition)
+        else:
+            self._pause(following)
+
+    def _pause(self, following: Following) -> None:
+        following.paused_until_ms = self._clock.monotonic_ms() + self._settings.fetch_backoff_ms

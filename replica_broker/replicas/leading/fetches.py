@@ -1,0 +1,169 @@
+"""What a leader answers to those who fetch (seed 004, G): followers, who are counted, and consumers, who see less.
+
+`on_ReplicaFetchRequest` of the seed: what a follower asks for says what it has; the ISR may change for that, the high
+watermark may move, and producers may be answered. Kafka's checks come before: an epoch that another leader made, a
+replica that is not assigned, and a log that parts from the leader's (KIP-320, KIP-595) count for nothing.
+
+Consumers see what is committed. Behind it and up to the log's end there is nothing *yet*: a new leader's high
+watermark may be behind that of the leader before, and a consumer that was there already must not be told that its
+offset is wrong.
+
+A fetch waits until there is as much as it wants, or until something happened that changes the answer. What it asks
+counts once, when it arrives.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.model.ids import NO_EPOCH, TopicPartition
+from controller_core.wire.messages import ErrorCode
+from replica_broker.log.errors import LogError, OffsetOutOfRange
+from replica_broker.replicas.errors import InconsistentTopicId, NotLeader, ReplicaRefused, UnknownLeaderEpoch
+from replica_broker.replicas.leading.committing import Committing
+from replica_broker.replicas.leading.isr_changes import IsrChanges
+from replica_broker.replicas.partition import Partition
+from replica_broker.replicas.replica import Follower
+from replica_broker.replicas.requests import Asked, EpochEnd, Fetch, Fetched
+from replica_broker.replicas.storage import Storage
+
+Find = Callable[[TopicPartition], Partition]
+"""Finds a hosted partition. Raises `ReplicaRefused`."""
+
+
+class Fetches:
+    """Answers fetches from the partitions that this broker leads."""
+
+    def __init__(
+        self, find: Find, storage: Storage, committing: Committing, isr_changes: IsrChanges, clock: Clock
+    ) -> None:
+        self._find = find
+        self._storage = storage
+        self._committing = committing
+        self._isr_changes = isr_changes
+        self._clock = clock
+
+    async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
+        """The answer for each partition; raises nothing."""
+        self._count(asked)
+        answers = self._read_all(asked)
+        if asked.max_wait_ms <= 0 or _is_enough(asked, answers):
+            return answers
+        woken = asyncio.Event()
+        with ExitStack() as watched:
+            for topic_partition in asked.partitions:
+                watched.enter_context(self._find(topic_partition).waking(woken))
+            try:
+                async with asyncio.timeout(asked.max_wait_ms / 1000):
+                    while not _is_enough(asked, answers):
+                        await woken.wait()
+                        woken.clear()
+                        answers = self._read_all(asked)
+            except TimeoutError:
+                answers = self._read_all(asked)
+        return answers
+
+    def _count(self, asked: Fetch) -> None:
+        """`on_ReplicaFetchRequest`, up to the reading."""
+        if not asked.is_from_follower:
+            return
+        for topic_partition, one in asked.partitions.items():
+            try:
+                partition = self._find(topic_partition)
+                follower = self._checked(partition, one, asked)
+                with self._storage.guarded(topic_partition):
+                    counts = _diverging(partition, one) is None and _is_in_range(partition, one.offset)
+            except (ReplicaRefused, LogError):
+                continue  # the answer says so
+            if follower is not None and counts:
+                follower.record_fetch(one.offset, partition.replica.end_offset, self._clock.monotonic_ms())
+                self._isr_changes.maybe_change(partition)
+                self._committing.advance(partition)
+
+    def _read_all(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
+        answers = {}
+        left_bytes = asked.max_bytes
+        has_some = False
+        for topic_partition, one in asked.partitions.items():
+            answer = self._answer(topic_partition, one, asked, left_bytes, has_some=has_some)
+            has_some = has_some or bool(answer.records)
+            left_bytes -= len(answer.records)
+            answers[topic_partition] = answer
+        return answers
+
+    def _answer(
+        self, topic_partition: TopicPartition, one: Asked, asked: Fetch, left_bytes: int, *, has_some: bool
+    ) -> Fetched:
+        partition = None
+        try:
+            partition = self._find(topic_partition)
+            self._checked(partition, one, asked)
+            with self._storage.guarded(topic_partition):
+                if (diverging := _diverging(partition, one)) is not None:
+                    return _answered(partition, b"", diverging)
+                records = _read(partition, one, left_bytes, is_follower=asked.is_from_follower)
+            return _answered(partition, b"" if has_some and len(records) > left_bytes else records, None)
+        except (ReplicaRefused, LogError) as error:
+            names_leader = error.error_code in (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+            if partition is None or not names_leader:
+                return Fetched(error_code=error.error_code)
+            return Fetched(error_code=error.error_code, leader=partition.leader, leader_epoch=partition.leader_epoch)
+
+    def _checked(self, partition: Partition, one: Asked, asked: Fetch) -> Follower | None:
+        """The follower that asks, or None for a consumer. Raises `ReplicaRefused`."""
+        if None not in (one.topic_id, partition.topic_id) and one.topic_id != partition.topic_id:
+            raise InconsistentTopicId(
+                partition.topic_partition, f"the topic's id is {partition.topic_id} and not {one.topic_id}"
+            )
+        partition.require_leader(one.current_leader_epoch)
+        if not asked.is_from_follower:
+            return None
+        follower = partition.followers.get(asked.replica_id)
+        if follower is None:
+            refusal = NotLeader if one.current_leader_epoch == NO_EPOCH else UnknownLeaderEpoch
+            raise refusal(
+                partition.topic_partition,
+                f"broker {asked.replica_id} is not among its replicas {partition.assigned_replicas}",
+            )
+        return follower
+
+
+def _answered(partition: Partition, records: bytes, diverging: EpochEnd | None) -> Fetched:
+    return Fetched(
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.high_watermark,  # there are no transactions
+        log_start_offset=partition.log.log_start_offset,
+        records=records,
+        diverging_epoch=diverging,
+    )
+
+
+def _diverging(partition: Partition, one: Asked) -> EpochEnd | None:
+    """Where a log that has the asked offset, after messages of the asked epoch, parts from the leader's; None where it
+    does not. Raises `OffsetOutOfRange` where the leader cannot tell."""
+    if one.last_fetched_epoch == NO_EPOCH:
+        return None
+    end = EpochEnd(*partition.log.end_of_epoch(one.last_fetched_epoch))
+    if not end.is_known or end.epoch == NO_EPOCH or one.offset < partition.log.log_start_offset:
+        raise OffsetOutOfRange(f"{partition.topic_partition} cannot tell where epoch {one.last_fetched_epoch} ended")
+    return end if end.epoch < one.last_fetched_epoch or end.end_offset < one.offset else None
+
+
+def _is_in_range(partition: Partition, offset: int) -> bool:
+    return partition.log.log_start_offset <= offset <= partition.replica.end_offset
+
+
+def _read(partition: Partition, one: Asked, left_bytes: int, *, is_follower: bool) -> bytes:
+    below = partition.replica.end_offset if is_follower else partition.high_watermark
+    if _is_in_range(partition, one.offset) and one.offset >= below:
+        return b""
+    return partition.log.read(one.offset, max(0, min(one.max_bytes, left_bytes)), below=below)
+
+
+def _is_enough(asked: Fetch, answers: dict[TopicPartition, Fetched]) -> bool:
+    if not answers or sum(len(answer.records) for answer in answers.values()) >= asked.min_bytes:
+        return True
+    return any(
+        answer.error_code is not ErrorCode.none or answer.diverging_epoch is not None for answer in answers.values()
+    )
