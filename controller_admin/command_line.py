@@ -5,7 +5,7 @@ each command imports what it does when it runs."""
 
 import typer
 
-from controller_admin.commands import check, controller, history, operator
+from controller_admin.commands import broker, check, controller, history, operator
 from controller_admin.commands.administering.groups import GROUPS
 from controller_admin.commands.administering.shell import shell
 from controller_admin.commands.drain import drain
@@ -23,6 +23,7 @@ main = typer.Typer(
     rich_markup_mode=None,  # square brackets in a help text are what they are
 )
 main.add_typer(controller.commands, name="controller")
+main.add_typer(broker.commands, name="broker")
 main.add_typer(operator.commands, name="operator")
 main.add_typer(check.commands, name="check")
 main.add_typer(history.commands, name="history")

@@ -136,7 +136,7 @@ def _partition(index: PartitionId, fetched: Fetched) -> PartitionData:
 
 
 def _leaders(node: Node, responses: Iterable[FetchableTopicResponse]) -> Iterator[NodeEndpoint]:
-    named = {one.current_leader.leader_id for topic in responses for one in topic.partitions} - {-1}
+    named = {int(one.current_leader.leader_id) for topic in responses for one in topic.partitions} - {-1}
     for neighbour in node.neighbours() if named else ():
         if neighbour.id in named:
             yield NodeEndpoint(

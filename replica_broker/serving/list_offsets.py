@@ -22,8 +22,6 @@ from replica_broker.replicas.replicas import Replicas
 VERSIONS: Final = Versions(ListOffsetsRequest, oldest=1)
 LIMITS: Final = RequestLimits(max_items=1_000_000)
 
-_READ_COMMITTED: Final = 1
-
 
 def on_list_offsets(replicas: Replicas, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Each partition is answered for itself."""
@@ -47,7 +45,6 @@ def _listed(
             TopicPartition(topic, PartitionId(asked.partition_index)),
             asked.timestamp,
             current_leader_epoch=LeaderEpoch(asked.current_leader_epoch),
-            isolation="read committed" if request.isolation_level == _READ_COMMITTED else "read uncommitted",
             replica_id=BrokerId(request.replica_id),
         )
     except (ReplicaRefused, LogError) as error:

@@ -55,7 +55,7 @@ def on_describe_log_dirs(
 def _topics(partitions: list[tuple[TopicPartition, Partition]]) -> Iterator[DescribeLogDirsTopic]:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for where, partition in partitions:
-        lag = max(0, partition.log.log_end_offset - partition.replica.hw)
+        lag = max(0, partition.log.log_end_offset - partition.replica.high_watermark)
         by_topic[where.topic].append(
             DescribeLogDirsPartition(
                 partition_index=i32(where.partition),

@@ -85,7 +85,7 @@ def _topics(view: _View, asked: Any) -> Iterable[MetadataResponseTopic]:
         return [_failed(ErrorCode.invalid_request, topic.name or "", None) for topic in topics]
     if any(ids):
         return [_by_id(view, TopicId(topic_id)) for topic_id in dict.fromkeys(ids) if topic_id is not None]
-    return [_named(view, name) for name in dict.fromkeys(topic.name or "" for topic in topics)]
+    return [_named(view, name) for name in dict.fromkeys(TopicName(topic.name or "") for topic in topics)]
 
 
 def _by_id(view: _View, topic_id: TopicId) -> MetadataResponseTopic:

@@ -110,7 +110,7 @@ def _leader(node: Node, where: TopicPartition, error_code: ErrorCode) -> LeaderI
 
 
 def _leaders(node: Node, responses: Iterable[TopicProduceResponse]) -> Iterable[NodeEndpoint]:
-    named = {one.current_leader.leader_id for topic in responses for one in topic.partition_responses}
+    named = {int(one.current_leader.leader_id) for topic in responses for one in topic.partition_responses}
     for neighbour in node.neighbours():
         if neighbour.id in named:
             yield NodeEndpoint(

@@ -62,14 +62,19 @@ class Served:
 
     def apis(self) -> list[Api]:
         """All of them, ApiVersions included, which says what the others are."""
-        others = [*self._owned(), *self._of_any_version()]
-        versions = [api.versions for api in others] + [api_versions.VERSIONS]
+        owned, of_any_version = self._owned(), self._of_any_version()
+        versions = [
+            *(api.versions for api in owned),
+            *(api.versions for api in of_any_version),
+            api_versions.VERSIONS,
+        ]
 
         async def on_api_versions(request: RequestPayload) -> ResponsePayload:
             return api_versions.on_api_versions(self.node, versions, request)
 
         return [
-            *others,
+            *owned,
+            *of_any_version,
             _local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported),
         ]
 

@@ -1,0 +1,77 @@
+"""`kontroller broker run`: a broker of our own as a process."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller_admin.commands.endings import failure, usage_error
+
+commands = typer.Typer(help="A broker of our own, beside stock ones.", no_args_is_help=True)
+
+
+@commands.command("run")
+def run(
+    zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
+    id: Annotated[int | None, typer.Option(help="The broker's id.")] = None,  # noqa: A002
+    listen: Annotated[str | None, typer.Option(help="LISTENER://HOST:PORT, the listener between brokers.")] = None,
+    advertise: Annotated[
+        str | None, typer.Option(help="LISTENER://HOST:PORT that others are told, if another.")
+    ] = None,
+    log_directory: Annotated[list[Path] | None, typer.Option(help="Where the logs are; may be repeated.")] = None,
+    rack: Annotated[str | None, typer.Option(help="The broker's rack.")] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option(help="NAME:MIN-MAX, a feature that it supports; may be repeated.")
+    ] = None,
+    max_time_lag_ms: Annotated[
+        int | None, typer.Option(help="Who has not caught up for so long leaves the ISR.")
+    ] = None,
+    max_bytes_lag: Annotated[int | None, typer.Option(help="Who is so many bytes behind leaves the ISR.")] = None,
+    min_bytes_lag: Annotated[
+        int | None, typer.Option(help="Who is no more bytes behind, and has what is committed, joins the ISR.")
+    ] = None,
+    truncate_to: Annotated[
+        str | None, typer.Option(help="leader-epoch, or high-watermark: where a follower cuts its log.")
+    ] = None,
+    isr_writes: Annotated[str | None, typer.Option(help="alter-partition, or zookeeper: who writes the ISR.")] = None,
+    fetchers_per_leader: Annotated[int | None, typer.Option(help="Fetches to one leader, side by side.")] = None,
+    fetch_wait_max_ms: Annotated[int | None, typer.Option(help="How long a leader may wait for something new.")] = None,
+    min_insync_replicas: Annotated[int | None, typer.Option(help="Default of topics that do not say it.")] = None,
+    controlled_shutdown_retry_backoff_ms: Annotated[
+        int | None, typer.Option(help="After how long a controller that could not move all leaders is asked again.")
+    ] = None,
+    zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
+    zookeeper_timeout_ms: Annotated[
+        int | None, typer.Option(help="How long ZooKeeper may be out of reach at the start.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
+) -> None:
+    """Hosts replicas of a cluster's partitions, as its controller says: Kafka's own or ours.
+
+    Groups, transactions, compaction, quotas, TLS and logins are left to stock brokers: keep __consumer_offsets and
+    __transaction_state on those. Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings
+    file."""
+    given = {name: value for name, value in locals().items() if name != "settings" and value != []}
+
+    # Loaded for a broker alone: other commands are over in less time than this takes.
+    from controller_core.process.logging import configure_logging
+    from controller_core.process.settings import InvalidSettings
+    from controller_core.zk.codecs import MalformedZnode
+    from controller_core.zk.session import ZkError
+    from replica_broker.disk.disk import DiskError
+    from replica_broker.log.errors import LogError
+    from replica_broker.membership.features import IncompatibleFeatures
+    from replica_broker.membership.registration import BrokerIdInUse
+    from replica_broker.process.run import run_broker
+    from replica_broker.process.settings import load_settings
+
+    try:
+        loaded = load_settings(given, settings)
+        configure_logging(loaded.log_format)
+        asyncio.run(run_broker(loaded))
+    except (InvalidSettings, BrokerIdInUse) as error:
+        raise usage_error(error) from error
+    except (IncompatibleFeatures, ZkError, MalformedZnode, DiskError, LogError, OSError) as error:
+        raise failure(error) from error

@@ -1,0 +1,85 @@
+"""A broker of our own on this machine, beside unmodified ones."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+from kazoo.exceptions import KazooException
+
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import connected_client
+from devcluster.running.ports import accepts
+from devcluster.running.processes import ManagedProcess
+from devcluster.running.servers import Server
+
+
+class PythonBroker(Server):
+    """A `kontroller broker run` on a fixed loopback port, whose log folder outlives `stop`, `kill` and another start.
+
+    `stop` is SIGTERM, which is a controlled shutdown. It is ready when it is registered and accepts connections. Unlike a
+    stock broker it waits by itself until the registration of an earlier life has expired. Entering the context starts it,
+    leaving it kills it. `settings` are those of the command."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        zookeeper_connect: str,
+        broker_id: int,
+        *,
+        settings: Mapping[str, object] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.broker_id = broker_id
+        self.name = name or f"python-broker-{broker_id}"
+        self.port = self._reserve_port()
+        self.log_folder: Path = folder.data(self.name) / "log"
+        self._zookeeper_connect = zookeeper_connect
+        self._settings: dict[str, object] = {
+            "zookeeper": zookeeper_connect,
+            "id": broker_id,
+            "listen": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log_directory": [str(self.log_folder)],
+            "zookeeper_session_timeout_ms": 6_000,
+            **(settings or {}),
+        }
+        self._settings_path = folder.data(self.name) / "settings.yaml"
+        self.process = ManagedProcess(
+            self.name,
+            [sys.executable, "-m", "controller_admin", "broker", "run", "--settings", str(self._settings_path)],
+            log_path=folder.log(self.name),
+            ready=self._is_registered,
+            stop_deadline_s=60.0,
+        )
+
+    @property
+    def address(self) -> str:
+        """Where clients reach it."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts and waits until it is registered. Raises `StartError`."""
+        self.spawn()
+        self.process.wait_until_ready()
+
+    def spawn(self, settings: Mapping[str, object] | None = None) -> None:
+        """Starts without waiting, with some settings changed for good."""
+        self._settings |= dict(settings or {})
+        self._settings_path.write_text(yaml.safe_dump(self._settings))
+        self.process.spawn()
+
+    def log(self) -> str:
+        """All that it has logged."""
+        return self.process.log_path.read_text(errors="replace")
+
+    def _is_registered(self) -> bool:
+        """Whether this life of it is: an earlier one's registration may still be there."""
+        if not accepts(self.port):
+            return False
+        with connected_client(self._zookeeper_connect) as client:
+            try:
+                stat = client.exists(f"/brokers/ids/{self.broker_id}")
+            except KazooException as error:
+                raise ConnectionError(f"ZooKeeper at {self._zookeeper_connect} left: {error!r}") from error
+        return stat is not None and f'"epoch":{stat.czxid}' in self.log()

@@ -1,0 +1,190 @@
+"""A broker's process from start to end: connects the seams, joins the cluster, and says why it stopped.
+
+The order of the start is that of stock brokers: ZooKeeper, the features that the cluster has finalized, the log
+directories, the port, and only then the registration, after which the controller sends commands. The end is the reverse,
+after the controller has moved what is led here.
+"""
+
+from contextlib import AsyncExitStack
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock, SystemClock
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Broker
+from controller_core.process.settings import InvalidSettings
+from controller_core.process.signals import until_signalled
+from controller_core.supervision import noticed, until_one_ends
+from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits
+from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.session import ZkSession
+from replica_broker.disk.local_disk import LocalDisk
+from replica_broker.log.directories import LogDirectories
+from replica_broker.membership.controlled_shutdown import leave_in_order
+from replica_broker.membership.controller_channel import ControllerChannel
+from replica_broker.membership.features import Features
+from replica_broker.membership.log_dir_events import notify_failed_log_dir
+from replica_broker.membership.node import UNREGISTERED, Node
+from replica_broker.membership.registration import Registration, stock_brokers
+from replica_broker.membership.startup import ensure_parents, read_cluster_id, unassigned
+from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.settings import BrokerProcessSettings
+from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
+from replica_broker.replicas.leading.alter_partition import AlterPartitionWriter
+from replica_broker.replicas.leading.state_znode import StateZnodeWriter
+from replica_broker.replicas.replicas import Replicas
+from replica_broker.replicas.seams import IsrWriter
+from replica_broker.serving.control import Control
+from replica_broker.serving.producer_ids import ProducerIds
+from replica_broker.serving.served import RULES, Served
+
+log = structlog.get_logger()
+
+MOST_REQUEST_BYTES = 100 * 1024 * 1024
+"""Kafka's `socket.request.max.bytes`."""
+
+
+async def run_broker(settings: BrokerProcessSettings) -> None:
+    """Runs until SIGTERM or SIGINT.
+
+    Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes what this
+    broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, and `OSError` for a port."""
+    async with AsyncExitStack() as stack:
+        zk = await _connect(settings)
+        stack.push_async_callback(zk.close)
+        await ensure_parents(zk)
+        node = Node(
+            id=BrokerId(settings.id),
+            cluster_id=await read_cluster_id(zk),
+            rack=settings.rack,
+            listener=settings.bind.listener,
+            supported_features=settings.features,
+        )
+        broker = _broker(settings)
+        features = Features(zk, node, broker)
+        await features.check()
+        await _require_no_stock_brokers(settings, zk)
+        await _Process(settings, zk, node, broker, features).run(stack)
+
+
+class _Process:
+    """A broker that may join."""
+
+    def __init__(
+        self, settings: BrokerProcessSettings, zk: ZkSession, node: Node, broker: Broker, features: Features
+    ) -> None:
+        self._settings = settings
+        self._zk = zk
+        self._node = node
+        self._features = features
+        self._clock: Clock = SystemClock()
+        self._configs = ZkTopicConfigs(zk, settings.own_configs)
+        self._channel = ControllerChannel(node)
+        self._registration = Registration(zk, node, broker, session_timeout_ms=settings.zookeeper_session_timeout_ms)
+
+    async def run(self, stack: AsyncExitStack) -> None:
+        await self._configs.load()
+        directories = await self._open_directories()
+        replicas = self._replicas(directories)
+        stack.callback(lambda: directories.close(replicas.high_watermarks))
+        stack.push_async_callback(replicas.close)
+        listener = self._listener(replicas, directories)
+        await listener.start()
+        stack.push_async_callback(listener.close)
+        replicas.start()
+        try:
+            await until_signalled(self._be_a_member(replicas))
+        finally:
+            if self._node.epoch != UNREGISTERED:
+                pause_s = self._settings.controlled_shutdown_retry_backoff_ms / 1000
+                await leave_in_order(self._channel, pause_s=pause_s)
+
+    async def _be_a_member(self, replicas: Replicas) -> None:
+        await self._registration.register()
+        await until_one_ends(
+            self._registration.keep(),
+            self._features.keep(),
+            self._configs.keep(replicas.on_topic_configs_changed),
+        )
+
+    async def _open_directories(self) -> LogDirectories:
+        """The logs that are here, without those of partitions that are assigned to others by now."""
+        directories = LogDirectories.opened(
+            LocalDisk(),
+            self._settings.log_directory,
+            broker_id=self._node.id,
+            cluster_id=self._node.cluster_id,
+            config_of=lambda topic: self._configs.log_config(topic),
+            clock=self._clock,
+        )
+        local = {where: directories.topic_id_of(where) for where in directories.logs}
+        for where, why in (await unassigned(self._zk, self._node.id, local)).items():
+            log.warning(
+                "deleting the log of a partition that is not assigned here any more", partition=str(where), why=why
+            )
+            directories.delete(where)
+        return directories
+
+    def _replicas(self, directories: LogDirectories) -> Replicas:
+        settings = self._settings.replicas
+        writer: IsrWriter = (
+            StateZnodeWriter(self._zk, settings, self._clock)
+            if settings.isr_writes == "ZooKeeper"
+            else AlterPartitionWriter(self._channel)
+        )
+        return Replicas(
+            settings,
+            directories,
+            tcp_leader_links(client_id=f"broker-{self._node.id}"),
+            writer,
+            self._configs,
+            self._clock,
+            is_known=self._node.metadata.__contains__,
+            on_directory_failed=self._tell_of_failed_directory,
+        )
+
+    def _listener(self, replicas: Replicas, directories: LogDirectories) -> Listener:
+        served = Served(
+            node=self._node,
+            replicas=replicas,
+            directories=directories,
+            control=Control(self._node, replicas, self._configs.load_topics),
+            configs=self._configs,
+            producer_ids=ProducerIds(self._channel.allocate_producer_ids),
+        )
+        bind = self._settings.bind
+        acceptor = Acceptor(host=bind.host, port=bind.port, apis=served.apis(), relay_targets=None)
+        return Listener([acceptor], limits=ListenerLimits(max_own_request_bytes=MOST_REQUEST_BYTES), rules=RULES)
+
+    def _tell_of_failed_directory(self) -> None:
+        noticed(notify_failed_log_dir(self._zk, self._node.id), name="tell of a failed log directory")
+
+
+def _broker(settings: BrokerProcessSettings) -> Broker:
+    return Broker(
+        id=BrokerId(settings.id),
+        epoch=UNREGISTERED,
+        endpoints=(settings.endpoint,),
+        rack=settings.rack,
+        features=settings.features,
+    )
+
+
+async def _connect(settings: BrokerProcessSettings) -> KazooSession:
+    try:
+        return await KazooSession.connect(
+            settings.zookeeper,
+            session_timeout_ms=settings.zookeeper_session_timeout_ms,
+            connect_timeout_ms=settings.zookeeper_timeout_ms,
+        )
+    except ValueError as error:
+        raise InvalidSettings(f"--zookeeper: {error}") from error
+
+
+async def _require_no_stock_brokers(settings: BrokerProcessSettings, zk: ZkSession) -> None:
+    """Raises `InvalidSettings` where stock brokers are there and replicas would be cut as these do not expect it."""
+    if settings.truncate_to == "high-watermark" and (stock := await stock_brokers(zk)):
+        raise InvalidSettings(
+            f"--truncate-to high-watermark may lose what stock brokers have committed, and {', '.join(map(str, stock))} "
+            "are registered: use it in a cluster of brokers of ours alone"
+        )
