@@ -56,7 +56,9 @@ class LocalFile:
             return b""
         with _translated("read", self._path):
             content = os.pread(self._descriptor, wanted, offset)
-            while len(content) < wanted and (more := os.pread(self._descriptor, wanted - len(content), offset + len(content))):
+            while len(content) < wanted and (
+                more := os.pread(self._descriptor, wanted - len(content), offset + len(content))
+            ):
                 content += more
         return content
 

@@ -9,7 +9,7 @@ MOST_SEGMENT_BYTES: Final = (1 << 31) - 1
 
 
 class TimestampType(Enum):
-    """Who says when a record was: the producer, or the broker that appends it. Values as `message.timestamp.type` has them."""
+    """Who says when a record was: the producer, or the broker that appends it. As in `message.timestamp.type`."""
 
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"

@@ -31,7 +31,7 @@ INT32_MAX: Final = (1 << 31) - 1
 
 CRC_FROM: Final = 21
 _MAGIC_AT: Final = 16
-_START: Final = struct.Struct(">qi")
+_EXTENT: Final = struct.Struct(">qi11xi")
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _BASE_OFFSET: Final = struct.Struct(">q")
 _EPOCH: Final = struct.Struct(">i")
@@ -101,22 +101,25 @@ class RecordBatch:
         return (self.base_sequence + self.last_offset - self.base_offset) & INT32_MAX
 
 
-class BatchStart(NamedTuple):
+class BatchExtent(NamedTuple):
     """The little of a header that tells one batch from the next."""
 
     base_offset: int
+    last_offset: int
     size_bytes: int
 
 
-def read_start(data: Buffer, position: int) -> BatchStart:
-    """Raises `CorruptBatch` where there is no room for it, or the size makes no sense."""
-    if len(data) - position < LENGTH_OVERHEAD_BYTES:
-        raise CorruptBatch(f"{len(data) - position} bytes at {position} have no room for a batch's offset and length")
-    base_offset, length = _START.unpack_from(data, position)
+def read_extent(data: Buffer, position: int) -> BatchExtent:
+    """Raises `CorruptBatch` where there is no room for a header, or its numbers make no sense."""
+    if len(data) - position < HEADER_BYTES:
+        raise CorruptBatch(f"{len(data) - position} bytes have no room for a batch's header")
+    base_offset, length, last_offset_delta = _EXTENT.unpack_from(data, position)
     size_bytes = length + LENGTH_OVERHEAD_BYTES
-    if length < 0 or base_offset < 0:
-        raise CorruptBatch(f"the batch at {position} says offset {base_offset} and length {length}")
-    return BatchStart(base_offset, size_bytes)
+    if size_bytes < HEADER_BYTES or base_offset < 0 or not 0 <= last_offset_delta < MOST_OFFSET - base_offset:
+        raise CorruptBatch(
+            f"a batch says offset {base_offset}, {last_offset_delta} more, and {length} bytes behind those"
+        )
+    return BatchExtent(base_offset, base_offset + last_offset_delta, size_bytes)
 
 
 def read_header(data: Buffer, position: int = 0, *, at: int | None = None) -> RecordBatch:
@@ -133,13 +136,17 @@ def read_header(data: Buffer, position: int = 0, *, at: int | None = None) -> Re
     ) = _HEADER.unpack_from(data, position)  # fmt: skip
     size_bytes = length + LENGTH_OVERHEAD_BYTES
     if size_bytes < HEADER_BYTES:
-        raise CorruptBatch(f"the batch at {position} says that it has {size_bytes} bytes: its header has {HEADER_BYTES}")
+        raise CorruptBatch(
+            f"the batch at {position} says that it has {size_bytes} bytes: its header has {HEADER_BYTES}"
+        )
     if base_offset < 0 or last_offset_delta < 0 or base_offset > MOST_OFFSET - 1 - last_offset_delta:
         raise CorruptBatch(f"the batch at {position} says offset {base_offset} and {last_offset_delta} more")
     if not 0 <= records_count <= last_offset_delta + 1:
         raise CorruptBatch(f"the batch at {position} says {records_count} records for {last_offset_delta + 1} offsets")
     if attributes & _COMPRESSION_BITS > Compression.ZSTD:
-        raise CorruptBatch(f"the batch at {position} is compressed in an unknown way ({attributes & _COMPRESSION_BITS})")
+        raise CorruptBatch(
+            f"the batch at {position} is compressed in an unknown way ({attributes & _COMPRESSION_BITS})"
+        )
     return RecordBatch(
         position=position if at is None else at,
         size_bytes=size_bytes,
@@ -172,7 +179,7 @@ def require_magic_2(data: Buffer, position: int) -> None:
 
 
 def batches_in(data: Buffer) -> Iterator[RecordBatch]:
-    """The batches that the bytes are, each of them whole and with the right CRC. Raises `CorruptBatch`, `UnsupportedFormat`."""
+    """The batches that the bytes are, each whole and with the right CRC. Raises `CorruptBatch`, `UnsupportedFormat`."""
     view = memoryview(data)
     position = 0
     while position < len(view):
@@ -191,8 +198,8 @@ def batches_in(data: Buffer) -> Iterator[RecordBatch]:
 def whole_batches(data: bytes) -> bytes:
     """The bytes without the part of a batch that may be at their end. Raises `CorruptBatch`."""
     position = 0
-    while len(data) - position >= LENGTH_OVERHEAD_BYTES:
-        size_bytes = read_start(data, position).size_bytes
+    while len(data) - position >= HEADER_BYTES:
+        size_bytes = read_extent(data, position).size_bytes
         if position + size_bytes > len(data):
             break
         position += size_bytes

@@ -26,16 +26,24 @@ def record_times(batch: RecordBatch, body: Buffer) -> Iterator[RecordTime]:
         length, position = _varint(body, position)
         end = position + length
         if length < _LEAST_RECORD_BYTES or end > len(body):
-            raise CorruptBatch(f"record {number} of the batch at offset {batch.base_offset} says that it has {length} bytes")
+            raise CorruptBatch(
+                f"record {number} of the batch at offset {batch.base_offset} says that it has {length} bytes"
+            )
         timestamp_delta_ms, position = _varint(body, position + 1)
         offset_delta, position = _varint(body, position)
         if position > end:
-            raise CorruptBatch(f"record {number} of the batch at offset {batch.base_offset} is shorter than it needs to be")
-        timestamp_ms = batch.max_timestamp_ms if batch.has_log_append_time else batch.first_timestamp_ms + timestamp_delta_ms
+            raise CorruptBatch(
+                f"record {number} of the batch at offset {batch.base_offset} is shorter than it needs to be"
+            )
+        timestamp_ms = (
+            batch.max_timestamp_ms if batch.has_log_append_time else batch.first_timestamp_ms + timestamp_delta_ms
+        )
         yield RecordTime(batch.base_offset + offset_delta, timestamp_ms)
         position = end
     if position != len(body):
-        raise CorruptBatch(f"{len(body) - position} bytes follow the last record of the batch at offset {batch.base_offset}")
+        raise CorruptBatch(
+            f"{len(body) - position} bytes follow the last record of the batch at offset {batch.base_offset}"
+        )
 
 
 def latest_time_of_producer_s(batch: RecordBatch, data: Buffer) -> int:

@@ -1,0 +1,119 @@
+"""What a leader and a follower may append, decided before anything is written.
+
+A leader takes what producers send: it looks into each batch, gives it its offset, and perhaps its time. A follower takes
+what its leader has, as it is: only that it is whole and goes on where the log ends is looked at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller_core.model.ids import LeaderEpoch
+from replica_broker.log.config import LogConfig, TimestampType
+from replica_broker.log.errors import (
+    BatchesTooLarge,
+    BatchTooLarge,
+    InvalidRecord,
+    InvalidTimestamp,
+    TransactionsUnsupported,
+    UnexpectedOffset,
+)
+from replica_broker.log.producer_states import AppendedBatch, ProducerStates
+from replica_broker.log.record_batches import (
+    NO_TIMESTAMP,
+    RecordBatch,
+    batches_in,
+    placed,
+    read_header,
+    set_max_timestamp,
+)
+from replica_broker.log.records import latest_time_of_producer_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Where batches are in the log. Where there were none, the last offset is the one before the first."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int = NO_TIMESTAMP
+    """-1 where records have their producers' times."""
+    is_duplicate: bool = False
+    """Whether they were there before, and were not appended again."""
+
+    @classmethod
+    def before(cls, batch: AppendedBatch) -> "Appended":
+        """Of a batch that a producer sent again."""
+        return cls(
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            log_append_time_ms=batch.max_timestamp_ms if batch.has_log_append_time else NO_TIMESTAMP,
+            is_duplicate=True,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Batches as they are to be written; where each lies in the bytes is its position."""
+
+    data: bytes
+    batches: tuple[RecordBatch, ...]
+    log_append_time_ms: int = NO_TIMESTAMP
+
+
+def append_of_leader(
+    data: bytes,
+    config: LogConfig,
+    producers: ProducerStates,
+    *,
+    first_offset: int,
+    leader_epoch: LeaderEpoch,
+    now_ms: int,
+) -> Append | AppendedBatch:
+    """What a leader writes of what a producer sent; or the batch that is there already, where it was sent again.
+
+    Raises `LogError`."""
+    batches = tuple(batches_in(data))
+    _require_acceptable(batches, config)
+    latest_ms = [latest_time_of_producer_s(batch, data) for batch in batches]
+    for batch in batches:
+        if batch.has_producer:
+            if (known := producers.duplicate_of(batch)) is not None:
+                return known
+            producers.require_next(batch)
+    has_log_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+    log_append_time_ms = now_ms if has_log_append_time else NO_TIMESTAMP
+    written = bytearray(placed(data, first_offset, leader_epoch, now_ms if has_log_append_time else None))
+    for batch, latest in zip(batches, latest_ms, strict=True):
+        if not has_log_append_time and latest != batch.max_timestamp_ms:
+            set_max_timestamp(written, batch, latest)
+    headers = tuple(read_header(written, batch.position) for batch in batches)
+    return Append(data=bytes(written), batches=headers, log_append_time_ms=log_append_time_ms)
+
+
+def append_of_follower(data: bytes, log_end_offset: int) -> Append:
+    """What a follower writes of what its leader sent. Raises `CorruptBatch`, `UnsupportedFormat`, `UnexpectedOffset`."""
+    batches = tuple(batches_in(data))
+    expected = log_end_offset
+    for batch in batches:
+        if batch.base_offset < expected:
+            raise UnexpectedOffset(f"a batch begins at offset {batch.base_offset}, where {expected} is the next")
+        expected = batch.next_offset
+    return Append(data=data, batches=batches)
+
+
+def _require_acceptable(batches: Sequence[RecordBatch], config: LogConfig) -> None:
+    if len(batches) > 1 and any(batch.has_producer for batch in batches):
+        raise InvalidRecord(f"an idempotent producer sends one batch at a time, found {len(batches)}")
+    for batch in batches:
+        if batch.size_bytes > config.max_message_bytes:
+            raise BatchTooLarge(
+                f"a batch has {batch.size_bytes} bytes, the topic's max.message.bytes is {config.max_message_bytes}"
+            )
+        if batch.is_control:
+            raise InvalidRecord("only brokers write control records")
+        if batch.is_transactional:
+            raise TransactionsUnsupported("this broker leads no transactions: have a topic for them led by another one")
+        if batch.has_log_append_time:
+            raise InvalidTimestamp("a producer's batch says that its times are those of a broker")
+    if (total_bytes := sum(batch.size_bytes for batch in batches)) > config.segment_bytes:
+        raise BatchesTooLarge(f"batches have {total_bytes} bytes, the topic's segment.bytes is {config.segment_bytes}")

@@ -1,0 +1,92 @@
+"""Which leader wrote from which offset on: what a follower asks to find where its log and the leader's part (KIP-101).
+
+Entries rise in both numbers. They are in a file of the log's folder before any batch of the epoch is in a segment, so a
+log never has an epoch that this does not know; after an unclean end those of batches that are gone are cut.
+"""
+
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+import structlog
+
+from controller_core.model.ids import NO_EPOCH, LeaderEpoch
+from replica_broker.disk.disk import Disk, DiskPath
+from replica_broker.log.checkpoints import decode_epochs, encode_epochs
+from replica_broker.log.errors import MalformedFile
+
+log = structlog.get_logger()
+
+FILE_NAME: Final = "leader-epoch-checkpoint"
+UNKNOWN_OFFSET: Final = -1
+
+
+class EpochStart(NamedTuple):
+    epoch: LeaderEpoch
+    start_offset: int
+
+
+class LeaderEpochs:
+    """The epochs of one log. What changes them writes the file, and may raise `DiskError`."""
+
+    def __init__(self, disk: Disk, folder: DiskPath) -> None:
+        self._disk = disk
+        self._path = PurePath(folder) / FILE_NAME
+        self._entries: list[EpochStart] = []
+
+    def load(self) -> bool:
+        """Reads the file; False where there is none, or none that makes sense, so that batches have to say it."""
+        if not self._disk.exists(self._path):
+            return False
+        try:
+            entries = [EpochStart(*pair) for pair in decode_epochs(self._path, self._disk.read_whole(self._path))]
+        except MalformedFile as error:
+            log.warning("epochs of leaders are found anew in the batches", reason=str(error))
+            return False
+        self._entries = entries
+        return True
+
+    @property
+    def entries(self) -> tuple[EpochStart, ...]:
+        return tuple(self._entries)
+
+    @property
+    def latest(self) -> LeaderEpoch | None:
+        return self._entries[-1].epoch if self._entries else None
+
+    def assign(self, epoch: LeaderEpoch, start_offset: int) -> None:
+        """Notes that an epoch begins there, unless it has begun. What it contradicts was never committed, and goes."""
+        if epoch < 0 or (
+            self._entries and self._entries[-1].epoch == epoch and start_offset >= self._entries[-1].start_offset
+        ):
+            return
+        kept = [entry for entry in self._entries if entry.epoch < epoch and entry.start_offset < start_offset]
+        self._replace([*kept, EpochStart(epoch, start_offset)])
+
+    def end_of(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int]:
+        """The largest epoch up to the asked one, and where the next one begins (KIP-279); (-1, -1) where it is unknown."""
+        if not self._entries or epoch < 0 or epoch > self._entries[-1].epoch:
+            return NO_EPOCH, UNKNOWN_OFFSET
+        if epoch == self._entries[-1].epoch:
+            return epoch, log_end_offset
+        following = next(entry for entry in self._entries if entry.epoch > epoch)
+        floor = next((entry.epoch for entry in reversed(self._entries) if entry.epoch <= epoch), epoch)
+        return floor, following.start_offset
+
+    def cut(self, end_offset: int) -> None:
+        """Takes away the epochs that begin at an offset or behind it."""
+        kept = [entry for entry in self._entries if entry.start_offset < end_offset]
+        if len(kept) < len(self._entries):
+            self._replace(kept)
+
+    def cut_before(self, start_offset: int) -> None:
+        """Takes away the epochs that ended before an offset; the one that goes on there begins there."""
+        before = [entry for entry in self._entries if entry.start_offset <= start_offset]
+        if before and before != [EpochStart(before[-1].epoch, start_offset)]:
+            self._replace([EpochStart(before[-1].epoch, start_offset), *self._entries[len(before) :]])
+
+    def clear(self) -> None:
+        self._replace([])
+
+    def _replace(self, entries: list[EpochStart]) -> None:
+        self._disk.write_whole(self._path, encode_epochs(entries))
+        self._entries = entries

@@ -1,0 +1,308 @@
+"""A log: the replica of one partition on one broker, as files in a folder of its own.
+
+Whoever appends has decided that it may (`replica_broker.log.appending`); then the epoch is noted, the batches are written,
+and what they say of producers is learned. All calls come from one thread, but for `flush`, which may take its time in
+another one. Every call may raise `DiskError`, and then the directory that the log is in is offline.
+"""
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Final, Protocol
+
+from controller_core.controller.loop.clock import SystemClock
+from controller_core.model.ids import LeaderEpoch
+from replica_broker.disk.disk import Disk, DiskPath
+from replica_broker.log.appending import Append, Appended, append_of_follower, append_of_leader
+from replica_broker.log.config import DEFAULT_LOG_CONFIG, LogConfig
+from replica_broker.log.errors import LogOffline, OffsetOutOfRange
+from replica_broker.log.folder_names import name_to_delete, topic_partition_of
+from replica_broker.log.leader_epochs import LeaderEpochs
+from replica_broker.log.producer_states import ProducerStates
+from replica_broker.log.record_batches import MOST_OFFSET, RecordBatch
+from replica_broker.log.segments.loading import load_segments
+from replica_broker.log.segments.lookups import TimestampedOffset, latest_record, record_not_before
+from replica_broker.log.segments.retention import count_to_delete, is_old
+
+__all__ = ["Appended", "Clock", "Log", "TimestampedOffset"]
+
+
+class Clock(Protocol):
+    """What time it is."""
+
+    def now_ms(self) -> int: ...
+
+
+_SYSTEM_CLOCK: Final = SystemClock()
+
+
+class Log:
+    """One replica's batches, from `log_start_offset` to before `log_end_offset`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: DiskPath,
+        config: LogConfig,
+        clock: Clock,
+        *,
+        is_clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+    ) -> None:
+        self.folder = PurePath(folder)
+        self.topic_partition = topic_partition_of(self.folder.name)
+        self.config = config
+        """May be given another one: it holds from the next call on."""
+        self.on_recovery_point_lowered: Callable[[], None] = lambda: None
+        """Called where something that was flushed was cut, before anything else is written there."""
+        self.is_closed = False
+        self._disk = disk
+        self._clock = clock
+        self._segments = load_segments(
+            disk,
+            folder,
+            index_interval_bytes=config.index_interval_bytes,
+            is_clean=is_clean,
+            recovery_point=recovery_point,
+            least_offset=log_start_offset,
+            now_ms=clock.now_ms(),
+        )
+        self._log_start_offset = min(max(log_start_offset, self._segments.first.base_offset), self.log_end_offset)
+        self.recovery_point = min(recovery_point, self.log_end_offset)
+        """What is before it survives a crash of the machine."""
+        self._epochs = LeaderEpochs(disk, folder)
+        self._load_epochs(is_clean=is_clean)
+        self._producers = ProducerStates()
+        self._learn_producers()
+
+    @classmethod
+    def opened(
+        cls,
+        disk: Disk,
+        folder: DiskPath,
+        config: LogConfig = DEFAULT_LOG_CONFIG,
+        clock: Clock = _SYSTEM_CLOCK,
+        *,
+        is_clean: bool = False,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+    ) -> "Log":
+        """The log in a folder, which is made where there is none; its name says the topic and the partition.
+
+        After an unclean end, what is behind the recovery point is read, and cut behind the last whole batch.
+        Raises `UnsupportedFormat` where the log has messages of an older format, `ValueError` for another folder's name."""
+        disk.make_folder(folder)
+        return cls(
+            disk,
+            folder,
+            config,
+            clock,
+            is_clean=is_clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._segments.active.next_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
+    @property
+    def segments_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def latest_epoch(self) -> LeaderEpoch | None:
+        return self._epochs.latest
+
+    def append_as_leader(self, data: bytes, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
+        """Appends what a producer sent. Raises `LogError`, and has appended nothing then."""
+        self._require_open()
+        append = append_of_leader(
+            data,
+            self.config,
+            self._producers,
+            first_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
+            now_ms=now_ms,
+        )
+        return self._append(append, now_ms) if isinstance(append, Append) else Appended.before(append)
+
+    def append_as_follower(self, data: bytes) -> Appended:
+        """Appends what the leader has, as it is. Raises `LogError`, and has appended nothing then."""
+        self._require_open()
+        return self._append(append_of_follower(data, self.log_end_offset), self._clock.now_ms())
+
+    def read(self, offset: int, max_bytes: int, *, below: int) -> bytes:
+        """Whole batches from the one that has the offset: so many bytes at most, but one batch at least; none that begins
+        at `below` or behind it. Raises `OffsetOutOfRange`."""
+        self._require_open()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(
+                f"offset {offset} of {self.topic_partition} is not from {self.log_start_offset} to {self.log_end_offset}"
+            )
+        return self._segments.read(offset, max_bytes, below)
+
+    def truncate_to(self, offset: int) -> int:
+        """Cuts the log at an offset, or at the start of the batch that has it; returns the end that it has then."""
+        self._require_open()
+        if offset >= self.log_end_offset:
+            return self.log_end_offset
+        if offset <= self._segments.first.base_offset:
+            self.start_anew_at(offset)
+        else:
+            self._segments.cut(offset)
+            self._have_cut()
+            if self._producers.last_offset >= self.log_end_offset:
+                self._learn_producers()
+        return self.log_end_offset
+
+    def start_anew_at(self, offset: int) -> None:
+        """Takes all away, and goes on at an offset."""
+        self._require_open()
+        if not 0 <= offset <= MOST_OFFSET:
+            raise OffsetOutOfRange(f"{self.topic_partition} cannot begin at {offset}")
+        self._segments.start_anew(offset, self._clock.now_ms())
+        self._log_start_offset = offset
+        self.recovery_point = offset
+        self._epochs.clear()
+        self._producers.clear()
+        self.on_recovery_point_lowered()
+
+    def raise_log_start(self, offset: int) -> None:
+        """What is before an offset is not there any more; segments that are wholly before it go."""
+        self._require_open()
+        if offset <= self.log_start_offset:
+            return
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRange(f"{self.topic_partition} ends at {self.log_end_offset}, before {offset}")
+        self._log_start_offset = offset
+        while len(self._segments) > 1 and self._segments.first.next_offset <= offset:
+            self._segments.remove_first()
+        self._epochs.cut_before(offset)
+
+    def offset_of_timestamp(self, timestamp_ms: int, *, below: int) -> TimestampedOffset | None:
+        """The first record before `below` that is not earlier than a time. Within a compressed batch, its first one."""
+        self._require_open()
+        return record_not_before(self._segments, timestamp_ms, self.log_start_offset, below)
+
+    def offset_of_largest_timestamp(self, *, below: int) -> TimestampedOffset | None:
+        """The first of the latest records before `below`. Within a compressed batch, its last one."""
+        self._require_open()
+        return latest_record(self._segments, self.log_start_offset, below)
+
+    def begin_epoch(self, epoch: LeaderEpoch) -> None:
+        """A leader of that epoch goes on at the log's end."""
+        self._require_open()
+        self._epochs.assign(epoch, self.log_end_offset)
+
+    def end_of_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int]:
+        """The largest epoch up to the asked one, and where the next one begins; (-1, -1) where it is unknown."""
+        return self._epochs.end_of(epoch, self.log_end_offset)
+
+    def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
+        """Deletes what is older, or more, than retention allows and below the high watermark; returns how many segments.
+
+        Forgets the producers that wrote nothing for long, too."""
+        self._require_open()
+        self._producers.forget_old(now_ms - self.config.producer_id_expiration_ms)
+        count = count_to_delete(self._segments, self.config, now_ms, high_watermark)
+        if count == len(self._segments):
+            self._segments.begin(self.log_end_offset, now_ms)
+        for _ in range(count):
+            self._segments.remove_first()
+        if count:
+            self._log_start_offset = max(self._log_start_offset, self._segments.first.base_offset)
+            self._epochs.cut_before(self._log_start_offset)
+        return count
+
+    def flush(self) -> None:
+        """Has all that was appended survive a crash of the machine. Another thread may call it."""
+        end, before = self.log_end_offset, self.recovery_point
+        for segment in self._segments.from_offset(before):
+            segment.flush()
+        if self.recovery_point == before:  # nothing was cut meanwhile
+            self.recovery_point = end
+
+    def close(self) -> None:
+        """Flushes, and writes the indexes. Idempotent."""
+        if not self.is_closed:
+            self._segments.active.indexes.seal()
+            self.flush()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Closes the files as they are."""
+        self.is_closed = True
+        self._segments.close()
+
+    def delete(self) -> None:
+        """Takes the log away: its folder gets another name first, so that none is left by half where that does not end."""
+        self.abandon()
+        renamed = self.folder.with_name(name_to_delete(self.topic_partition))
+        self._disk.rename(self.folder, renamed)
+        self._disk.flush_folder(self.folder.parent)
+        self._disk.remove_folder(renamed)
+
+    def _append(self, append: Append, now_ms: int) -> Appended:
+        first_offset = append.batches[0].base_offset if append.batches else self.log_end_offset
+        view, pending = memoryview(append.data), list[RecordBatch]()
+        for batch in append.batches:
+            if self._epochs.latest is None or batch.leader_epoch > self._epochs.latest:
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+            if self._is_segment_due(batch, pending, now_ms):
+                self._write(view, pending)
+                pending = []
+                self._segments.begin_for(batch, now_ms)
+            pending.append(batch)
+        self._write(view, pending)
+        for batch in append.batches:
+            self._producers.learn(batch)
+        return Appended(
+            first_offset=first_offset,
+            last_offset=self.log_end_offset - 1,
+            log_append_time_ms=append.log_append_time_ms,
+        )
+
+    def _is_segment_due(self, batch: RecordBatch, pending: list[RecordBatch], now_ms: int) -> bool:
+        pending_bytes = batch.position - pending[0].position if pending else 0
+        active = self._segments.active
+        return not active.has_room(batch, pending_bytes, self.config.segment_bytes) or is_old(
+            active, self.config, batch, now_ms
+        )
+
+    def _write(self, view: memoryview, batches: list[RecordBatch]) -> None:
+        if batches:
+            self._segments.active.append(view[batches[0].position : batches[-1].end], batches)
+
+    def _have_cut(self) -> None:
+        self._log_start_offset = min(self._log_start_offset, self.log_end_offset)
+        self._epochs.cut(self.log_end_offset)
+        if self.recovery_point > self.log_end_offset:
+            self.recovery_point = self.log_end_offset
+            self.on_recovery_point_lowered()
+
+    def _load_epochs(self, *, is_clean: bool) -> None:
+        is_known = self._epochs.load()
+        self._epochs.cut(self.log_end_offset)
+        self._epochs.cut_before(self.log_start_offset)
+        if is_known and is_clean:
+            return
+        for batch in self._segments.batches(from_offset=self.log_start_offset):
+            if self._epochs.latest is None or batch.leader_epoch > self._epochs.latest:
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+
+    def _learn_producers(self) -> None:
+        self._producers.rebuild(self._segments.batches(from_offset=self.log_start_offset))
+        self._producers.forget_old(self._clock.now_ms() - self.config.producer_id_expiration_ms)
+
+    def _require_open(self) -> None:
+        if self.is_closed:
+            raise LogOffline(f"the log of {self.topic_partition} is closed")

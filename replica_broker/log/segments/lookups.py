@@ -1,0 +1,77 @@
+"""Which record is the first at a time or after it, and which is the latest.
+
+Indexes say which batch to look into; the record is found in it where it is not compressed. Of a compressed batch the first
+offset is answered, so that whoever reads from there misses nothing; and its last one where the latest record is wanted.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from replica_broker.log.record_batches import HEADER_BYTES, Compression, RecordBatch
+from replica_broker.log.records import RecordTime, record_times
+from replica_broker.log.segments.segment import Segment
+from replica_broker.log.segments.segments import Segments
+
+
+class TimestampedOffset(NamedTuple):
+    offset: int
+    timestamp_ms: int
+
+
+def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: int) -> TimestampedOffset | None:
+    """The first record from `start` to before `below` that is not earlier than the time. Raises `CorruptBatch`."""
+    for segment in segments.from_offset(start):
+        if segment.base_offset >= below:
+            break
+        if segment.latest.timestamp_ms < timestamp_ms:
+            continue
+        from_offset = max(segment.indexes.offset_before(timestamp_ms), start)
+        for batch in _batches(segment, from_offset, below):
+            if batch.max_timestamp_ms >= timestamp_ms:
+                for offset, found_ms in _times(segment, batch):
+                    if found_ms >= timestamp_ms and start <= offset < below:
+                        return TimestampedOffset(offset, found_ms)
+    return None
+
+
+def latest_record(segments: Segments, start: int, below: int) -> TimestampedOffset | None:
+    """The first of the latest records from `start` to before `below`; None where no record says a time."""
+    best: TimestampedOffset | None = None
+    for segment in segments.from_offset(start):
+        if segment.base_offset >= below:
+            break
+        if best is not None and segment.latest.timestamp_ms <= best.timestamp_ms:
+            continue
+        # What the index says is the latest holds for the whole segment only.
+        is_whole = segment.next_offset <= below and segment.base_offset >= start
+        from_offset = segment.latest.offset if is_whole else start
+        for batch in _batches(segment, from_offset, below):
+            if batch.max_timestamp_ms > (best.timestamp_ms if best else -1):
+                best = _latest_in(segment, batch, start, below) or best
+    return best
+
+
+def _latest_in(segment: Segment, batch: RecordBatch, start: int, below: int) -> TimestampedOffset | None:
+    if batch.compression is not Compression.NONE and not batch.has_log_append_time:
+        return TimestampedOffset(min(batch.last_offset, below - 1), batch.max_timestamp_ms)
+    times = [time for time in _times(segment, batch) if start <= time.offset < below and time.timestamp_ms >= 0]
+    return TimestampedOffset(*max(times, key=lambda time: (time.timestamp_ms, -time.offset))) if times else None
+
+
+def _batches(segment: Segment, from_offset: int, below: int) -> Iterator[RecordBatch]:
+    first = segment.batch_of(from_offset)
+    if first is not None:
+        for batch in segment.batches(first.position):
+            if batch.base_offset >= below:
+                return
+            yield batch
+
+
+def _times(segment: Segment, batch: RecordBatch) -> Iterator[RecordTime]:
+    if batch.has_log_append_time:
+        return iter([RecordTime(batch.base_offset, batch.max_timestamp_ms)])
+    if batch.compression is not Compression.NONE:
+        # The first record may be earlier than what is looked for, and none of the batch may be left out.
+        return iter([RecordTime(batch.base_offset, batch.max_timestamp_ms)])
+    body = segment.read_at(batch.position + HEADER_BYTES, batch.size_bytes - HEADER_BYTES)
+    return record_times(batch, body)

@@ -1,0 +1,123 @@
+"""The segments of a log in their order: which one has an offset, where one begins and another ends, which go first.
+
+There is always at least one, and the last is the one that is appended to. A segment is named by the offset at which it was
+begun, so one begins where the one before it ends.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
+
+import structlog
+
+from replica_broker.disk.disk import Disk, DiskPath
+from replica_broker.log.errors import LogError
+from replica_broker.log.record_batches import INT32_MAX, RecordBatch
+from replica_broker.log.segments.segment import Segment
+
+log = structlog.get_logger()
+
+
+class Segments:
+    """The segments of one log. Methods may raise `DiskError`, and `CorruptBatch` where a file has something else."""
+
+    def __init__(self, disk: Disk, folder: DiskPath, found: list[Segment], *, index_interval_bytes: int) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._index_interval_bytes = index_interval_bytes
+        self._all = found
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(tuple(self._all))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def first(self) -> Segment:
+        return self._all[0]
+
+    @property
+    def active(self) -> Segment:
+        return self._all[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._all)
+
+    def from_offset(self, offset: int) -> list[Segment]:
+        """The segment that may have the offset, and those behind it."""
+        return self._all[max(bisect_right(self._all, offset, key=attrgetter("base_offset")) - 1, 0) :]
+
+    def batches(self, *, from_offset: int = 0) -> Iterator[RecordBatch]:
+        """All batches that do not end before the offset, by their headers. What is hurt in a segment, and what is behind
+        that in it, is passed over: whoever reads it is told."""
+        for segment in self.from_offset(from_offset):
+            try:
+                first = segment.batch_of(from_offset)
+                if first is not None:
+                    yield from segment.batches(first.position)
+            except LogError as error:
+                log.error("segment cannot be read to its end", segment=str(segment.path), reason=str(error))
+
+    def read(self, offset: int, max_bytes: int, below: int) -> bytes:
+        """Whole batches of one segment: from that which has the offset, or the next one there is."""
+        for segment in self.from_offset(offset):
+            if segment.base_offset >= below:
+                break
+            if data := segment.read(offset, max_bytes, below):
+                return data
+        return b""
+
+    def begin(self, base_offset: int, now_ms: int) -> Segment:
+        """Begins a new segment; the one before gets its indexes written, and is flushed by whoever flushes the log."""
+        if self._all:
+            self.active.indexes.seal()
+        segment = self.made(base_offset, now_ms)
+        self._disk.flush_folder(self._folder)
+        self._all.append(segment)
+        return segment
+
+    def begin_for(self, batch: RecordBatch, now_ms: int) -> Segment:
+        """Begins one that may have the batch: where the one before ends, but for a gap that an index cannot count."""
+        base_offset = self.active.next_offset
+        if batch.last_offset - base_offset > INT32_MAX:
+            base_offset = batch.base_offset
+        if not self.active.size_bytes:
+            self._remove_last()
+        return self.begin(base_offset, now_ms)
+
+    def made(self, base_offset: int, now_ms: int) -> Segment:
+        return Segment(
+            self._disk, self._folder, base_offset, index_interval_bytes=self._index_interval_bytes, created_ms=now_ms
+        )
+
+    def cut(self, offset: int) -> None:
+        """Takes away what is at an offset and behind it: from the start of the batch that has it on. The last go first,
+        so that there is never a gap."""
+        while len(self._all) > 1 and self.active.base_offset >= offset:
+            self._remove_last()
+        batch = self.active.batch_of(offset)
+        if batch is not None:
+            self.active.cut(batch.position, batch.base_offset)
+
+    def start_anew(self, offset: int, now_ms: int) -> None:
+        """Takes all away, and begins a segment at the offset."""
+        while self._all:
+            self._remove_last()
+        self.begin(offset, now_ms)
+
+    def remove_first(self) -> Segment:
+        """Removes the oldest; it is never the only one."""
+        segment = self._all.pop(0)
+        segment.remove()
+        return segment
+
+    def close(self) -> None:
+        for segment in self._all:
+            segment.close()
+
+    def _remove_last(self) -> None:
+        segment = self._all.pop()
+        segment.remove()
+        self._disk.flush_folder(self._folder)

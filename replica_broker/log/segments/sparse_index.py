@@ -1,0 +1,111 @@
+"""An index file: entries of one size in order, in memory once it was asked something, and sparse.
+
+What is added is written with the next `write`: after an unclean end indexes are made anew from their segments, and after a
+clean one they were written.
+"""
+
+from struct import Struct
+from typing import Final
+
+from replica_broker.disk.disk import Disk, DiskPath, File, FileMissing
+
+_MOST_BYTES: Final = 64 << 20
+"""Of an index file; Kafka's have 10 MiB at most where nobody says otherwise. One that is larger is none."""
+
+
+class SparseIndex:
+    """Pairs of numbers, both of which never fall from one to the next."""
+
+    def __init__(self, disk: Disk, path: DiskPath, entry: Struct) -> None:
+        self._disk = disk
+        self._path = path
+        self._entry = entry
+        self._read: bytearray | None = None
+        self._written_bytes = 0
+        self._file: File | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self._entries) // self._entry.size
+
+    def at(self, number: int) -> tuple[int, int]:
+        first, second = self._entry.unpack_from(self._entries, number * self._entry.size)
+        return first, second
+
+    def last(self) -> tuple[int, int] | None:
+        return self.at(self.count - 1) if self.count else None
+
+    def add(self, first: int, second: int) -> None:
+        self._entries.extend(self._entry.pack(first, second))
+
+    def count_at_most(self, value: int, *, of: int = 0) -> int:
+        """How many entries have that or less as their first number, or their second."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(middle)[of] <= value:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def cut(self, count: int) -> None:
+        """Keeps the first so many entries."""
+        size_bytes = count * self._entry.size
+        del self._entries[size_bytes:]
+        if size_bytes < self._written_bytes:
+            self._opened().truncate(size_bytes)
+            self._written_bytes = size_bytes
+
+    def is_there(self) -> bool:
+        return self._disk.exists(self._path)
+
+    def write(self) -> None:
+        """Writes what was added since."""
+        if self._read is None:
+            return
+        if self._written_bytes < len(self._read) or not self.is_there():
+            self._opened().append(bytes(self._read[self._written_bytes :]))
+            self._written_bytes = len(self._read)
+
+    def flush(self) -> None:
+        """Of what was written; another thread may call it."""
+        file = self._file
+        if file is not None:
+            file.flush()
+
+    def close(self) -> None:
+        """Writes nothing; a file that is needed again is opened again."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def remove(self) -> None:
+        self.close()
+        self._disk.remove(self._path)
+
+    @property
+    def _entries(self) -> bytearray:
+        if self._read is None:
+            self._read = self._load()
+        return self._read
+
+    def _load(self) -> bytearray:
+        try:
+            is_usable = (found_bytes := self._disk.size(self._path)) <= _MOST_BYTES
+        except FileMissing:
+            return bytearray()
+        if not is_usable:
+            self._opened().truncate(0)
+            return bytearray()
+        read = bytearray(self._disk.read_whole(self._path))
+        del read[found_bytes - found_bytes % self._entry.size :]
+        self._written_bytes = len(read)
+        if len(read) < found_bytes:
+            self._opened().truncate(len(read))
+        return read
+
+    def _opened(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self._path)
+        return self._file
