@@ -1,0 +1,91 @@
+"""Whose commands are obeyed."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicName
+from controller_core.wire.messages import (
+    ErrorCode,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from replica_broker.serving.control import Control
+from tests.unit.replica_broker.serving.told import EPOCH, node, update
+
+
+class Commanded:
+    """Replicas that note in which order things happen."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    async def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        self.done.append("leader and isr")
+        return LeaderAndIsrResponse(error_code=ErrorCode.none, topics=())
+
+    async def on_stop_replica_command(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        self.done.append("stop")
+        return StopReplicaResponse(error_code=ErrorCode.none, partition_errors=())
+
+    async def load(self, topics: Iterable[TopicName]) -> None:
+        self.done.append(f"configs of {', '.join(topics)}")
+
+
+@pytest.fixture
+def replicas() -> Commanded:
+    return Commanded()
+
+
+@pytest.fixture
+def control(replicas: Commanded) -> Control:
+    return Control(node(), replicas, replicas.load)
+
+
+def leader_and_isr(*, controller_epoch: int = 5, broker_epoch: int = -1) -> LeaderAndIsrRequest:
+    return LeaderAndIsrRequest(
+        controller_id=BrokerId(1),
+        controller_epoch=ControllerEpoch(controller_epoch),
+        broker_epoch=BrokerEpoch(broker_epoch),
+        topic_states=(LeaderAndIsrTopicState(topic_name=TopicName("orders"), topic_id=None, partition_states=()),),
+        live_leaders=(),
+    )
+
+
+async def test_configurations_are_known_before_replicas_start(control: Control, replicas: Commanded) -> None:
+    await control.on_leader_and_isr(leader_and_isr())
+    assert replicas.done == ["configs of orders", "leader and isr"]
+
+
+async def test_an_older_controller_is_not_obeyed(control: Control, replicas: Commanded) -> None:
+    await control.on_update_metadata(update(controller_epoch=6))
+    answer = await control.on_leader_and_isr(leader_and_isr(controller_epoch=5))
+    assert answer.error_code is ErrorCode.stale_controller_epoch
+    assert (await control.on_update_metadata(update())).error_code is ErrorCode.stale_controller_epoch
+    stop = StopReplicaRequest(controller_id=BrokerId(1), controller_epoch=ControllerEpoch(5), topic_states=())
+    assert (await control.on_stop_replica(stop)).error_code is ErrorCode.stale_controller_epoch
+    assert replicas.done == []
+
+
+@pytest.mark.parametrize(
+    ("broker_epoch", "error_code"),
+    [
+        (EPOCH - 1, ErrorCode.stale_broker_epoch),
+        (EPOCH, ErrorCode.none),
+        (EPOCH + 1, ErrorCode.none),
+        (-1, ErrorCode.none),
+    ],
+)
+async def test_what_was_meant_for_this_broker_before_it_bounced_is_refused(
+    control: Control, broker_epoch: int, error_code: ErrorCode
+) -> None:
+    assert (await control.on_leader_and_isr(leader_and_isr(broker_epoch=broker_epoch))).error_code is error_code
+    assert (await control.on_update_metadata(update(broker_epoch=broker_epoch))).error_code is error_code
+
+
+async def test_a_refused_command_does_not_make_its_controller_known(control: Control) -> None:
+    await control.on_update_metadata(update(controller_epoch=9, broker_epoch=EPOCH - 1))
+    assert (await control.on_update_metadata(update(controller_epoch=5))).error_code is ErrorCode.none
