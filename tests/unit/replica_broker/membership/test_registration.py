@@ -1,0 +1,86 @@
+"""How a broker registers, and whose registration it waits for."""
+
+import asyncio
+
+import pytest
+
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create, CreateMode
+from replica_broker.membership import registration as module
+from replica_broker.membership.node import UNREGISTERED
+from replica_broker.membership.registration import BrokerIdInUse, Registration, encoded_as_ours, stock_brokers
+from tests.unit.replica_broker.membership.clusters import OWN, Joining, broker
+
+PATH = paths.broker(OWN)
+DEADLINE_S = 10
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.001)
+
+
+def registration(joining: Joining) -> Registration:
+    return Registration(joining.zk, joining.node, broker(), session_timeout_ms=6_000)
+
+
+async def test_the_epoch_is_the_czxid_of_the_registration(joining: Joining) -> None:
+    await registration(joining).register()
+    znode = await joining.read(PATH)
+    assert znode is not None
+    assert joining.node.epoch == znode.czxid
+    assert znode.ephemeral_owner == joining.zk.session_id
+    assert codecs.decode_broker(OWN, znode).endpoints == broker().endpoints
+
+
+async def test_an_answer_that_was_lost_is_looked_up(joining: Joining) -> None:
+    joining.zookeeper.lose_next_response(joining.zk)
+    async with asyncio.timeout(DEADLINE_S):
+        await registration(joining).register()
+    assert joining.node.epoch != UNREGISTERED
+
+
+async def test_an_earlier_life_is_waited_for(joining: Joining) -> None:
+    earlier = joining.zookeeper.session()
+    await Registration(earlier, joining.node, broker(), session_timeout_ms=6_000).register()
+    former = joining.node.epoch
+    registering = asyncio.create_task(registration(joining).register())
+    await asyncio.sleep(0.01)
+    assert not registering.done()
+    joining.zookeeper.expire(earlier)
+    async with asyncio.timeout(DEADLINE_S):
+        await registering
+    assert joining.node.epoch > former
+
+
+async def test_another_broker_of_the_same_id_is_told_of_in_words(joining: Joining) -> None:
+    other = joining.zookeeper.session()
+    await Registration(other, joining.node, broker(port=9999), session_timeout_ms=6_000).register()
+    with pytest.raises(BrokerIdInUse, match=r"another broker is registered as 3, at PLAINTEXT://here:9999"):
+        await registration(joining).register()
+
+
+async def test_a_lost_session_is_followed_by_a_registration_with_a_new_epoch(joining: Joining) -> None:
+    registered = registration(joining)
+    await registered.register()
+    former = joining.node.epoch
+    keeping = asyncio.create_task(registered.keep())
+    try:
+        await asyncio.sleep(0)
+        joining.zookeeper.expire(joining.zk)
+        async with asyncio.timeout(DEADLINE_S):
+            while joining.node.epoch <= former:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.01)
+        znode = await joining.read(PATH)
+        assert znode is not None
+        assert znode.czxid == joining.node.epoch
+    finally:
+        keeping.cancel()
+
+
+async def test_stock_brokers_are_told_from_ours(joining: Joining) -> None:
+    stock = codecs.encode_broker(broker(), timestamp_ms=0)
+    await joining.zk.transact([Create(path=f"{paths.BROKER_IDS}/1", data=stock, mode=CreateMode.EPHEMERAL)])
+    ours = encoded_as_ours(broker(), timestamp_ms=0)
+    await joining.zk.transact([Create(path=f"{paths.BROKER_IDS}/2", data=ours, mode=CreateMode.EPHEMERAL)])
+    assert await stock_brokers(joining.zk) == [1]

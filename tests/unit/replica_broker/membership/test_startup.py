@@ -1,0 +1,58 @@
+"""What a broker finds in ZooKeeper before it joins."""
+
+from uuid import UUID
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create
+from replica_broker.membership.log_dir_events import notify_failed_log_dir
+from replica_broker.membership.startup import read_cluster_id, unassigned
+from tests.unit.replica_broker.membership.clusters import OWN, Joining
+
+ORDERS, BROKEN, GONE = map(TopicName, ("orders", "broken", "gone"))
+NEW_ID, OLD_ID = TopicId(UUID(int=1)), TopicId(UUID(int=2))
+
+
+def at(topic: TopicName, number: int = 0) -> TopicPartition:
+    return TopicPartition(topic, PartitionId(number))
+
+
+async def test_the_first_broker_gives_the_cluster_its_id(joining: Joining) -> None:
+    first = await read_cluster_id(joining.zk)
+    assert len(first) == 22
+    assert await read_cluster_id(joining.zookeeper.session()) == first
+
+
+async def test_logs_of_what_is_assigned_to_others_are_named_with_the_reason(joining: Joining) -> None:
+    replicas = {PartitionId(number): tuple(map(BrokerId, ids)) for number, ids in {0: [1, 3], 1: [1, 2]}.items()}
+    assignment = TopicAssignment(
+        topic_id=NEW_ID, partitions={n: ReplicaAssignment(replicas=brokers) for n, brokers in replicas.items()}
+    )
+    await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
+    await joining.zk.transact([Create(path=paths.topic(BROKEN), data=b"nonsense")])
+    local = {at(ORDERS): NEW_ID, at(ORDERS, 1): NEW_ID, at(ORDERS, 2): None, at(BROKEN): OLD_ID, at(GONE): OLD_ID}
+    found = await unassigned(joining.zk, OWN, local)
+    assert found == {
+        at(ORDERS, 1): "it is assigned to others",
+        at(ORDERS, 2): "it is assigned to others",
+        at(GONE): "there is no such topic any more",
+    }
+
+
+async def test_a_log_of_an_earlier_topic_of_the_same_name_is_not_assigned(joining: Joining) -> None:
+    assignment = TopicAssignment(
+        topic_id=NEW_ID, partitions={PartitionId(0): ReplicaAssignment(replicas=(BrokerId(3),))}
+    )
+    await joining.zk.transact([Create(path=paths.topic(ORDERS), data=codecs.encode_topic(assignment))])
+    (why,) = (await unassigned(joining.zk, OWN, {at(ORDERS): OLD_ID})).values()
+    assert "was deleted" in why
+    assert await unassigned(joining.zk, OWN, {at(ORDERS): None}) == {}
+
+
+async def test_a_failed_log_directory_is_told_also_over_a_lost_answer(joining: Joining) -> None:
+    joining.zookeeper.lose_next_response(joining.zk)
+    await notify_failed_log_dir(joining.zk, OWN)
+    (names,) = await joining.zk.children_many([paths.LOG_DIR_EVENT_NOTIFICATION])
+    nodes = [await joining.read(paths.log_dir_event(name)) for name in names or ()]
+    assert {codecs.decode_log_dir_event(node.data) for node in nodes if node is not None} == {OWN}

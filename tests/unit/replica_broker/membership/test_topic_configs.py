@@ -1,0 +1,75 @@
+"""The configuration of topics, from the four places that say something about it."""
+
+import asyncio
+
+from controller_core.model.ids import TopicName
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import Create, CreateMode, SetData
+from replica_broker.log.config import TimestampType
+from replica_broker.membership.topic_configs import ZkTopicConfigs
+from tests.unit.replica_broker.membership.clusters import Joining
+
+ORDERS = TopicName("orders")
+DEADLINE_S = 10
+
+
+async def configure(joining: Joining, path: str, config: dict[str, str], entity: str | None = None) -> None:
+    data = codecs.encode_config(config)
+    present = await joining.read(path)
+    await joining.zk.transact([Create(path=path, data=data) if present is None else SetData(path=path, data=data)])
+    if entity is not None:
+        change = codecs.encode_config_change(entity)
+        await joining.zk.transact(
+            [Create(path=paths.CONFIG_CHANGE_PREFIX, data=change, mode=CreateMode.PERSISTENT_SEQUENTIAL)]
+        )
+
+
+async def loaded(joining: Joining) -> ZkTopicConfigs:
+    configs = ZkTopicConfigs(joining.zk, {"min.insync.replicas": "2", "log.segment.bytes": "1000"})
+    await configs.load()
+    return configs
+
+
+async def test_a_topic_says_it_before_all_brokers_and_they_before_this_process(joining: Joining) -> None:
+    await configure(joining, paths.broker_config(None), {"log.segment.bytes": "2000", "log.retention.ms": "-1"})
+    await configure(
+        joining, paths.topic_config(ORDERS), {"segment.bytes": "3000", "message.timestamp.type": "LogAppendTime"}
+    )
+    configs = await loaded(joining)
+    orders, others = configs.log_config(ORDERS), configs.log_config(TopicName("others"))
+    assert (orders.segment_bytes, orders.retention_ms) == (3000, None)
+    assert orders.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+    assert (others.segment_bytes, others.max_message_bytes) == (2000, 1_048_588)
+    assert configs.min_insync_replicas(ORDERS) == 2
+
+
+async def test_an_impossible_value_is_passed_over(joining: Joining) -> None:
+    await configure(joining, paths.topic_config(ORDERS), {"segment.bytes": "many", "min.insync.replicas": "0"})
+    configs = await loaded(joining)
+    assert configs.log_config(ORDERS).segment_bytes == 1000
+    assert configs.min_insync_replicas(ORDERS) == 2
+
+
+async def test_changes_are_followed_and_told(joining: Joining) -> None:
+    configs = await loaded(joining)
+    told: asyncio.Queue[TopicName] = asyncio.Queue()
+    keeping = asyncio.create_task(configs.keep(told.put))
+    try:
+        await configure(joining, paths.topic_config(ORDERS), {"min.insync.replicas": "3"}, "topics/orders")
+        async with asyncio.timeout(DEADLINE_S):
+            assert await told.get() == ORDERS
+        assert configs.min_insync_replicas(ORDERS) == 3
+        await configure(joining, paths.broker_config(None), {"log.segment.bytes": "4000"}, "brokers/<default>")
+        async with asyncio.timeout(DEADLINE_S):
+            assert await told.get() == ORDERS
+        assert configs.log_config(ORDERS).segment_bytes == 4000
+    finally:
+        keeping.cancel()
+
+
+async def test_a_topic_that_is_created_later_is_read_before_its_replicas_start(joining: Joining) -> None:
+    configs = await loaded(joining)
+    await configure(joining, paths.topic_config(ORDERS), {"segment.bytes": "3000"})
+    assert configs.log_config(ORDERS).segment_bytes == 1000
+    await configs.load_topics([ORDERS])
+    assert configs.log_config(ORDERS).segment_bytes == 3000
