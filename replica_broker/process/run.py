@@ -86,6 +86,7 @@ class _Process:
         await self._configs.load()
         directories = await self._open_directories()
         replicas = self._replicas(directories)
+        directories.on_offline = lambda _: replicas.on_directory_offline()
         stack.callback(lambda: directories.close(replicas.high_watermarks))
         stack.push_async_callback(replicas.close)
         listener = self._listener(replicas, directories)

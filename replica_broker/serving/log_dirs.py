@@ -35,19 +35,19 @@ def on_describe_log_dirs(
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}  # type: ignore[arg-type]
     here: dict[PurePath, list[tuple[TopicPartition, Partition]]] = defaultdict(list)
     for where, partition in replicas.hosted.items():
-        if (wanted is None or where in wanted) and not partition.is_offline:
-            here[PurePath(partition.log.folder).parent].append((where, partition))
-    offline = {PurePath(path) for path in directories.offline_paths}
+        path = directories.path_of(where)
+        if path is not None and (wanted is None or where in wanted):
+            here[path].append((where, partition))
     return DescribeLogDirsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         results=tuple(
             DescribeLogDirsResult(
-                error_code=ErrorCode.kafka_storage_error if path in offline else ErrorCode.none,
+                error_code=ErrorCode.kafka_storage_error if path in directories.offline_paths else ErrorCode.none,
                 log_dir=str(path),
                 topics=tuple(_topics(here[path])),
             )
-            for path in map(PurePath, directories.paths)
+            for path in directories.paths
         ),
     )
 

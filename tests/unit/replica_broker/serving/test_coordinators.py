@@ -1,8 +1,11 @@
 """Where groups are sent, as every broker computes it."""
 
+from typing import Any
+
 import pytest
 from kio.index import load_request_schema
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v6.response import Coordinator
 from kio.static.primitive import i8
 
 from controller_core.wire.messages import ErrorCode
@@ -10,7 +13,7 @@ from replica_broker.serving.coordinators import VERSIONS, java_hash, on_find_coo
 from tests.unit.replica_broker.serving.told import node, state, topic
 
 OFFSETS = topic("__consumer_offsets", [state(0, 1), state(1, 3), state(2, 9)])
-OF_PARTITION = {partition_of(key, 3): key for key in ("a", "b", "c")}
+OF_PARTITION = {int(partition_of(key, 3)): key for key in ("a", "b", "c")}
 
 
 @pytest.mark.parametrize(
@@ -42,13 +45,14 @@ def test_nobody_coordinates_transactions_without_their_topic() -> None:
 
 @pytest.mark.parametrize("version", range(VERSIONS.min, 4))
 def test_one_key_is_answered_as_old_clients_ask_it(version: int) -> None:
-    asked = {"key": OF_PARTITION[0]} if version == 0 else {"key": OF_PARTITION[0], "key_type": i8(0)}
-    request = load_request_schema(10, version)(**asked)  # type: ignore[call-arg]
-    answer = VERSIONS.lowered(on_find_coordinator(node(OFFSETS), VERSIONS.lifted(request)), version)
-    assert answer.node_id == 1  # type: ignore[attr-defined]
+    asked: dict[str, Any] = {"key": OF_PARTITION[0]} if version == 0 else {"key": OF_PARTITION[0], "key_type": i8(0)}
+    request_type: Any = load_request_schema(10, version)
+    request = request_type(**asked)
+    answer: Any = VERSIONS.lowered(on_find_coordinator(node(OFFSETS), VERSIONS.lifted(request)), version)
+    assert answer.node_id == 1
     assert VERSIONS.encoded(answer, 1)
 
 
-def _find(key: str, key_type: int = 0):  # type: ignore[no-untyped-def]
+def _find(key: str, key_type: int = 0) -> Coordinator:
     request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
     return on_find_coordinator(node(OFFSETS), request).coordinators[0]

@@ -1,15 +1,19 @@
 """What is known of the cluster, and what clients are told of it in each version."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 from kio.index import load_request_schema
 from kio.schema.metadata.v12 import MetadataRequest
 from kio.schema.metadata.v12.request import MetadataRequestTopic
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.protocol import RequestPayload
 
-from controller_core.model.ids import LEADER_DURING_DELETE, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import LEADER_DURING_DELETE, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import converted
 from controller_core.wire.messages import ErrorCode
+from replica_broker.membership.node import Node
 from replica_broker.serving.metadata import VERSIONS, on_metadata
 from tests.unit.replica_broker.serving.told import ORDERS_ID, broker, node, state, topic, update
 
@@ -17,8 +21,14 @@ ORDERS = topic("orders", [state(0, 1), state(1, 3)])
 ALL = MetadataRequest(topics=None, include_topic_authorized_operations=False)
 
 
+def answered(told: Node, request: RequestPayload) -> Any:
+    return on_metadata(told, request)
+
+
 def asked(*names: str | None, topic_id: UUID | None = None) -> MetadataRequest:
-    topics = tuple(MetadataRequestTopic(topic_id=topic_id, name=name) for name in names)
+    topics = tuple(
+        MetadataRequestTopic(topic_id=topic_id, name=None if name is None else WireTopicName(name)) for name in names
+    )
     return MetadataRequest(topics=topics, include_topic_authorized_operations=False)
 
 
@@ -39,38 +49,38 @@ def test_a_topic_goes_with_its_last_partition() -> None:
 
 def test_a_topic_that_was_created_again_has_only_its_new_id() -> None:
     cache = node(ORDERS).metadata
-    cache.update(update(topic("orders", [state(0, 1)], topic_id=UUID(int=8))))  # type: ignore[arg-type]
+    cache.update(update(topic("orders", [state(0, 1)], topic_id=TopicId(UUID(int=8)))))
     assert cache.topic_named(ORDERS_ID) is None
     assert cache.topic_id(TopicName("orders")) == UUID(int=8)
 
 
 @pytest.mark.parametrize("version", range(VERSIONS.min, VERSIONS.max + 1))
 def test_all_topics_are_answered_in_each_version(version: int) -> None:
-    request = converted(ALL, load_request_schema(3, version))
-    answer = on_metadata(node(ORDERS), request)
+    request: Any = converted(ALL, load_request_schema(3, version))
+    answer = answered(node(ORDERS), request)
     assert answer.__version__ == version
-    assert [(t.name, len(t.partitions)) for t in answer.topics] == [("orders", 2)]  # type: ignore[attr-defined]
+    assert [(t.name, len(t.partitions)) for t in answer.topics] == [("orders", 2)]
     assert VERSIONS.encoded(answer, 1)
 
 
 def test_the_controller_and_the_cluster_are_named() -> None:
-    answer = on_metadata(node(), ALL)
-    assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)  # type: ignore[attr-defined]
-    assert [one.port for one in answer.brokers] == [9001, 9002, 9003]  # type: ignore[attr-defined]
+    answer = answered(node(), ALL)
+    assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)
+    assert [one.port for one in answer.brokers] == [9001, 9002, 9003]
 
 
 def test_a_topic_that_nobody_has_told_of_is_not_created() -> None:
-    (answer,) = on_metadata(node(), asked("new")).topics  # type: ignore[attr-defined]
+    (answer,) = answered(node(), asked("new")).topics
     assert answer.error_code is ErrorCode.unknown_topic_or_partition
 
 
 def test_a_topic_is_found_by_its_id() -> None:
-    (found,) = on_metadata(node(ORDERS), asked(None, topic_id=ORDERS_ID)).topics  # type: ignore[attr-defined]
-    (missing,) = on_metadata(node(ORDERS), asked(None, topic_id=UUID(int=9))).topics  # type: ignore[attr-defined]
+    (found,) = answered(node(ORDERS), asked(None, topic_id=ORDERS_ID)).topics
+    (missing,) = answered(node(ORDERS), asked(None, topic_id=UUID(int=9))).topics
     assert (found.name, missing.error_code) == ("orders", ErrorCode.unknown_topic_id)
 
 
 def test_a_leader_that_is_not_alive_is_none() -> None:
-    (answer,) = on_metadata(node(topic("orders", [state(0, 9)])), ALL).topics  # type: ignore[attr-defined]
+    (answer,) = answered(node(topic("orders", [state(0, 9)])), ALL).topics
     (partition,) = answer.partitions
     assert (partition.leader_id, partition.error_code) == (-1, ErrorCode.leader_not_available)
