@@ -56,6 +56,7 @@ class Log:
         self.on_recovery_point_lowered: Callable[[], None] = lambda: None
         """Called where something that was flushed was cut, before anything else is written there."""
         self.is_closed = False
+        self._cuts = 0
         self._disk = disk
         self._clock = clock
         self._segments = load_segments(
@@ -154,6 +155,7 @@ class Log:
         """Cuts the log at an offset, or at the start of the batch that has it; returns the end that it has then."""
         self._require_open()
         if offset >= self.log_end_offset:
+            self._epochs.cut(self.log_end_offset)  # one that began here and wrote nothing
             return self.log_end_offset
         if offset <= self._segments.first.base_offset:
             self.start_anew_at(offset)
@@ -172,6 +174,7 @@ class Log:
         self._segments.start_anew(offset, self._clock.now_ms())
         self._log_start_offset = offset
         self.recovery_point = offset
+        self._cuts += 1
         self._epochs.clear()
         self._producers.clear()
         self.on_recovery_point_lowered()
@@ -225,10 +228,10 @@ class Log:
 
     def flush(self) -> None:
         """Has all that was appended survive a crash of the machine. Another thread may call it."""
-        end, before = self.log_end_offset, self.recovery_point
-        for segment in self._segments.from_offset(before):
+        end, cuts = self.log_end_offset, self._cuts
+        for segment in self._segments.from_offset(self.recovery_point):
             segment.flush()
-        if self.recovery_point == before:  # nothing was cut meanwhile
+        if self._cuts == cuts:  # what was written instead of what was cut is not flushed
             self.recovery_point = end
 
     def close(self) -> None:
@@ -283,6 +286,7 @@ class Log:
             self._segments.active.append(view[batches[0].position : batches[-1].end], batches)
 
     def _have_cut(self) -> None:
+        self._cuts += 1
         self._log_start_offset = min(self._log_start_offset, self.log_end_offset)
         self._epochs.cut(self.log_end_offset)
         if self.recovery_point > self.log_end_offset:

@@ -1,0 +1,135 @@
+"""A disk that is not used again once it failed: after a failed write nobody knows what is on it.
+
+It stands around the disk of one log directory. The first `DiskError` of any call is kept, and told to whoever owns the
+directory; every later call raises `DirectoryOffline`. A file that is missing and a lock that somebody has are no failures.
+
+A file's flush may fail in another thread than the owner's. Its failure is told with the next call, or by `tell`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from replica_broker.disk.disk import DirectoryInUse, Disk, DiskError, DiskPath, File, FileMissing, Lock
+
+
+class DirectoryOffline(DiskError):
+    """The disk failed before, and is not asked again."""
+
+
+class GuardedDisk:
+    """A `Disk` that ends with its first failure."""
+
+    def __init__(self, disk: Disk, on_failure: Callable[[DiskError], object]) -> None:
+        self.failure: DiskError | None = None
+        self._disk = disk
+        self._on_failure = on_failure
+        self._is_told = False
+
+    def tell(self) -> None:
+        """Tells the owner of a failure, once."""
+        if self.failure is not None and not self._is_told:
+            self._is_told = True
+            self._on_failure(self.failure)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """For a call of the disk, or of a file on it."""
+        self.tell()
+        self.require_online()
+        try:
+            yield
+        except (FileMissing, DirectoryInUse):
+            raise
+        except DiskError as error:
+            self.failure = error
+            self.tell()
+            raise
+
+    def flush(self, file: File) -> None:
+        """As a `watched` call that tells nobody."""
+        self.require_online()
+        try:
+            file.flush()
+        except DiskError as error:
+            self.failure = error
+            raise
+
+    def require_online(self) -> None:
+        if self.failure is not None:
+            raise DirectoryOffline(f"the log directory is offline: {self.failure}") from self.failure
+
+    def open(self, path: DiskPath) -> File:
+        with self.watched():
+            return _GuardedFile(self, self._disk.open(path))
+
+    def exists(self, path: DiskPath) -> bool:
+        with self.watched():
+            return self._disk.exists(path)
+
+    def size(self, path: DiskPath) -> int:
+        with self.watched():
+            return self._disk.size(path)
+
+    def list(self, path: DiskPath) -> tuple[str, ...]:
+        with self.watched():
+            return self._disk.list(path)
+
+    def make_folder(self, path: DiskPath) -> None:
+        with self.watched():
+            self._disk.make_folder(path)
+
+    def remove(self, path: DiskPath) -> None:
+        with self.watched():
+            self._disk.remove(path)
+
+    def remove_folder(self, path: DiskPath) -> None:
+        with self.watched():
+            self._disk.remove_folder(path)
+
+    def rename(self, path: DiskPath, to: DiskPath) -> None:
+        with self.watched():
+            self._disk.rename(path, to)
+
+    def write_whole(self, path: DiskPath, content: bytes) -> None:
+        with self.watched():
+            self._disk.write_whole(path, content)
+
+    def read_whole(self, path: DiskPath) -> bytes:
+        with self.watched():
+            return self._disk.read_whole(path)
+
+    def flush_folder(self, path: DiskPath) -> None:
+        with self.watched():
+            self._disk.flush_folder(path)
+
+    def lock(self, path: DiskPath) -> Lock:
+        with self.watched():
+            return self._disk.lock(path)
+
+
+class _GuardedFile:
+    def __init__(self, disk: GuardedDisk, file: File) -> None:
+        self._disk = disk
+        self._file = file
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def append(self, data: bytes | memoryview) -> None:
+        with self._disk.watched():
+            self._file.append(data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        with self._disk.watched():
+            return self._file.read(offset, length)
+
+    def truncate(self, size: int) -> None:
+        with self._disk.watched():
+            self._file.truncate(size)
+
+    def flush(self) -> None:
+        self._disk.flush(self._file)
+
+    def close(self) -> None:
+        self._file.close()

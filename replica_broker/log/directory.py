@@ -1,0 +1,202 @@
+"""One log directory: its lock, whose it is, its logs, and the checkpoints of what survives a crash or is committed.
+
+All is called and written as Kafka does it. The marker of a clean end is taken away before anything else is looked at, so
+that whatever comes between that and the next clean end has the logs read.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Final
+
+import structlog
+
+from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from replica_broker.disk.disk import Disk, DiskError, DiskPath, Lock
+from replica_broker.disk.guarded_disk import GuardedDisk
+from replica_broker.log.checkpoints import (
+    decode_meta_properties,
+    decode_offsets,
+    decode_partition_metadata,
+    encode_meta_properties,
+    encode_offsets,
+    encode_partition_metadata,
+)
+from replica_broker.log.config import LogConfig
+from replica_broker.log.errors import DirectoryRefused, InconsistentTopicId, LogError, MalformedFile
+from replica_broker.log.folder_names import DELETE_SUFFIX, is_log_folder, topic_partition_of
+from replica_broker.log.log import Clock, Log
+
+log = structlog.get_logger()
+
+LOCK: Final = ".lock"
+META_PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+PARTITION_METADATA: Final = "partition.metadata"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+_CLEAN: Final = b'{"version":0,"brokerEpoch":-1}'
+_NO_LOGS: Final = ("-future", "-stray")
+"""Folders of a stock broker: a replica that was moving between directories, or one that nobody owned."""
+
+
+class LogDirectory:
+    """The directory at a path. Every method may raise `DiskError`, with which it is offline."""
+
+    def __init__(self, disk: Disk, path: DiskPath, on_failure: Callable[["LogDirectory"], object]) -> None:
+        self.path = PurePath(path)
+        self.logs: dict[TopicPartition, Log] = {}
+        self.topic_ids: dict[TopicPartition, TopicId] = {}
+        self.unusable: dict[TopicPartition, LogError] = {}
+        """Logs that this broker cannot use, which stay as they are."""
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        """As they were written last."""
+        self._disk = GuardedDisk(disk, lambda _: on_failure(self))
+        self._lock: Lock | None = None
+        self._written: dict[str, bytes] = {}
+
+    @property
+    def failure(self) -> DiskError | None:
+        return self._disk.failure
+
+    def take(self, broker_id: BrokerId, cluster_id: str) -> None:
+        """Takes the lock, and sees whose directory it is. Raises `DirectoryInUse`, `DirectoryRefused`."""
+        self._disk.make_folder(self.path)
+        self._lock = self._disk.lock(self.path / LOCK)
+        path = self.path / META_PROPERTIES
+        if not self._disk.exists(path):
+            self._disk.write_whole(path, encode_meta_properties(broker_id, cluster_id))
+            return
+        try:
+            properties = decode_meta_properties(path, self._disk.read_whole(path))
+        except MalformedFile as error:
+            raise DirectoryRefused(str(error)) from error
+        expected = {"version": "0", "broker.id": str(broker_id), "cluster.id": cluster_id}
+        for name, value in expected.items():
+            if properties.get(name, value) != value:
+                raise DirectoryRefused(
+                    f"{path} says {name}={properties[name]}, this broker has {name}={value}: "
+                    "give it the log directory of its own, or an empty one"
+                )
+
+    def load(self, config_of: Callable[[TopicName], LogConfig], clock: Clock) -> None:
+        """Opens all logs; those that were being deleted are deleted."""
+        is_clean = self._disk.exists(self.path / CLEAN_SHUTDOWN)
+        self._disk.remove(self.path / CLEAN_SHUTDOWN)
+        self._disk.flush_folder(self.path)
+        self.high_watermarks = self._offsets_in(HIGH_WATERMARKS)
+        recovery_points, log_starts = self._offsets_in(RECOVERY_POINTS), self._offsets_in(LOG_STARTS)
+        for name in self._disk.list(self.path):
+            if name.endswith(DELETE_SUFFIX):
+                self._disk.remove_folder(self.path / name)
+            elif name.endswith(_NO_LOGS):
+                log.warning("folder is left alone", folder=str(self.path / name))
+            elif is_log_folder(name):
+                where = topic_partition_of(name)
+                try:
+                    self._load_topic_id(where)
+                    opened = Log.opened(
+                        self._disk,
+                        self.path / name,
+                        config_of(where.topic),
+                        clock,
+                        is_clean=is_clean,
+                        recovery_point=recovery_points.get(where, 0),
+                        log_start_offset=log_starts.get(where, 0),
+                    )
+                except LogError as error:
+                    log.error("log cannot be used, it is left alone", folder=str(self.path / name), reason=str(error))
+                    self.unusable[where] = error
+                else:
+                    self._add(opened)
+
+    def create(self, where: TopicPartition, topic_id: TopicId | None, config: LogConfig, clock: Clock) -> Log:
+        """Makes an empty log."""
+        folder = self.path / str(where)
+        self._disk.make_folder(folder)
+        if topic_id is not None:
+            self.learn_topic_id(where, topic_id)
+        made = Log.opened(self._disk, folder, config, clock)
+        self._disk.flush_folder(self.path)
+        self._add(made)
+        return made
+
+    def learn_topic_id(self, where: TopicPartition, topic_id: TopicId) -> None:
+        """Writes down whose log it is. Raises `InconsistentTopicId` where it is another's."""
+        known = self.topic_ids.get(where)
+        if known is None:
+            path = self.path / str(where) / PARTITION_METADATA
+            self._disk.write_whole(path, encode_partition_metadata(topic_id))
+            self.topic_ids[where] = topic_id
+        elif known != topic_id:
+            raise InconsistentTopicId(f"the log of {where} is of the topic with the id {known}, not {topic_id}")
+
+    def delete(self, where: TopicPartition) -> None:
+        """Deletes a log. What the checkpoints say of it would be wrong of the next one of that name, and goes first."""
+        deleted = self.logs.pop(where)
+        self.topic_ids.pop(where, None)
+        self.high_watermarks.pop(where, None)
+        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
+        self.checkpoint_recovery_points()
+        deleted.delete()
+
+    def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self.high_watermarks |= {where: offset for where, offset in offsets.items() if where in self.logs}
+        self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Writes what survives a crash of the machine, and where logs start."""
+        points = {where: its.recovery_point for where, its in self.logs.items()}
+        self._write_offsets(RECOVERY_POINTS, points)
+        self._write_offsets(LOG_STARTS, {where: its.log_start_offset for where, its in self.logs.items()})
+
+    def flush(self) -> None:
+        """May be called by another thread than the other calls."""
+        for its in tuple(self.logs.values()):
+            its.flush()
+
+    def tell(self) -> None:
+        """Tells of a failure that another thread met."""
+        self._disk.tell()
+
+    def close(self) -> None:
+        """Closes the logs, and marks that they are whole."""
+        for its in self.logs.values():
+            its.close()
+        self.checkpoint_recovery_points()
+        self._disk.write_whole(self.path / CLEAN_SHUTDOWN, _CLEAN)
+
+    def abandon(self) -> None:
+        """Closes the files as they are."""
+        for its in self.logs.values():
+            its.abandon()
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def _add(self, opened: Log) -> None:
+        opened.on_recovery_point_lowered = self.checkpoint_recovery_points
+        self.logs[opened.topic_partition] = opened
+
+    def _load_topic_id(self, where: TopicPartition) -> None:
+        path = self.path / str(where) / PARTITION_METADATA
+        if self._disk.exists(path):
+            self.topic_ids[where] = decode_partition_metadata(path, self._disk.read_whole(path))
+
+    def _offsets_in(self, name: str) -> dict[TopicPartition, int]:
+        path = self.path / name
+        if not self._disk.exists(path):
+            return {}
+        try:
+            return decode_offsets(path, self._disk.read_whole(path))
+        except MalformedFile as error:
+            log.warning("checkpoint is taken for none", reason=str(error))
+            return {}
+
+    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        content = encode_offsets(offsets)
+        if content != self._written.get(name):
+            self._disk.write_whole(self.path / name, content)
+            self._written[name] = content
