@@ -1,0 +1,244 @@
+"""A disk in memory behind `Disk`: deterministic, full or broken on demand, and with crashes that lose what was not flushed.
+
+`SimulatedDisk` is the machine's disk. A process uses it until it crashes: at a write that a test names, of which any
+number of bytes may get through, or when the test says so. From then on every call raises `Crashed`, until `restart` gives
+the disk of the machine that was started again: of each file what was flushed, and of what was written since as much as the
+test lets survive; files whose names were never flushed may be gone.
+
+What a real file system may also do, and this one does not: keep what was written last and lose what was before it. Logs
+find that by their CRCs, as they find bytes that were cut.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TypeAlias
+
+from replica_broker.disk.disk import DirectoryInUse, DiskError, DiskFull, DiskPath, FileMissing
+
+Survival: TypeAlias = Callable[[str, int], int | None]
+"""How many of the bytes that were not flushed survive in a file, given its path and their number; None where the file's
+name was not flushed either, and does not survive."""
+
+
+class Crashed(Exception):  # no `DiskError`: nobody handles the end of the machine
+    """The machine crashed."""
+
+
+@dataclass(slots=True)
+class _Content:
+    data: bytearray = field(default_factory=bytearray)
+    flushed: bytes = b""
+    is_name_flushed: bool = False
+
+
+class SimulatedDisk:
+    """One machine's disk. Its faults are attributes and methods."""
+
+    def __init__(self) -> None:
+        self.capacity_bytes: int | None = None
+        """More than that is `DiskFull`."""
+        self.broken: Callable[[str], bool] = lambda _: False
+        """Paths at which every call is an I/O error."""
+        self.writes = 0
+        """How many there were: appends, whole files, truncations."""
+        self._crash_at: tuple[int, int] | None = None
+        self._is_crashed = False
+        self._files: dict[PurePosixPath, _Content] = {}
+        self._folders: set[PurePosixPath] = {PurePosixPath("/")}
+        self._locked: set[PurePosixPath] = set()
+
+    def crash_at(self, write: int, *, kept_bytes: int = 0) -> None:
+        """Has the machine crash in the midst of a write, of which so many bytes get through; `writes` counts from 0."""
+        self._crash_at = write, kept_bytes
+
+    def crash(self) -> None:
+        self._is_crashed = True
+
+    def restart(self, survival: Survival = lambda _path, _unflushed: 0) -> "SimulatedDisk":
+        """The disk after a crash: with what was flushed, and with what survives of the rest."""
+        self._is_crashed = True
+        after = SimulatedDisk()
+        after._folders = set(self._folders)
+        for path, content in self._files.items():
+            survived = survival(str(path), max(len(content.data) - len(content.flushed), 0))
+            if survived is None and not content.is_name_flushed:
+                continue
+            kept = content.flushed
+            if content.data.startswith(kept):
+                kept = bytes(content.data[: len(kept) + (survived or 0)])
+            after._files[path] = _Content(bytearray(kept), kept, True)
+        return after
+
+    def damage(self, path: DiskPath, data: bytes) -> None:
+        """Replaces a file's content, as somebody else would."""
+        self._files[_whole(path)] = _Content(bytearray(data), data, True)
+
+    def open(self, path: DiskPath) -> "SimulatedFile":
+        where = _whole(path)
+        with self.called(path):
+            self._require_folder(where.parent)
+            return SimulatedFile(self, where, self._files.setdefault(where, _Content()))
+
+    def exists(self, path: DiskPath) -> bool:
+        with self.called(path):
+            return _whole(path) in self._files or _whole(path) in self._folders
+
+    def size(self, path: DiskPath) -> int:
+        return len(self.read_whole(path))
+
+    def list(self, path: DiskPath) -> tuple[str, ...]:
+        where = _whole(path)
+        with self.called(path):
+            if where not in self._folders:
+                raise FileMissing(f"there is no folder {path}")
+            names = [found.name for found in (*self._files, *self._folders) if found.parent == where and found != where]
+            return tuple(sorted(names))
+
+    def make_folder(self, path: DiskPath) -> None:
+        with self.called(path):
+            self._folders |= {_whole(path), *_whole(path).parents}
+
+    def remove(self, path: DiskPath) -> None:
+        with self.called(path):
+            self._files.pop(_whole(path), None)
+
+    def remove_folder(self, path: DiskPath) -> None:
+        with self.called(path):
+            for found in self._below(path):
+                self._files.pop(found, None)
+                self._folders.discard(found)
+
+    def rename(self, path: DiskPath, to: DiskPath) -> None:
+        where, target = _whole(path), _whole(to)
+        with self.called(path):
+            self._require_folder(target.parent)
+            if target in self._folders or not self.exists(path):
+                raise DiskError(f"cannot rename {path} to {to}")
+            for found in self._below(path):
+                renamed = target / found.relative_to(where)
+                if found in self._files:
+                    self._files[renamed] = self._files.pop(found)
+                else:
+                    self._folders.remove(found)
+                    self._folders.add(renamed)
+
+    def write_whole(self, path: DiskPath, content: bytes) -> None:
+        where = _whole(path)
+        with self.called(path):
+            self._require_folder(where.parent)
+            self.write(where, len(content) - len(self._files.get(where, _Content()).data), lambda _: None)
+            self._files[where] = _Content(bytearray(content), bytes(content), True)
+
+    def read_whole(self, path: DiskPath) -> bytes:
+        with self.called(path):
+            content = self._files.get(_whole(path))
+            if content is None:
+                raise FileMissing(f"there is no file {path}")
+            return bytes(content.data)
+
+    def flush_folder(self, path: DiskPath) -> None:
+        with self.called(path):
+            for found, content in self._files.items():
+                content.is_name_flushed |= found.parent == _whole(path)
+
+    def lock(self, path: DiskPath) -> "SimulatedLock":
+        where = _whole(path)
+        with self.called(path):
+            self._require_folder(where.parent)
+            if where in self._locked:
+                raise DirectoryInUse(f"somebody has the lock {path}")
+            self._files.setdefault(where, _Content())
+            self._locked.add(where)
+            return SimulatedLock(self._locked, where)
+
+    def write(self, where: PurePosixPath, added_bytes: int, torn: Callable[[int], None]) -> None:
+        """Counts a write that is about to be done; where the machine crashes in its midst, does a part of it."""
+        if self._crash_at is not None and self._crash_at[0] <= self.writes:
+            torn(self._crash_at[1])
+            self._is_crashed = True
+            raise Crashed(f"the machine crashed while {where} was written")
+        self.writes += 1
+        used_bytes = sum(len(content.data) for content in self._files.values())
+        if self.capacity_bytes is not None and used_bytes + added_bytes > self.capacity_bytes:
+            raise DiskFull(f"cannot write {where}: the disk is full")
+
+    @contextmanager
+    def called(self, path: DiskPath) -> Iterator[None]:
+        """For what needs the machine to run, and the disk to work there."""
+        if self._is_crashed:
+            raise Crashed("the machine crashed")
+        if self.broken(str(path)):
+            raise DiskError(f"cannot use {path}: Input/output error")
+        yield
+
+    def _below(self, path: DiskPath) -> tuple[PurePosixPath, ...]:
+        return tuple(found for found in (*self._files, *self._folders) if found.is_relative_to(_whole(path)))
+
+    def _require_folder(self, path: PurePosixPath) -> None:
+        if path not in self._folders:
+            raise DiskError(f"there is no folder {path}")
+
+
+class SimulatedFile:
+    """A file that is open."""
+
+    def __init__(self, disk: SimulatedDisk, path: PurePosixPath, content: _Content) -> None:
+        self._disk = disk
+        self._path = path
+        self._content = content
+        self._is_closed = False
+
+    @property
+    def size(self) -> int:
+        return len(self._content.data)
+
+    def append(self, data: bytes | memoryview) -> None:
+        with self._called():
+            written = bytes(data)
+            self._disk.write(self._path, len(written), lambda kept: self._content.data.extend(written[:kept]))
+            self._content.data.extend(written)
+
+    def read(self, offset: int, length: int) -> bytes:
+        with self._called():
+            return bytes(self._content.data[offset : offset + max(length, 0)])
+
+    def truncate(self, size: int) -> None:
+        with self._called():
+            self._disk.write(self._path, 0, lambda _: None)
+            del self._content.data[size:]
+
+    def flush(self) -> None:
+        if not self._is_closed:
+            with self._called():
+                self._content.flushed = bytes(self._content.data)
+                self._content.is_name_flushed = True
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    @contextmanager
+    def _called(self) -> Iterator[None]:
+        if self._is_closed:
+            raise DiskError(f"{self._path} is closed")
+        with self._disk.called(self._path):
+            yield
+
+
+class SimulatedLock:
+    """A lock that a process holds."""
+
+    def __init__(self, locked: set[PurePosixPath], path: PurePosixPath) -> None:
+        self._locked = locked
+        self._path = path
+        self._is_held = True
+
+    def release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._locked.discard(self._path)
+
+
+def _whole(path: DiskPath) -> PurePosixPath:
+    return PurePosixPath("/") / path
