@@ -8,7 +8,6 @@ import structlog
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import TopicPartition
-from replica_broker.disk.disk import DiskError
 from replica_broker.replicas.errors import StorageFailed
 from replica_broker.replicas.settings import ReplicaSettings
 from replica_broker.replicas.storage import Storage
@@ -27,11 +26,8 @@ def high_watermarks(storage: Storage) -> dict[TopicPartition, int]:
 
 def checkpoint(storage: Storage) -> None:
     """Writes down what is committed, and up to where logs were flushed. Where a directory fails, the others go on."""
-    try:
-        storage.directories.checkpoint_high_watermarks(high_watermarks(storage))
-        storage.directories.checkpoint_recovery_points()
-    except DiskError as error:
-        log.warning("a checkpoint could not be written", reason=str(error))
+    storage.directories.checkpoint_high_watermarks(high_watermarks(storage))
+    storage.directories.checkpoint_recovery_points()
     storage.take_offline()
 
 

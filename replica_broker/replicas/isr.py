@@ -22,11 +22,11 @@ from replica_broker.replicas.requests import UNKNOWN_OFFSET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lags:
-    """MAX_TIME_LAG, MAX_BYTES_LAG (None: no such limit) and MIN_BYTES_LAG."""
+    """MAX_TIME_LAG, MAX_BYTES_LAG and MIN_BYTES_LAG (None: no such limit)."""
 
     max_time_lag_ms: int
     max_bytes_lag: int | None = None
-    min_bytes_lag: int = 0
+    min_bytes_lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def _may_join(view: LeaderView, follower: Follower, smallest_end: int, lags: Lag
         view.bytes_between(follower.end_offset, view.end_offset) > lags.max_bytes_lag
     ):
         return False  # it would go at once
-    return view.bytes_between(follower.end_offset, smallest_end) <= lags.min_bytes_lag
+    return lags.min_bytes_lag is None or view.bytes_between(follower.end_offset, smallest_end) <= lags.min_bytes_lag
 
 
 def _ends(view: LeaderView, members: tuple[BrokerId, ...]) -> list[int]:

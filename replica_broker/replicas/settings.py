@@ -20,8 +20,9 @@ class ReplicaSettings:
     max_bytes_lag: int | None = None
     """MAX_BYTES_LAG: who is further behind leaves the ISR. None: nobody leaves for that, as in Kafka since 0.9,
     because a burst of messages would throw out all followers at once."""
-    min_bytes_lag: int = 0
-    """MIN_BYTES_LAG: who is no further behind the last of the ISR may join it, where it has all that is committed."""
+    min_bytes_lag: int | None = None
+    """MIN_BYTES_LAG: who is no further behind the last of the ISR may join it, where it has all that is committed. None:
+    that alone is enough, as in Kafka; a follower of a busy partition would hardly ever be 0 bytes behind its leader."""
     truncate_to: TruncateTo = "leader epoch"
     """Where a follower cuts its log before it follows: by leader epochs (KIP-101), or as the seed writes it, which
     loses committed messages where the high watermark of a follower was behind."""

@@ -1,0 +1,144 @@
+"""The way from followers to leaders in memory: several brokers' replicas in one event loop, and the network between
+them.
+
+`SimulatedNetwork` has the brokers that run, and its faults are methods. A request takes a turn of the loop each way,
+so that something else can happen before it is read and before its answer arrives; a connection that is cut fails at
+once, whatever became of the request.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from controller_core.wire.messages import ErrorCode
+from replica_broker.replicas.errors import ReplicaRefused
+from replica_broker.replicas.replicas import Replicas
+from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched
+from replica_broker.replicas.seams import LeaderEndpoint, LeaderLink, LeaderLinks, LeaderUnreachable
+
+T = TypeVar("T")
+
+
+class SimulatedNetwork:
+    """Which brokers run, and which of them reach each other."""
+
+    def __init__(self) -> None:
+        self.running: dict[BrokerId, Replicas] = {}
+        """Put a broker's replicas in when it starts, and take them out with `stop`."""
+        self._cut: set[frozenset[BrokerId]] = set()
+        self._in_flight: dict[asyncio.Timeout, frozenset[BrokerId]] = {}
+
+    def links(self, asking: BrokerId) -> LeaderLinks:
+        """The links that a broker makes."""
+
+        def link(leader: LeaderEndpoint) -> LeaderLink:
+            return SimulatedLeaderLink(self, asking, leader.broker)
+
+        return link
+
+    def stop(self, broker: BrokerId) -> None:
+        """The broker is gone, and so are its connections."""
+        self.running.pop(broker, None)
+        self._break(lambda pair: broker in pair)
+
+    def cut(self, one: BrokerId, other: BrokerId) -> None:
+        """Two brokers do not reach each other any more, until `mend`."""
+        self._cut.add(frozenset((one, other)))
+        self._break(lambda pair: pair in self._cut)
+
+    def mend(self) -> None:
+        """All brokers reach each other again."""
+        self._cut.clear()
+
+    async def ask(self, asking: BrokerId, asked: BrokerId, ask: Callable[[Replicas], Awaitable[T]]) -> T:
+        """One request and its answer. Raises `LeaderUnreachable`."""
+        pair = frozenset((asking, asked))
+        try:
+            async with asyncio.timeout(None) as until_broken:
+                self._in_flight[until_broken] = pair
+                await asyncio.sleep(0)
+                answer = await ask(self._reached(pair, asked))
+                await asyncio.sleep(0)
+                self._reached(pair, asked)
+                return answer
+        except TimeoutError as error:
+            raise LeaderUnreachable(f"the connection to broker {asked} broke") from error
+        finally:
+            self._in_flight.pop(until_broken, None)
+
+    def _reached(self, pair: frozenset[BrokerId], asked: BrokerId) -> Replicas:
+        if pair in self._cut or asked not in self.running:
+            raise LeaderUnreachable(f"broker {asked} cannot be reached")
+        return self.running[asked]
+
+    def _break(self, is_broken: Callable[[frozenset[BrokerId]], bool]) -> None:
+        for timeout, pair in self._in_flight.items():
+            if is_broken(pair):
+                timeout.reschedule(asyncio.get_running_loop().time())
+
+
+class SimulatedLeaderLink:
+    """A `LeaderLink` through a simulated network."""
+
+    def __init__(self, network: SimulatedNetwork, asking: BrokerId, leader: BrokerId) -> None:
+        self._network = network
+        self._asking = asking
+        self._leader = leader
+        self._is_closed = False
+
+    async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
+        """See `LeaderLink.fetch`."""
+        return await self._ask(lambda leader: leader.fetch(asked))
+
+    async def ends_of_epochs(
+        self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId
+    ) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
+        """See `LeaderLink.ends_of_epochs`."""
+
+        async def answer(leader: Replicas) -> Mapping[TopicPartition, EpochEnd | ErrorCode]:
+            return {
+                each: _answer(
+                    lambda each=each, current=current, epoch=epoch: leader.end_of_epoch(  # type: ignore[misc]
+                        each, current_leader_epoch=current, asked_epoch=epoch
+                    )
+                )
+                for each, (current, epoch) in asked.items()
+            }
+
+        return await self._ask(answer)
+
+    async def list_offsets(
+        self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, int]], replica_id: BrokerId
+    ) -> Mapping[TopicPartition, int | ErrorCode]:
+        """See `LeaderLink.list_offsets`."""
+
+        async def answer(leader: Replicas) -> Mapping[TopicPartition, int | ErrorCode]:
+            return {
+                each: _answer(
+                    lambda each=each, current=current, timestamp=timestamp: (
+                        leader.list_offset(  # type: ignore[misc]
+                            each, timestamp, current_leader_epoch=current, replica_id=replica_id
+                        ).offset
+                    )
+                )
+                for each, (current, timestamp) in asked.items()
+            }
+
+        return await self._ask(answer)
+
+    async def close(self) -> None:
+        """See `LeaderLink.close`."""
+        self._is_closed = True
+
+    async def _ask(self, ask: Callable[[Replicas], Awaitable[T]]) -> T:
+        if self._is_closed:
+            raise LeaderUnreachable("the link is closed")
+        return await self._network.ask(self._asking, self._leader, ask)
+
+
+def _answer(find: Callable[[], T]) -> T | ErrorCode:
+    try:
+        return find()
+    except ReplicaRefused as error:
+        return error.error_code

@@ -1,0 +1,453 @@
+"""Leaders and followers together: what is appended, fetched, committed, and acknowledged."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, TopicId
+from controller_core.model.metadata import LeaderRecoveryState
+from controller_core.wire.messages import ErrorCode
+from replica_broker.replicas.errors import (
+    FencedLeaderEpoch,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeader,
+    OffsetNotAvailable,
+    ReplicationTimedOut,
+    UnknownLeaderEpoch,
+    UnknownPartition,
+)
+from replica_broker.replicas.requests import CONSUMER, EARLIEST, LATEST, MAX_TIMESTAMP, Asked, EpochEnd, Fetch
+from replica_broker.replicas.settings import ReplicaSettings
+from simulation.fast_loop import run_fast
+from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, with_cluster
+
+
+def test_what_is_acknowledged_is_on_all_replicas() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B, C)
+        await cluster.create(A, B, C)
+        await cluster.produce(A, "one", "two")
+        await cluster.produce(A, "three")
+        for broker in (A, B, C):
+            assert cluster.values(broker) == ["one", "two", "three"]
+        assert cluster.partition(A).high_watermark == 3
+        await cluster.until(lambda: cluster.partition(B).high_watermark == 3)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_without_acks_nothing_is_waited_for() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        await cluster.create(A, B)
+        assert await cluster.produce(A, "one", acks=1) == 0
+        assert await cluster.produce(A, "two", acks=0) == 1
+        assert cluster.partition(A).high_watermark == 0
+        with pytest.raises(ReplicationTimedOut):
+            await cluster.produce(A, "three")
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_follower_that_is_gone_leaves_the_isr_without_anybody_fetching_and_what_waits_is_committed() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one", timeout_ms=60_000)
+        assert cluster.partition(A).isr == (A,)
+        assert cluster.controller.states[ORDERS].isr == (A,)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_follower_that_comes_back_joins_the_isr_again() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        await cluster.create(A, B, isr=[A])
+        await cluster.produce(A, "one")
+        cluster.start(B)
+        await cluster.tell()
+        await cluster.until_in_sync(A, A, B)
+        assert cluster.values(B) == ["one"]
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_follower_joins_the_isr_of_a_partition_that_is_written_to_all_the_time() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        await cluster.create(A, B, isr=[A])
+        for number in range(20):
+            await cluster.produce(A, f"before {number}")
+        cluster.start(B)
+        await cluster.tell()
+
+        async def keep_writing() -> None:
+            while True:
+                await cluster.produce(A, "now", acks=1)
+                await asyncio.sleep(0.001)
+
+        writing = asyncio.create_task(keep_writing())
+        await cluster.until_in_sync(A, A, B)
+        writing.cancel()
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_too_few_in_sync_refuse_what_asks_for_all_of_them_and_nothing_else() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.configs.min_insync = 2
+        cluster.start(A)
+        await cluster.create(A, B, isr=[A])
+        with pytest.raises(NotEnoughReplicas):
+            await cluster.produce(A, "one")
+        assert cluster.values(A) == []
+        await cluster.produce(A, "two", acks=1)
+        assert cluster.partition(A).high_watermark == 0
+        cluster.start(B)
+        await cluster.tell()
+        await cluster.until(lambda: cluster.partition(A).high_watermark == 1)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_who_waits_learns_that_too_few_are_in_sync_now() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        waiting = asyncio.create_task(cluster.produce(A, "one"))
+        await asyncio.sleep(0)
+        partition = cluster.partition(A)
+        partition.replica.high_watermark = 1
+        cluster.configs.min_insync, partition.isr = 2, (A,)
+        partition.notify()
+        with pytest.raises(NotEnoughReplicasAfterAppend):
+            await waiting
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_topic_that_asks_for_more_replicas_than_it_has_asks_for_all_of_them() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.configs.min_insync = 3
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_another_minimum_holds_at_once() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.configs.min_insync = 2
+        cluster.start(A)
+        await cluster.create(A, B, isr=[A])
+        await cluster.produce(A, "one", acks=1)
+        cluster.configs.min_insync = 1
+        await cluster.running[A].on_topic_configs_changed(ORDERS.topic)
+        assert cluster.partition(A).high_watermark == 1
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_stale_leader_commits_nothing() -> None:
+    """Seed 004, discussion 3: A sleeps, B is elected with {B, C}; A wakes and still takes itself for the leader."""
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B, C)
+        await cluster.create(A, B, C)
+        await cluster.produce(A, "committed")
+        await cluster.elect(B, [B, C], tells=[B, C])
+        stale = asyncio.create_task(cluster.produce(A, "stale", timeout_ms=300_000))
+        await cluster.produce(B, "of B")
+        await cluster.until(lambda: any(isr.leader == A for isr in cluster.controller.writes))
+        await asyncio.sleep(100)
+        assert not stale.done()
+        assert cluster.partition(A).high_watermark == 1
+        assert (await cluster.consume(A, 1)).records == b""
+        assert cluster.controller.states[ORDERS].isr == (B, C)
+        await cluster.tell(brokers=[A])
+        with pytest.raises(NotLeader):
+            await stale
+        await cluster.until_in_sync(B, A, B, C)
+        assert cluster.values(A) == cluster.values(B) == ["committed", "of B"]
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_an_isr_is_certain_only_when_its_answer_came_and_both_count_until_then() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        await cluster.create(A, B)
+        cluster.controller.answers_to_lose = 3
+        await cluster.produce(A, "one", timeout_ms=60_000)
+        assert [isr.isr for isr in cluster.controller.writes] == [(A,)] * 4
+        cluster.controller.deaf_to.add(A)
+        cluster.start(B)
+        await cluster.tell()
+        partition = cluster.partition(A)
+        await cluster.until(lambda: partition.proposed is not None)
+        assert partition.maximal_isr == {A, B}
+        assert partition.isr == (A,)
+        await cluster.crash(B)
+        with pytest.raises(ReplicationTimedOut):
+            await cluster.produce(A, "two")
+        cluster.controller.deaf_to.clear()
+        await cluster.until(lambda: partition.high_watermark == 2)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_who_may_not_join_is_not_waited_for() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        cluster.controller.ineligible.add(B)
+        await cluster.create(A, B, isr=[A])
+        await cluster.produce(A, "one")
+        await cluster.until(lambda: len(cluster.controller.writes) > 1)
+        assert cluster.partition(A).isr == (A,)
+        cluster.controller.ineligible.clear()
+        await cluster.until_in_sync(A, A, B)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_leader_that_was_elected_uncleanly_reports_that_it_recovered() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.elect(B, [B], is_clean=False)
+        await cluster.until(lambda: cluster.controller.states[ORDERS].recovery_state is LeaderRecoveryState.RECOVERED)
+        await cluster.until_in_sync(B, A, B)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_consumers_see_what_is_committed_and_nothing_yet_behind_it() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "committed")
+        await cluster.crash(B)
+        await cluster.produce(A, "only on A", "this, too", acks=1)
+        seen = await cluster.consume(A, 0)
+        assert seen.high_watermark == 1
+        assert len(seen.records) == len(cluster.log_bytes(A)[: len(seen.records)]) > 0
+        for offset in (1, 2, 3):
+            between = await cluster.consume(A, offset)
+            assert (between.error_code, between.records) == (ErrorCode.none, b"")
+        assert (await cluster.consume(A, 4)).error_code is ErrorCode.offset_out_of_range
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_consumer_waits_for_what_is_committed_next() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        waiting = asyncio.create_task(cluster.consume(A, 0, max_wait_ms=60_000))
+        await asyncio.sleep(5)
+        assert not waiting.done()
+        await cluster.produce(A, "one")
+        assert (await waiting).records
+        began_ms = cluster.clock.monotonic_ms()
+        assert not (await cluster.consume(A, 1, max_wait_ms=1_000)).records
+        assert cluster.clock.monotonic_ms() - began_ms == pytest.approx(1_000, abs=10)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_who_waits_at_a_leader_that_is_replaced_is_told_at_once() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        waiting = asyncio.create_task(cluster.consume(A, 0, max_wait_ms=10**9))
+        await asyncio.sleep(5)
+        await cluster.elect(B, [A, B])
+        answer = await waiting
+        assert (answer.error_code, answer.leader, answer.leader_epoch) == (ErrorCode.not_leader_or_follower, B, 1)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_epochs_of_another_leader_are_refused() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.elect(A, [A, B])
+
+        async def error_of(asked: Asked, replica_id: BrokerId = B) -> ErrorCode:
+            fetch = Fetch(partitions={ORDERS: asked}, replica_id=replica_id)
+            return (await cluster.running[A].fetch(fetch))[ORDERS].error_code
+
+        now = Asked(offset=0, max_bytes=100, current_leader_epoch=LeaderEpoch(1))
+        assert await error_of(now) is ErrorCode.none
+        assert await error_of(now._replace(current_leader_epoch=LeaderEpoch(0))) is ErrorCode.fenced_leader_epoch
+        assert await error_of(now._replace(current_leader_epoch=LeaderEpoch(2))) is ErrorCode.unknown_leader_epoch
+        assert await error_of(now, C) is ErrorCode.unknown_leader_epoch
+        assert await error_of(now._replace(current_leader_epoch=NO_EPOCH), C) is ErrorCode.not_leader_or_follower
+        other_id = TopicId(UUID(int=5))
+        assert await error_of(now._replace(topic_id=other_id)) is ErrorCode.inconsistent_topic_id
+        with pytest.raises(FencedLeaderEpoch):
+            cluster.running[A].end_of_epoch(ORDERS, current_leader_epoch=LeaderEpoch(0), asked_epoch=LeaderEpoch(0))
+        with pytest.raises(UnknownLeaderEpoch):
+            cluster.running[A].list_offset(ORDERS, LATEST, current_leader_epoch=LeaderEpoch(2))
+        with pytest.raises(NotLeader):
+            await cluster.produce(B, "one")
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_partition_that_is_elsewhere_is_told_from_one_that_nobody_knows() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        with pytest.raises(UnknownPartition):
+            await cluster.produce(A, "one")
+        cluster.running[A]._is_known = lambda topic_partition: topic_partition == ORDERS
+        with pytest.raises(NotLeader):
+            await cluster.produce(A, "one")
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_offsets_are_listed_to_consumers_up_to_what_is_committed() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one", "two")
+        await cluster.crash(B)
+        await cluster.produce(A, "three", acks=1)
+        leader = cluster.running[A]
+
+        def listed(timestamp: int, replica_id: BrokerId = CONSUMER) -> int:
+            return leader.list_offset(ORDERS, timestamp, current_leader_epoch=NO_EPOCH, replica_id=replica_id).offset
+
+        assert (listed(EARLIEST), listed(LATEST), listed(LATEST, B)) == (0, 2, 3)
+        assert listed(0) == 0
+        assert listed(2**62) == -1
+        assert listed(MAX_TIMESTAMP) == 0
+        assert leader.end_of_epoch(ORDERS, current_leader_epoch=LeaderEpoch(0), asked_epoch=LeaderEpoch(0)) == (0, 3)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_new_leader_does_not_say_what_is_committed_before_it_knows() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B, C)
+        await cluster.create(A, B, C)
+        await cluster.produce(A, "one")
+        cluster.partition(B).replica.high_watermark = 0
+        await cluster.crash(A)
+        await cluster.elect(B, [B, C], tells=[B])
+        with pytest.raises(OffsetNotAvailable):
+            cluster.running[B].list_offset(ORDERS, LATEST, current_leader_epoch=NO_EPOCH)
+        await cluster.tell(brokers=[C])
+        await cluster.until(lambda: cluster.partition(B).high_watermark == 1)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+@pytest.mark.parametrize("fetchers", [1, 3])
+def test_several_partitions_of_a_leader_are_fetched_together(fetchers: int) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        partitions = [replace_partition(number) for number in range(5)]
+        for each in partitions:
+            await cluster.create(A, B, topic_partition=each)
+        for each in partitions:
+            await cluster.produce(A, str(each), to=each)
+        for each in partitions:
+            assert cluster.values(B, each) == [str(each)]
+
+    def replace_partition(number: int):  # type: ignore[no-untyped-def]
+        return ORDERS._replace(partition=number)
+
+    def settings(broker: BrokerId) -> ReplicaSettings:
+        return ReplicaSettings(broker_id=broker, fetchers_per_leader=fetchers)
+
+    run_fast(with_cluster(scenario, Cluster(settings=settings)))
+
+
+def test_a_follower_of_nobody_waits_for_a_leader() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        await cluster.crash(A)
+        await cluster.elect(NO_LEADER, [A])
+        await asyncio.sleep(60)
+        assert not cluster.partition(B).is_leader
+        cluster.start(A)
+        await cluster.elect(A, [A])
+        await cluster.until_in_sync(A, A, B)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_followers_live_through_a_network_that_is_cut_and_mended() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        cluster.network.cut(A, B)
+        await cluster.produce(A, "two", timeout_ms=60_000)
+        assert cluster.partition(A).isr == (A,)
+        cluster.network.mend()
+        await cluster.until_in_sync(A, A, B)
+        assert cluster.values(B) == ["one", "two"]
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_follower_that_lacks_what_its_leader_has_deleted_begins_anew() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one", "two")
+        await cluster.crash(B)
+        await cluster.produce(A, "three", timeout_ms=60_000)
+        await cluster.produce(A, "four")
+        cluster.partition(A).log.raise_log_start(3)
+        cluster.start(B)
+        await cluster.tell()
+        await cluster.until_in_sync(A, A, B)
+        assert cluster.partition(B).log.log_start_offset == 3
+        assert cluster.messages(B) == {3: "four"}
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_follower_that_starts_again_believes_its_checkpoint_and_no_more() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        await cluster.until(lambda: cluster.partition(B).high_watermark == 1)
+        await asyncio.sleep(6)
+        await cluster.produce(A, "two")
+        await cluster.crash(B)
+        cluster.network.stop(A)
+        cluster.start(B)
+        await cluster.tell(brokers=[B])
+        assert cluster.partition(B).high_watermark == 1
+        assert cluster.values(B) == ["one", "two"]
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_log_that_parts_from_the_leader_s_is_told_where() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        await cluster.elect(A, [A, B])
+        await cluster.elect(A, [A, B])
+        asked = Asked(offset=5, max_bytes=100, current_leader_epoch=LeaderEpoch(2), last_fetched_epoch=LeaderEpoch(1))
+        answer = (await cluster.running[A].fetch(Fetch(partitions={ORDERS: asked}, replica_id=B)))[ORDERS]
+        assert answer.diverging_epoch == EpochEnd(LeaderEpoch(0), 1)  # nothing was written in epoch 1
+        assert answer.records == b""
+        assert cluster.partition(A).followers[B].end_offset != 5
+
+    run_fast(with_cluster(scenario, Cluster()))
