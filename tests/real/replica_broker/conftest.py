@@ -1,0 +1,45 @@
+"""Two stock brokers and ours, once under Kafka's own controller and once under ours."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from tests.real.replica_broker.mixed import OURS, MixedCluster
+
+_PROPERTIES = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": 200}
+CONTROLLERS = ("kafka", "kontroller")
+
+
+@pytest.fixture(scope="package", params=CONTROLLERS)
+def started(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[MixedCluster]:
+    name = f"mixed-{request.param}"
+    with (
+        KafkaCluster(servers_folder, zookeeper, brokers=2, properties=_PROPERTIES, chroot=f"/{name}") as kafka,
+        connected_client(kafka.zookeeper_connect) as client,
+        ExitStack() as stack,
+    ):
+        own = None
+        if request.param == "kontroller":
+            own = ControllerProcess(servers_folder, kafka.zookeeper_connect, name=f"{name}-controller")
+            stack.enter_context(own)
+        settings = {"controlled_shutdown_retry_backoff_ms": 200}
+        ours = PythonBroker(servers_folder, kafka.zookeeper_connect, OURS, name=f"{name}-ours", settings=settings)
+        stack.enter_context(ours)
+        yield MixedCluster(kafka=kafka, ours=ours, znodes=ClusterZnodes(client), own_controller=own)
+
+
+@pytest.fixture
+def cluster(started: MixedCluster) -> Iterator[MixedCluster]:
+    """The cluster with all brokers alive. Our broker must meet nothing that it does not understand."""
+    started.start_all()
+    yield started
+    log = started.ours.log()
+    for words in ("failed unexpectedly", "could not be answered", "Traceback", "bad request"):
+        assert words not in log, f"the broker's log has {words!r}: {started.ours.process.log_path}"

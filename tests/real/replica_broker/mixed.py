@@ -1,0 +1,68 @@
+"""A cluster of two unmodified brokers and one of ours, as its clients and its controller see it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import Broker, KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.running.processes import wait_until
+
+STOCK = (1, 2)
+OURS = 3
+OFFSETS = "__consumer_offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedCluster:
+    """Brokers 1 and 2 are Kafka's, 3 is ours; the controller is one of the stock brokers, or ours."""
+
+    kafka: KafkaCluster
+    ours: PythonBroker
+    znodes: ClusterZnodes
+    own_controller: ControllerProcess | None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.kafka.bootstrap_servers},{self.ours.address}"
+
+    def broker(self, broker: int) -> Broker | PythonBroker:
+        return self.ours if broker == OURS else self.kafka.broker(broker)
+
+    def start_all(self) -> None:
+        """All brokers alive and the internal topic on the stock ones, whatever the last test left."""
+        self.kafka.start()
+        if not self.ours.process.is_running:
+            self.ours.start()
+        if not self.znodes.partitions(OFFSETS):
+            # Groups are left to stock brokers.
+            self.znodes.create_topic(OFFSETS, [[1, 2], [2, 1]] * 2, {"cleanup.policy": "compact"})
+        self.wait_until_served(OFFSETS)
+
+    def serve_topic(
+        self, topic: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic and waits until every replica is in sync."""
+        self.znodes.create_topic(topic, replicas, config)
+        self.wait_until_served(topic)
+
+    def wait_until_served(self, topic: str) -> None:
+        numbers = list(self.znodes.partitions(topic))
+        wait_until(lambda: self.znodes.is_served(topic, numbers), f"all of {topic} is in sync", deadline_s=120)
+
+    def wait_until_elsewhere(self, topic: str, broker: int) -> None:
+        """Waits until a broker leads no partition of a topic, and every one has a leader."""
+
+        def leads_nothing() -> bool:
+            leaders = [self.znodes.leader(topic, number) for number in self.znodes.partitions(topic)]
+            return broker not in leaders and min(leaders) >= 0
+
+        wait_until(leads_nothing, f"broker {broker} leads nothing of {topic}", deadline_s=60)
+
+    def wait_until_moved(self, topic: str, target: Sequence[int]) -> None:
+        wait_until(
+            lambda: not self.znodes.has_reassignments() and self.znodes.assigned(topic, 0) == list(target),
+            f"{topic}-0 moved to {target}",
+            deadline_s=120,
+        )

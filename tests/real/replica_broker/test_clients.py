@@ -1,0 +1,92 @@
+"""What clients of three kinds write and read through our broker, as a leader and as a follower of stock brokers."""
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from devcluster.clients import tools
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kontroller import run_command
+from devcluster.running.processes import wait_until
+from tests.real.replica_broker.mixed import OURS, MixedCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+BOTH_WAYS = [[3, 1], [1, 3], [2, 3]]
+"""One partition that ours leads, two that it follows."""
+LINES = [f"line {number}" for number in range(300)]
+
+
+def test_kafkas_own_console_tools_write_and_read_by_our_broker(cluster: MixedCluster) -> None:
+    cluster.serve_topic("spoken", BOTH_WAYS)
+    produced = tools.run_tool(
+        tools.CONSOLE_PRODUCER,
+        *("--bootstrap-server", cluster.ours.address, "--topic", "spoken"),
+        stdin="\n".join(LINES),
+    )
+    assert (produced.returncode, produced.stderr) == (0, ""), produced.stderr
+    consumed = tools.run_tool(
+        tools.CONSOLE_CONSUMER,
+        *("--bootstrap-server", cluster.ours.address, "--topic", "spoken", "--group", "listeners"),
+        *("--from-beginning", "--max-messages", str(len(LINES)), "--timeout-ms", "60000"),
+    )
+    assert sorted(consumed.stdout.splitlines()) == sorted(LINES), consumed.stderr
+
+
+def test_librdkafka_writes_and_reads_by_our_broker(cluster: MixedCluster) -> None:
+    cluster.serve_topic("driven", BOTH_WAYS)
+    with AckedProducer(cluster.ours.address, "driven") as producer:
+        wait_until(lambda: producer.acknowledged_count > 300, "three hundred acknowledgements")
+    report = producer.stop()
+    assert report.errors == []
+    assert {one.partition for one in report.acknowledged} == {0, 1, 2}
+    assert lost(report.acknowledged, read_back(cluster.ours.address, "driven")) == []
+
+
+@pytest.mark.parametrize("codec", [None, "gzip"])
+def test_kafka_python_writes_and_reads_by_our_broker(cluster: MixedCluster, codec: str | None) -> None:
+    topic = f"scripted-{codec}"
+    cluster.serve_topic(topic, BOTH_WAYS)
+    producer = KafkaProducer(bootstrap_servers=cluster.ours.address, compression_type=codec, acks="all")
+    futures = [producer.send(topic, value=line.encode()) for line in LINES]
+    producer.flush()
+    assert all(future.get(timeout=30).offset >= 0 for future in futures)
+    producer.close()
+    consumer = KafkaConsumer(bootstrap_servers=cluster.ours.address, auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(topic, number) for number in range(3)])
+    read: list[str] = []
+
+    def has_all() -> bool:
+        for messages in consumer.poll(timeout_ms=500).values():
+            read.extend(message.value.decode() for message in messages)
+        return len(read) >= len(LINES)
+
+    wait_until(has_all, "all lines are read")
+    consumer.close()
+    assert sorted(read) == sorted(LINES)
+
+
+def test_what_a_stock_follower_has_of_our_leader_is_the_same_bytes(cluster: MixedCluster) -> None:
+    cluster.serve_topic("copied", BOTH_WAYS)
+    with AckedProducer(cluster.bootstrap, "copied") as producer:
+        wait_until(lambda: producer.acknowledged_count > 300, "three hundred acknowledgements")
+    for partition, (stock, _) in enumerate([(1, 3), (1, 3), (2, 3)]):
+        name = f"copied-{partition}/00000000000000000000.log"
+        theirs = cluster.kafka.broker(stock).log_folder / name
+        own = cluster.ours.log_folder / name
+        wait_until(
+            lambda theirs=theirs, own=own: theirs.read_bytes() == own.read_bytes(),  # type: ignore[misc]  # defaults
+            f"both have the same of partition {partition}",
+        )
+
+
+def test_tools_describe_our_broker_as_they_do_stock_ones(cluster: MixedCluster) -> None:
+    cluster.serve_topic("described", [[3, 1, 2]], {"min.insync.replicas": "2"})
+    to_ours = ("--bootstrap-server", cluster.ours.address)
+    topics = tools.run_tool(tools.TOPICS, *to_ours, "--describe", "--topic", "described")
+    assert "Leader: 3\tReplicas: 3,1,2" in topics.stdout, topics.stderr
+    assert "min.insync.replicas=2" in topics.stdout
+    log_dirs = tools.run_tool(tools.LOG_DIRS, *to_ours, "--describe", "--broker-list", str(OURS))
+    assert f'"logDir":"{cluster.ours.log_folder}"' in log_dirs.stdout, log_dirs.stderr
+    assert '"partition":"described-0"' in log_dirs.stdout
+    ready = run_command("ready", "--bootstrap", cluster.ours.address, "--broker-id", str(OURS))
+    assert ready.returncode == 0, ready.stdout

@@ -1,0 +1,103 @@
+"""When our broker does not start, or ends by itself: with which exit code, and in which words."""
+
+import json
+
+import pytest
+
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import connected_client
+from devcluster.running.processes import wait_until
+from tests.real.conftest import StartKafka
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+FAILED, USAGE = 1, 2
+
+
+def finalize(connect: str, levels: dict[str, int]) -> None:
+    content = {
+        "version": 2,
+        "status": 1,
+        "features": {name: {"max_version_level": level} for name, level in levels.items()},
+    }
+    with connected_client(connect) as client:
+        client.ensure_path("/feature")
+        client.set("/feature", json.dumps(content).encode())
+
+
+def is_registered(connect: str, broker: int) -> bool:
+    with connected_client(connect) as client:
+        return client.exists(f"/brokers/ids/{broker}") is not None
+
+
+def wait_for_end(broker: PythonBroker) -> int | None:
+    wait_until(lambda: not broker.process.is_running, "the broker ends")
+    return broker.process.exit_code
+
+
+def test_an_incompatible_broker_never_registers(servers_folder: RunFolder, zookeeper_connect: str) -> None:
+    finalize(zookeeper_connect, {"f": 3})
+    broker = PythonBroker(servers_folder, zookeeper_connect, 3, name="incompatible", settings={"feature": ["f:1-2"]})
+    try:
+        broker.spawn()
+        assert wait_for_end(broker) == FAILED
+        assert "f is finalized at 3, the broker supports 1 to 2" in broker.log()
+        assert '"event":"registered"' not in broker.log()
+        assert not is_registered(zookeeper_connect, 3)
+    finally:
+        broker.close()
+
+
+def test_a_running_broker_leaves_when_the_cluster_moves_beyond_it(
+    servers_folder: RunFolder, zookeeper_connect: str
+) -> None:
+    finalize(zookeeper_connect, {"f": 2})
+    settings = {"feature": ["f:1-2"], "controlled_shutdown_retry_backoff_ms": 100}
+    with PythonBroker(servers_folder, zookeeper_connect, 3, name="left-behind", settings=settings) as broker:
+        finalize(zookeeper_connect, {"f": 3})
+        assert wait_for_end(broker) == FAILED
+        assert "f is finalized at 3, the broker supports 1 to 2" in broker.log()
+        assert not is_registered(zookeeper_connect, 3)
+
+
+def test_an_id_that_another_broker_has_is_refused(servers_folder: RunFolder, zookeeper_connect: str) -> None:
+    with PythonBroker(servers_folder, zookeeper_connect, 3, name="first-of-id"):
+        second = PythonBroker(servers_folder, zookeeper_connect, 3, name="second-of-id")
+        try:
+            second.spawn()
+            assert wait_for_end(second) == USAGE
+            assert "another broker is registered as 3" in second.log()
+        finally:
+            second.close()
+        assert is_registered(zookeeper_connect, 3)
+
+
+def test_a_log_directory_of_another_broker_is_refused(servers_folder: RunFolder, zookeeper_connect: str) -> None:
+    with PythonBroker(servers_folder, zookeeper_connect, 3, name="owner"):
+        pass
+    owner_folder = servers_folder.data("owner") / "log"
+    settings = {"log_directory": [str(owner_folder)]}
+    other = PythonBroker(servers_folder, zookeeper_connect, 4, name="intruder", settings=settings)
+    try:
+        other.spawn()
+        assert wait_for_end(other) == FAILED
+        assert str(owner_folder) in other.log()
+        assert "broker.id" in other.log()
+    finally:
+        other.close()
+
+
+def test_cutting_to_the_high_watermark_is_refused_beside_stock_brokers(
+    servers_folder: RunFolder, start_kafka: StartKafka
+) -> None:
+    kafka: KafkaCluster = start_kafka(brokers=1)
+    settings = {"truncate_to": "high-watermark"}
+    broker = PythonBroker(servers_folder, kafka.zookeeper_connect, 3, name="cutting", settings=settings)
+    try:
+        broker.spawn()
+        assert wait_for_end(broker) == USAGE
+        assert "--truncate-to high-watermark may lose" in broker.log()
+    finally:
+        broker.close()
