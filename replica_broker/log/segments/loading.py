@@ -45,9 +45,7 @@ def load_segments(
     found = [segments.made(base, now_ms) for base in bases]
     for segment, following in pairwise(found):
         segment.next_offset = following.base_offset
-    if found:
-        found = _recovered(found, MOST_OFFSET if is_clean else recovery_point)
-        _find_end(found[-1])
+    found = _in_order(found, None if is_clean else recovery_point)
     loaded = Segments(disk, folder, found, index_interval_bytes=index_interval_bytes)
     if not found:
         loaded.begin(least_offset, now_ms)
@@ -67,27 +65,31 @@ def _clear_and_find(disk: Disk, folder: DiskPath) -> list[int]:
     return sorted(bases)
 
 
-def _recovered(found: list[Segment], recovery_point: int) -> list[Segment]:
-    """Without those that are behind one that lost its end."""
+def _in_order(found: list[Segment], recovery_point: int | None) -> list[Segment]:
+    """Each with its indexes, the last one with its end; without those that are behind one that lost its own.
+
+    Without a recovery point the end was a clean one."""
     for number, segment in enumerate(found):
         following = found[number + 1 :]
-        if following and following[0].base_offset <= recovery_point:
+        if following and (recovery_point is None or following[0].base_offset <= recovery_point):
             _have_indexes(segment)
-            continue
-        if recovery_point == MOST_OFFSET:
-            break
-        is_cut = recover(segment)
-        if following and (is_cut or segment.next_offset != following[0].base_offset):
-            for lost in reversed(following):
-                log.warning("segment is behind one that lost its end, it is removed", segment=str(lost.path))
-                lost.remove()
-            return found[: number + 1]
+        elif recovery_point is None:
+            _find_end(segment)
+        else:
+            is_cut = recover(segment)
+            if following and (is_cut or segment.next_offset != following[0].base_offset):
+                for lost in reversed(following):
+                    log.warning("segment is behind one that lost its end, it is removed", segment=str(lost.path))
+                    lost.remove()
+                return found[: number + 1]
+            if following:
+                segment.indexes.seal()
     return found
 
 
 def _have_indexes(segment: Segment) -> None:
-    """Only as far as their files tell: entries that lead astray are noticed when they are used."""
-    if segment.size_bytes and not segment.indexes.are_there():
+    if not segment.has_true_indexes():
+        log.warning("indexes of a segment are made anew", segment=str(segment.path))
         next_offset = segment.next_offset
         segment.make_indexes_anew()
         segment.indexes.seal()
@@ -95,6 +97,9 @@ def _have_indexes(segment: Segment) -> None:
 
 
 def _find_end(active: Segment) -> None:
+    if not active.has_true_indexes():
+        log.warning("indexes of a segment are made anew", segment=str(active.path))
+        active.make_indexes_anew()
     try:
         active.find_end()
     except (CorruptBatch, UnsupportedFormat) as error:

@@ -141,6 +141,16 @@ class Segment:
         except (CorruptBatch, UnsupportedFormat) as error:
             log.error("segment has something else than batches", segment=str(self.path), reason=str(error))
 
+    def has_true_indexes(self) -> bool:
+        """Whether they are there, and what they say is the latest is so. What else is wrong is noticed when it is used."""
+        if not self.indexes.are_there():
+            return not self.size_bytes
+        try:
+            batch = self.batch_of(self.latest.offset)
+        except CorruptBatch:
+            return False
+        return batch is not None and batch.max_timestamp_ms == self.latest.timestamp_ms
+
     def flush(self) -> None:
         """What is added to the indexes of the last segment is written when that is sealed; until then a crash has them
         made anew."""

@@ -1,0 +1,334 @@
+"""A log keeps what it is given, in segments, and gives it back by offset and by time."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from controller_core.model.ids import LeaderEpoch
+from replica_broker.disk.disk import DiskError, DiskFull
+from replica_broker.log.config import TimestampType
+from replica_broker.log.errors import (
+    BatchesTooLarge,
+    BatchTooLarge,
+    CorruptBatch,
+    InvalidRecord,
+    InvalidTimestamp,
+    LogError,
+    LogOffline,
+    OffsetOutOfRange,
+    TransactionsUnsupported,
+    UnexpectedOffset,
+    UnsupportedFormat,
+)
+from replica_broker.log.record_batches import Compression, batches_in
+from simulation.disk import SimulatedDisk
+from tests.unit.replica_broker.log.batches import (
+    CONTROL,
+    EPOCH,
+    LOG_APPEND_TIME,
+    NOW_MS,
+    TRANSACTIONAL,
+    ManualClock,
+    batch,
+    old_message,
+    record,
+    replicated,
+)
+from tests.unit.replica_broker.log.logs import DIRECTORY, FOLDER, ORDERS_0, all_bytes, offsets, opened
+
+
+def test_a_new_log_is_empty() -> None:
+    log = opened(SimulatedDisk())
+    assert log.topic_partition == ORDERS_0
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes, log.latest_epoch) == (0, 0, 0, None)
+    assert log.read(0, 100, below=100) == b""
+    assert log.append_as_leader(b"", EPOCH, NOW_MS).last_offset == -1
+
+
+def test_a_leader_s_batches_are_placed_one_behind_the_other_and_read_as_they_were_written() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    first = log.append_as_leader(batch(b"a", b"b"), EPOCH, NOW_MS)
+    second = log.append_as_leader(batch(b"c"), EPOCH, NOW_MS)
+    assert (first.first_offset, first.last_offset, first.log_append_time_ms) == (0, 1, -1)
+    assert (second.first_offset, second.last_offset, second.is_duplicate) == (2, 2, False)
+    assert all_bytes(log) == replicated(b"a", b"b", at=0) + replicated(b"c", at=2)
+    log.close()
+    again = opened(disk, is_clean=True)
+    assert (again.log_end_offset, again.latest_epoch) == (3, EPOCH)
+    assert all_bytes(again) == all_bytes(opened(disk))
+
+
+def test_segments_roll_by_size_and_are_named_by_the_offset_they_begin_with() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    for number in range(10):
+        log.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS + number)
+    assert log.segments_count == 4
+    assert [name for name in disk.list(FOLDER) if name.endswith(".log")] == [
+        f"{base:020d}.log" for base in (0, 3, 6, 9)
+    ]
+    assert offsets(log) == [(number, number) for number in range(10)]
+
+
+def test_segments_roll_by_age_as_batches_tell_it_or_else_by_the_clock() -> None:
+    log = opened(SimulatedDisk(), segment_bytes=10_000, segment_ms=1000)
+    for time_ms in (NOW_MS, NOW_MS + 1000, NOW_MS + 1001, NOW_MS + 1002):
+        log.append_as_leader(batch(b"a", times_ms=[time_ms]), EPOCH, NOW_MS)
+    assert log.segments_count == 2
+    clock = ManualClock()
+    timeless = opened(SimulatedDisk(), clock, segment_bytes=10_000, segment_ms=1000)
+    for now_ms in (NOW_MS, NOW_MS + 1000, NOW_MS + 1001):
+        timeless.append_as_leader(batch(b"a", times_ms=[-1]), EPOCH, now_ms)
+    assert timeless.segments_count == 2
+
+
+def test_many_batches_of_a_leader_are_spread_over_segments() -> None:
+    log = opened(SimulatedDisk())
+    data = b"".join(replicated(b"x" * 50, at=number) for number in range(12))
+    appended = log.append_as_follower(data)
+    assert (appended.first_offset, appended.last_offset) == (0, 11)
+    assert log.segments_count == 4
+    assert all_bytes(log) == data
+
+
+def test_a_read_gives_whole_batches_one_at_least_and_none_that_is_not_committed() -> None:
+    log = opened(SimulatedDisk(), segment_bytes=10_000)
+    data = [replicated(b"x" * 50, b"y", at=2 * number) for number in range(6)]
+    log.append_as_follower(b"".join(data))
+    size = len(data[0])
+    assert log.read(0, 1, below=12) == data[0]
+    assert log.read(1, 2 * size, below=12) == data[0] + data[1]
+    assert log.read(3, 2 * size + 5, below=12) == data[1] + data[2]
+    assert log.read(0, 10_000, below=8) == b"".join(data[:4])
+    assert log.read(8, 10_000, below=8) == b""
+    assert log.read(10, 10_000, below=8) == b""
+    assert log.read(12, 10_000, below=12) == b""
+    assert log.read(2, 0, below=12) == data[1]
+
+
+def test_an_offset_outside_of_the_log_is_out_of_range() -> None:
+    log = opened(SimulatedDisk())
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    for offset in (-1, 2, 2**63 - 1):
+        with pytest.raises(OffsetOutOfRange) as raised:
+            log.read(offset, 1, below=5)
+        assert raised.value.error_code is ErrorCode.offset_out_of_range
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (old_message(1), UnsupportedFormat),
+        (batch(b"a")[:-1], CorruptBatch),
+        (batch(b"x" * 300), BatchTooLarge),
+        (batch(b"x" * 100) * 3, BatchesTooLarge),
+        (batch(b"a", attributes=CONTROL), InvalidRecord),
+        (
+            batch(b"a", attributes=TRANSACTIONAL, producer_id=1, producer_epoch=0, base_sequence=0),
+            TransactionsUnsupported,
+        ),
+        (batch(b"a", attributes=LOG_APPEND_TIME), InvalidTimestamp),
+        (batch(b"a", b"b", count=1), InvalidRecord),
+        (batch(records=b"", count=0, last_offset_delta=0), InvalidRecord),
+        (batch(b"a", records=record(b"a", offset_delta=1)), InvalidRecord),
+        (batch(b"a", records=record(b"a") + b"\0"), InvalidRecord),
+        (batch(b"a", records=record(b"a")[:-2]), InvalidRecord),
+        (batch(b"a", records=b"\xff" * 20), InvalidRecord),
+        (batch(b"a", b"b", attributes=Compression.ZSTD, records=b""), InvalidRecord),
+        (batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0) * 2, InvalidRecord),
+        (batch(b"a", producer_id=1, producer_epoch=-1, base_sequence=0), InvalidRecord),
+    ],
+)
+def test_a_leader_refuses_what_no_producer_may_send_and_appends_nothing(data: bytes, error: type[LogError]) -> None:
+    log = opened(SimulatedDisk(), max_message_bytes=300)
+    with pytest.raises(error) as raised:
+        log.append_as_leader(data, EPOCH, NOW_MS)
+    assert raised.type is error
+    assert (log.log_end_offset, log.size_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("compression", [it for it in Compression if it])
+def test_compressed_records_are_taken_as_their_batch_says(compression: Compression) -> None:
+    log = opened(SimulatedDisk())
+    log.append_as_leader(batch(b"a", b"b", attributes=compression), EPOCH, NOW_MS)
+    (found,) = batches_in(all_bytes(log))
+    assert (found.compression, found.last_offset) == (compression, 1)
+
+
+def test_a_latest_time_that_a_client_left_as_it_was_is_put_right() -> None:
+    log = opened(SimulatedDisk())
+    log.append_as_leader(batch(b"a", b"b", times_ms=[NOW_MS, NOW_MS + 7], max_timestamp_ms=0), EPOCH, NOW_MS)
+    (found,) = batches_in(all_bytes(log))
+    assert found.max_timestamp_ms == NOW_MS + 7
+
+
+def test_the_broker_says_the_time_where_the_topic_wants_it() -> None:
+    log = opened(SimulatedDisk(), message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    appended = log.append_as_leader(batch(b"a", times_ms=[5]), EPOCH, NOW_MS + 1)
+    assert appended.log_append_time_ms == NOW_MS + 1
+    (found,) = batches_in(all_bytes(log))
+    assert (found.has_log_append_time, found.max_timestamp_ms) == (True, NOW_MS + 1)
+    assert log.offset_of_timestamp(NOW_MS, below=1) == (0, NOW_MS + 1)
+
+
+def test_a_follower_s_batches_go_on_where_its_log_ends_and_may_leave_offsets_out() -> None:
+    log = opened(SimulatedDisk())
+    log.append_as_follower(replicated(b"a", at=0))
+    log.append_as_follower(replicated(b"b", at=5))
+    assert log.log_end_offset == 6
+    assert log.read(2, 1, below=6) == replicated(b"b", at=5)
+    for data in (replicated(b"c", at=5), replicated(b"c", at=7) + replicated(b"d", at=6)):
+        with pytest.raises(UnexpectedOffset):
+            log.append_as_follower(data)
+    assert log.log_end_offset == 6
+
+
+def test_offsets_that_an_index_cannot_count_get_a_segment_of_their_own() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    far = 2**40
+    log.append_as_follower(replicated(b"a", at=far))
+    log.append_as_follower(replicated(b"b", at=2 * far))
+    assert offsets(log) == [(far, far), (2 * far, 2 * far)]
+    log.close()
+    assert offsets(opened(disk, is_clean=True)) == [(far, far), (2 * far, 2 * far)]
+
+
+def test_a_log_is_cut_at_an_offset_or_at_the_start_of_the_batch_that_has_it() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    for _ in range(10):
+        log.append_as_leader(batch(b"x" * 50, b"y"), EPOCH, NOW_MS)
+    assert log.truncate_to(30) == 20
+    assert log.truncate_to(18) == 18
+    assert log.truncate_to(9) == 8
+    assert offsets(log) == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    assert offsets(opened(disk)) == offsets(log)
+    log.append_as_leader(batch(b"z"), EPOCH, NOW_MS)
+    assert offsets(log)[-1] == (8, 8)
+    assert log.truncate_to(0) == 0
+    assert offsets(log) == []
+    with pytest.raises(OffsetOutOfRange):
+        log.truncate_to(-1)
+
+
+def test_a_log_starts_anew_anywhere() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    log.start_anew_at(100)
+    assert (log.log_start_offset, log.log_end_offset, log.latest_epoch, log.size_bytes) == (100, 100, None, 0)
+    log.append_as_leader(batch(b"b"), EPOCH, NOW_MS)
+    assert (opened(disk).log_start_offset, offsets(opened(disk))) == (100, [(100, 100)])
+    log.start_anew_at(7)
+    assert (opened(disk).log_start_offset, opened(disk).log_end_offset) == (7, 7)
+
+
+def test_the_start_of_a_log_is_raised_within_a_segment_and_beyond() -> None:
+    log = opened(SimulatedDisk())
+    for _ in range(9):
+        log.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS)
+    log.raise_log_start(4)
+    assert (log.log_start_offset, log.segments_count) == (4, 2)
+    log.raise_log_start(3)
+    assert offsets(log)[0] == (4, 4)
+    assert log.end_of_epoch(LeaderEpoch(2)) == (2, 4)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(3, 1, below=9)
+    with pytest.raises(OffsetOutOfRange):
+        log.raise_log_start(10)
+
+
+def test_old_segments_go_by_time_and_by_size_but_none_that_is_not_committed() -> None:
+    clock = ManualClock()
+    log = opened(SimulatedDisk(), clock, retention_ms=1000)
+    for number in range(9):
+        log.append_as_leader(batch(b"x" * 50, times_ms=[NOW_MS + number * 100]), EPOCH, NOW_MS)
+    assert log.delete_old_segments(NOW_MS + 1300, high_watermark=2) == 0
+    assert log.delete_old_segments(NOW_MS + 1300, high_watermark=9) == 1
+    assert log.log_start_offset == 3
+    assert log.delete_old_segments(NOW_MS + 9000, high_watermark=9) == 2
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (9, 9, 0)
+    assert log.delete_old_segments(NOW_MS + 9_000_000, high_watermark=9) == 0
+    by_size = opened(SimulatedDisk(), retention_ms=None, retention_bytes=500)
+    for _ in range(9):
+        by_size.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS)
+    assert by_size.delete_old_segments(NOW_MS, high_watermark=9) == 1
+    assert by_size.size_bytes >= 500
+
+
+def test_records_are_found_by_time() -> None:
+    log = opened(SimulatedDisk())
+    for number in range(0, 20, 2):
+        times_ms = [NOW_MS + number * 10, NOW_MS + number * 10 + 10]
+        log.append_as_leader(batch(b"x" * 50, b"y", times_ms=times_ms), EPOCH, NOW_MS)
+    for wanted in (0, 5, 10, 95, 190):
+        offset = -(-wanted // 10)
+        assert log.offset_of_timestamp(NOW_MS + wanted, below=20) == (offset, NOW_MS + offset * 10)
+    assert log.offset_of_timestamp(NOW_MS + 191, below=20) is None
+    assert log.offset_of_timestamp(NOW_MS + 150, below=15) is None
+    assert log.offset_of_timestamp(0, below=20) == (0, NOW_MS)
+    assert log.offset_of_largest_timestamp(below=20) == (19, NOW_MS + 190)
+    assert log.offset_of_largest_timestamp(below=11) == (10, NOW_MS + 100)
+    log.raise_log_start(7)
+    assert log.offset_of_timestamp(0, below=20) == (7, NOW_MS + 70)
+    assert opened(SimulatedDisk()).offset_of_largest_timestamp(below=0) is None
+
+
+def test_of_compressed_batches_the_first_offset_is_found_so_that_nothing_is_missed() -> None:
+    log = opened(SimulatedDisk())
+    times_ms = [NOW_MS, NOW_MS + 50]
+    log.append_as_leader(batch(b"a", b"b", times_ms=times_ms, attributes=Compression.LZ4), EPOCH, NOW_MS)
+    found = log.offset_of_timestamp(NOW_MS + 30, below=2)
+    assert found is not None
+    assert found.offset == 0
+    latest = log.offset_of_largest_timestamp(below=2)
+    assert latest == (1, NOW_MS + 50)
+
+
+def test_a_log_that_was_closed_does_nothing_more() -> None:
+    log = opened(SimulatedDisk())
+    log.close()
+    log.close()
+    for use in (lambda: log.read(0, 1, below=1), lambda: log.append_as_follower(b""), lambda: log.truncate_to(0)):
+        with pytest.raises(LogOffline) as raised:
+            use()
+        assert raised.value.error_code is ErrorCode.kafka_storage_error
+
+
+def test_a_log_is_deleted_with_its_folder() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    log.delete()
+    assert disk.list(DIRECTORY) == ()
+
+
+def test_errors_of_the_disk_are_passed_on() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    disk.capacity_bytes = 200
+    with pytest.raises(DiskFull):
+        log.append_as_leader(batch(b"x" * 200), EPOCH, NOW_MS)
+    disk.broken = lambda path: path.endswith(".log")
+    with pytest.raises(DiskError):
+        log.read(0, 1, below=1)
+
+
+def test_a_batch_that_is_hurt_on_the_disk_is_reported_to_whoever_reads_it() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    log.append_as_leader(batch(b"b"), EPOCH, NOW_MS)
+    path = FOLDER / f"{0:020d}.log"
+    log.close()
+    content = bytearray(disk.read_whole(path))
+    content[8:12] = b"\x7f\xff\xff\xff"
+    disk.damage(path, bytes(content))
+    disk.damage(FOLDER / f"{5:020d}.log", replicated(b"c", at=5))
+    hurt = opened(disk, is_clean=True)
+    assert hurt.log_end_offset == 6
+    with pytest.raises(CorruptBatch):
+        hurt.read(0, 100, below=6)
+    assert hurt.read(5, 100, below=6) == replicated(b"c", at=5)
