@@ -1,0 +1,323 @@
+"""Several log directories: whose they are, which one has what, and that others live on where one fails."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
+from replica_broker.disk.disk import DirectoryInUse, Disk, DiskError
+from replica_broker.disk.local_disk import LocalDisk
+from replica_broker.log.directories import LogDirectories, OfflineDirectory
+from replica_broker.log.errors import DirectoryRefused, InconsistentTopicId, LogOffline
+from simulation.disk import SimulatedDisk
+from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, batch, old_message, replicated
+from tests.unit.replica_broker.log.logs import ORDERS_0, SMALL, all_bytes, offsets
+
+ONE, OTHER = PurePosixPath("/one"), PurePosixPath("/other")
+ORDERS_1 = TopicPartition(TopicName("orders"), PartitionId(1))
+ORDERS_ID = TopicId(UUID("11111111-2222-3333-4444-555555555555"))
+OTHER_ID = TopicId(UUID("11111111-2222-3333-4444-666666666666"))
+
+
+class Told(list[OfflineDirectory]):
+    """What the owner of the replicas was told."""
+
+
+def loaded(
+    disk: Disk,
+    paths: Sequence[PurePosixPath | Path] = (ONE, OTHER),
+    *,
+    broker_id: int = 1,
+    cluster_id: str = "c",
+    told: Told | None = None,
+) -> LogDirectories:
+    on_offline = told.append if told is not None else lambda _: None
+    return LogDirectories.opened(
+        disk,
+        paths,
+        broker_id=BrokerId(broker_id),
+        cluster_id=cluster_id,
+        config_of=lambda _: SMALL,
+        on_offline=on_offline,
+    )
+
+
+def test_logs_are_made_in_the_directory_with_the_fewest_and_found_again() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk)
+    log = directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
+    assert directories.log_for(ORDERS_0, ORDERS_ID, SMALL) is log
+    directories.log_for(ORDERS_1, ORDERS_ID, SMALL)
+    assert (directories.path_of(ORDERS_0), directories.path_of(ORDERS_1)) == (ONE, OTHER)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    assert directories.high_watermark_of(ORDERS_0) is None
+    directories.close({ORDERS_0: 1})
+    again = loaded(disk)
+    assert again.logs.keys() == {ORDERS_0, ORDERS_1}
+    assert (again.topic_id_of(ORDERS_0), again.high_watermark_of(ORDERS_0)) == (ORDERS_ID, 1)
+    found = again.log_of(ORDERS_0)
+    assert found is not None
+    assert offsets(found) == [(0, 0)]
+
+
+def test_the_files_are_as_kafka_writes_them() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk)
+    log = directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
+    log.append_as_leader(batch(b"a", b"b"), EPOCH, NOW_MS)
+    directories.close({ORDERS_0: 1})
+    assert disk.read_whole(ONE / "meta.properties").splitlines() == [b"version=0", b"broker.id=1", b"cluster.id=c"]
+    assert disk.read_whole(ONE / "orders-0/partition.metadata") == b"version: 0\ntopic_id: ERERESIiMzNERFVVVVVVVQ"
+    assert disk.read_whole(ONE / "replication-offset-checkpoint") == b"0\n1\norders 0 1\n"
+    assert disk.read_whole(ONE / "recovery-point-offset-checkpoint") == b"0\n1\norders 0 2\n"
+    assert disk.read_whole(ONE / "log-start-offset-checkpoint") == b"0\n1\norders 0 0\n"
+    assert disk.exists(ONE / ".kafka_cleanshutdown")
+    again = loaded(disk)
+    assert not disk.exists(ONE / ".kafka_cleanshutdown")
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "cluster_id", "words"),
+    [(2, "c", r"broker\.id=1, this broker has broker\.id=2"), (1, "d", r"cluster\.id=c")],
+)
+def test_another_broker_s_or_cluster_s_directory_is_refused_in_words(
+    broker_id: int, cluster_id: str, words: str
+) -> None:
+    disk = SimulatedDisk()
+    loaded(disk).close()
+    for _ in range(2):  # the lock is given back
+        with pytest.raises(DirectoryRefused, match=words):
+            loaded(disk, broker_id=broker_id, cluster_id=cluster_id)
+
+
+@pytest.mark.parametrize("content", [b"version=1\nnode.id=1\ncluster.id=c\n", b"\xff", b"broker.id=\\uZZZZ"])
+def test_a_directory_of_another_kind_is_refused(content: bytes) -> None:
+    disk = SimulatedDisk()
+    disk.make_folder(ONE)
+    disk.damage(ONE / "meta.properties", content)
+    with pytest.raises(DirectoryRefused, match=r"meta\.properties"):
+        loaded(disk)
+
+
+def test_what_else_a_stock_broker_wrote_of_itself_stays() -> None:
+    disk = SimulatedDisk()
+    disk.make_folder(ONE)
+    content = b"#\n#Tue Nov 24 18:36:14 UTC 2026\ncluster.id=c\nversion=0\nbroker.id=1\ndirectory.id=xyz\n"
+    disk.damage(ONE / "meta.properties", content)
+    loaded(disk).close()
+    assert disk.read_whole(ONE / "meta.properties") == content
+
+
+def test_a_directory_is_used_by_one_at_a_time() -> None:
+    disk = SimulatedDisk()
+    first = loaded(disk)
+    with pytest.raises(DirectoryInUse):
+        loaded(disk, [PurePosixPath("/third"), ONE])
+    first.close()
+    loaded(disk, [PurePosixPath("/third"), ONE])
+    with pytest.raises(DirectoryInUse):
+        loaded(SimulatedDisk(), [ONE, ONE])
+
+
+def test_another_process_has_the_lock_as_long_as_it_lives(tmp_path: Path) -> None:
+    program = f"""
+from replica_broker.disk.local_disk import LocalDisk
+lock = LocalDisk().lock({str(tmp_path / ".lock")!r})
+print("locked", flush=True)
+input()
+"""
+    holder = [sys.executable, "-c", program]
+    with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        with pytest.raises(DirectoryInUse, match="is a broker running on it"):
+            loaded(LocalDisk(), [tmp_path])
+        process.kill()
+    loaded(LocalDisk(), [tmp_path]).close()
+
+
+def test_a_directory_that_fails_takes_its_logs_offline_and_no_others() -> None:
+    disk, told = SimulatedDisk(), Told()
+    directories = loaded(disk, told=told)
+    failing, living = (directories.log_for(where, None, SMALL) for where in (ORDERS_0, ORDERS_1))
+    disk.broken = lambda path: path.startswith("/one")
+    with pytest.raises(DiskError, match="Input/output error"):
+        failing.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    disk.broken = lambda _: False
+    with pytest.raises(LogOffline):
+        failing.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    assert [(it.path, it.topic_partitions) for it in told] == [(ONE, {ORDERS_0})]
+    assert (directories.offline, directories.offline_paths, directories.live_paths) == ({ORDERS_0}, (ONE,), (OTHER,))
+    assert directories.log_of(ORDERS_0) is None
+    with pytest.raises(LogOffline) as raised:
+        directories.log_for(ORDERS_0, None, SMALL)
+    assert raised.value.error_code is ErrorCode.kafka_storage_error
+    living.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    directories.checkpoint_high_watermarks({ORDERS_0: 1, ORDERS_1: 1})
+    directories.close()
+    assert (disk.exists(ONE / ".kafka_cleanshutdown"), disk.exists(OTHER / ".kafka_cleanshutdown")) == (False, True)
+    assert loaded(disk).high_watermark_of(ORDERS_1) == 1
+
+
+async def test_a_flush_that_fails_in_another_thread_is_told_in_the_owner_s() -> None:
+    disk, told = SimulatedDisk(), Told()
+    directories = loaded(disk, told=told)
+    for where in (ORDERS_0, ORDERS_1):
+        directories.log_for(where, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    disk.broken = lambda path: path.startswith("/one")
+    directories.flush()
+    assert not told
+    await directories.flush_beside()
+    assert [it.path for it in told] == [ONE]
+    assert disk.read_whole(OTHER / "recovery-point-offset-checkpoint") == b"0\n1\norders 1 1\n"
+
+
+def test_a_directory_that_fails_at_the_start_is_offline_and_all_of_them_are_an_error() -> None:
+    disk, told = SimulatedDisk(), Told()
+    disk.broken = lambda path: path.startswith("/one")
+    directories = loaded(disk, told=told)
+    assert (directories.live_paths, [it.path for it in told]) == ((OTHER,), [ONE])
+    directories.log_for(ORDERS_0, None, SMALL)
+    directories.close()
+    disk.broken = lambda _: True
+    with pytest.raises(DiskError, match="no log directory can be used"):
+        loaded(disk)
+
+
+def test_a_full_disk_takes_the_directory_offline_and_what_was_acknowledged_stays() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk, [ONE])
+    log = directories.log_for(ORDERS_0, None, SMALL)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    disk.capacity_bytes = 250
+    with pytest.raises(DiskError, match="full"):
+        log.append_as_leader(batch(b"x" * 200), EPOCH, NOW_MS)
+    directories.close()
+    disk.capacity_bytes = None
+    again = loaded(disk, [ONE]).log_of(ORDERS_0)
+    assert again is not None
+    assert all_bytes(again) == replicated(b"a", at=0)
+
+
+def test_an_earlier_topic_of_the_same_name_is_another_one() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk)
+    directories.log_for(ORDERS_0, None, SMALL)
+    assert directories.topic_id_of(ORDERS_0) is None
+    directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
+    directories.log_for(ORDERS_0, None, SMALL)
+    with pytest.raises(InconsistentTopicId) as raised:
+        directories.log_for(ORDERS_0, OTHER_ID, SMALL)
+    assert raised.value.error_code is ErrorCode.inconsistent_topic_id
+    directories.close()
+    assert loaded(disk).topic_id_of(ORDERS_0) == ORDERS_ID
+
+
+def test_nothing_that_was_known_of_a_deleted_log_holds_for_the_next_one_of_its_name() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk, [ONE])
+    log = directories.log_for(ORDERS_0, ORDERS_ID, SMALL)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    directories.flush()
+    directories.checkpoint_recovery_points()
+    directories.checkpoint_high_watermarks({ORDERS_0: 1})
+    directories.delete(ORDERS_0)
+    directories.delete(ORDERS_0)
+    assert directories.log_of(ORDERS_0) is None
+    assert disk.read_whole(ONE / "replication-offset-checkpoint") == b"0\n0\n"
+    assert disk.read_whole(ONE / "recovery-point-offset-checkpoint") == b"0\n0\n"
+    fresh = directories.log_for(ORDERS_0, OTHER_ID, SMALL)
+    assert (fresh.log_end_offset, directories.high_watermark_of(ORDERS_0)) == (0, None)
+
+
+def test_what_was_being_deleted_is_deleted_and_what_is_no_log_is_left_alone() -> None:
+    disk = SimulatedDisk()
+    for name in (f"orders-0.{'0' * 32}-delete", "orders-1.abc-future", "notes", "lost+found"):
+        disk.make_folder(ONE / name)
+        disk.damage(ONE / name / "a", b"?")
+    directories = loaded(disk, [ONE])
+    assert directories.logs == {}
+    assert {"orders-1.abc-future", "notes", "lost+found"} < set(disk.list(ONE))
+    assert f"orders-0.{'0' * 32}-delete" not in disk.list(ONE)
+
+
+def test_a_log_that_cannot_be_used_is_offline_and_the_others_are_used() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk, [ONE])
+    for where in (ORDERS_0, ORDERS_1):
+        directories.log_for(where, ORDERS_ID, SMALL)
+    disk.damage(ONE / "orders-0" / f"{0:020d}.log", old_message(1))
+    disk.make_folder(ONE / "orders-2")
+    disk.damage(ONE / "orders-2" / "partition.metadata", b"version: 7\n")
+    directories.close()
+    disk.remove(ONE / ".kafka_cleanshutdown")
+    again = loaded(disk, [ONE])
+    assert again.logs.keys() == {ORDERS_1}
+    assert {where.partition for where in again.offline} == {0, 2}
+    with pytest.raises(LogOffline):
+        again.log_for(ORDERS_0, ORDERS_ID, SMALL)
+    assert again.live_paths == (ONE,)
+
+
+def test_two_directories_with_the_same_log_are_refused() -> None:
+    disk = SimulatedDisk()
+    for path in (ONE, OTHER):
+        directories = loaded(disk, [path])
+        directories.log_for(ORDERS_0, None, SMALL)
+        directories.close()
+    with pytest.raises(DirectoryRefused, match="both have a log of orders-0"):
+        loaded(disk)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"?", b"0\n1\norders 0 -5\n", b"0\n1\norders 99999999999 5\n", b"0\n9\norders 0 5\n"]
+)
+def test_checkpoints_that_make_no_sense_are_taken_for_none(content: bytes) -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk, [ONE])
+    directories.log_for(ORDERS_0, None, SMALL).append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    directories.close({ORDERS_0: 1})
+    for name in ("replication", "recovery-point", "log-start"):
+        disk.damage(ONE / f"{name}-offset-checkpoint", content)
+    again = loaded(disk, [ONE])
+    assert again.high_watermark_of(ORDERS_0) is None
+    assert again.logs[ORDERS_0].log_end_offset == 1
+
+
+@pytest.mark.parametrize("is_crash", [True, False])
+def test_what_was_cut_and_written_anew_is_read_after_a_crash(is_crash: bool) -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk, [ONE])
+    log = directories.log_for(ORDERS_0, None, SMALL)
+    for _ in range(9):
+        log.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS)
+    directories.flush()
+    directories.checkpoint_recovery_points()
+    assert log.recovery_point == 9
+    log.truncate_to(2)
+    assert disk.read_whole(ONE / "recovery-point-offset-checkpoint") == b"0\n1\norders 0 2\n"
+    for _ in range(9):
+        log.append_as_leader(batch(b"y" * 50), EPOCH, NOW_MS)
+    if is_crash:
+        disk = disk.restart(lambda path, unflushed: unflushed if path.endswith("9.log") else unflushed // 2)
+    else:
+        directories.close()
+    again = loaded(disk, [ONE]).logs[ORDERS_0]
+    assert offsets(again) == [(number, number) for number in range(again.log_end_offset)]
+    assert again.log_end_offset == (2 if is_crash else 11)
+
+
+def test_the_start_of_a_log_survives() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk, [ONE])
+    log = directories.log_for(ORDERS_0, None, SMALL)
+    log.append_as_leader(batch(b"x") + batch(b"y"), EPOCH, NOW_MS)
+    log.raise_log_start(1)
+    directories.close()
+    assert loaded(disk, [ONE]).logs[ORDERS_0].log_start_offset == 1
