@@ -194,7 +194,7 @@ class SimulatedFile:
     def size(self) -> int:
         return len(self._content.data)
 
-    def append(self, data: bytes | memoryview) -> None:
+    def append(self, data: bytes | bytearray | memoryview) -> None:
         with self._called():
             written = bytes(data)
             self._disk.write(self._path, len(written), lambda kept: self._content.data.extend(written[:kept]))

@@ -45,7 +45,7 @@ class File(Protocol):
         """In bytes."""
         ...
 
-    def append(self, data: bytes | memoryview) -> None:
+    def append(self, data: bytes | bytearray | memoryview) -> None:
         """Writes all of it at the end. What a failed write left of it is cut off again where that is possible."""
         ...
 

@@ -116,7 +116,7 @@ class _GuardedFile:
     def size(self) -> int:
         return self._file.size
 
-    def append(self, data: bytes | memoryview) -> None:
+    def append(self, data: bytes | bytearray | memoryview) -> None:
         with self._disk.watched():
             self._file.append(data)
 

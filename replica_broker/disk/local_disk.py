@@ -38,7 +38,7 @@ class LocalFile:
     def size(self) -> int:
         return self._size
 
-    def append(self, data: bytes | memoryview) -> None:
+    def append(self, data: bytes | bytearray | memoryview) -> None:
         with _translated("append to", self._path):
             rest = memoryview(data).cast("B")
             try:

@@ -61,12 +61,13 @@ class SparseIndex:
         return self._disk.exists(self._path)
 
     def write(self) -> None:
-        """Writes what was added since."""
-        if self._read is None:
-            return
-        if self._written_bytes < len(self._read) or not self.is_there():
-            self._opened().append(bytes(self._read[self._written_bytes :]))
-            self._written_bytes = len(self._read)
+        """Writes what was added since. There is a file then, also where there was nothing to add."""
+        added = self._entries[self._written_bytes :]
+        if added:
+            self._opened().append(added)
+            self._written_bytes += len(added)
+        elif not self.is_there():
+            self._opened()
 
     def flush(self) -> None:
         """Of what was written; another thread may call it."""

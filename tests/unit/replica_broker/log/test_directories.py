@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 from uuid import UUID
 
 import pytest
@@ -18,7 +18,7 @@ from simulation.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, batch, old_message, replicated
 from tests.unit.replica_broker.log.logs import ORDERS_0, SMALL, all_bytes, offsets
 
-ONE, OTHER = PurePosixPath("/one"), PurePosixPath("/other")
+ONE, OTHER = PurePath("/one"), PurePath("/other")
 ORDERS_1 = TopicPartition(TopicName("orders"), PartitionId(1))
 ORDERS_ID = TopicId(UUID("11111111-2222-3333-4444-555555555555"))
 OTHER_ID = TopicId(UUID("11111111-2222-3333-4444-666666666666"))
@@ -30,7 +30,7 @@ class Told(list[OfflineDirectory]):
 
 def loaded(
     disk: Disk,
-    paths: Sequence[PurePosixPath | Path] = (ONE, OTHER),
+    paths: Sequence[PurePath] = (ONE, OTHER),
     *,
     broker_id: int = 1,
     cluster_id: str = "c",
@@ -118,9 +118,9 @@ def test_a_directory_is_used_by_one_at_a_time() -> None:
     disk = SimulatedDisk()
     first = loaded(disk)
     with pytest.raises(DirectoryInUse):
-        loaded(disk, [PurePosixPath("/third"), ONE])
+        loaded(disk, [PurePath("/third"), ONE])
     first.close()
-    loaded(disk, [PurePosixPath("/third"), ONE])
+    loaded(disk, [PurePath("/third"), ONE])
     with pytest.raises(DirectoryInUse):
         loaded(SimulatedDisk(), [ONE, ONE])
 
@@ -152,8 +152,9 @@ def test_a_directory_that_fails_takes_its_logs_offline_and_no_others() -> None:
     disk.broken = lambda _: False
     with pytest.raises(LogOffline):
         failing.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
-    assert [(it.path, it.topic_partitions) for it in told] == [(ONE, {ORDERS_0})]
-    assert (directories.offline, directories.offline_paths, directories.live_paths) == ({ORDERS_0}, (ONE,), (OTHER,))
+    assert [(it.path, it.topic_partitions) for it in told] == [(ONE, frozenset({ORDERS_0}))]
+    assert directories.offline == {ORDERS_0}
+    assert (directories.offline_paths, directories.live_paths) == ((ONE,), (OTHER,))
     assert directories.log_of(ORDERS_0) is None
     with pytest.raises(LogOffline) as raised:
         directories.log_for(ORDERS_0, None, SMALL)

@@ -332,3 +332,14 @@ def test_a_batch_that_is_hurt_on_the_disk_is_reported_to_whoever_reads_it() -> N
     with pytest.raises(CorruptBatch):
         hurt.read(0, 100, below=6)
     assert hurt.read(5, 100, below=6) == replicated(b"c", at=5)
+
+
+def test_every_segment_has_both_of_its_indexes_once_it_is_sealed() -> None:
+    disk = SimulatedDisk()
+    log = opened(disk)
+    for _ in range(4):
+        log.append_as_leader(batch(b"x" * 300), EPOCH, NOW_MS)
+    log.close()
+    stems = {name.partition(".")[0] for name in disk.list(FOLDER) if name.endswith(".log")}
+    assert len(stems) == 4
+    assert {f"{stem}{suffix}" for stem in stems for suffix in (".index", ".timeindex")} < set(disk.list(FOLDER))

@@ -1,4 +1,4 @@
-"""After an unclean end a log has what was flushed, and perhaps more: always what was appended first, and only whole batches."""
+"""After an unclean end a log has what was flushed, and perhaps more: what was appended first, in whole batches."""
 
 import pytest
 from hypothesis import given
