@@ -6,13 +6,14 @@ partition still follows this leader in this epoch: so after `remove` nothing of 
 as the seed demands before a replica leads.
 
 An epoch that the leader calls old ends it for that partition: a command with the new one comes (KIP-320). Everything
-else is tried again after a pause, for the one partition or, where the leader does not answer, for all.
+else is tried again after a pause, for the one partition (a short one first) or, where the leader does not answer, for all.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 import structlog
 
@@ -27,6 +28,9 @@ from replica_broker.replicas.seams import LeaderEndpoint, LeaderLink, LeaderLink
 from replica_broker.replicas.settings import ReplicaSettings
 
 log = structlog.get_logger()
+
+FIRST_PAUSE_MS: Final = 20
+MOST_DOUBLINGS: Final = 16
 
 
 class Phase(Enum):
@@ -45,6 +49,8 @@ class Following:
     leader_epoch: LeaderEpoch
     phase: Phase
     paused_until_ms: float = float("-inf")
+    pauses: int = 0
+    """How many there were since the leader answered well."""
 
 
 class Fetcher:
@@ -147,10 +153,13 @@ class Fetcher:
                 each.phase = Phase.FETCH
 
     def _cut_one(self, following: Following, leaders: EpochEnd) -> bool:
-        log_before = following.partition.log.latest_epoch, following.partition.replica.end_offset
+        """Cuts, and returns whether the rest is the leader's. Where nothing was cut and it is not, the leader would say the
+        same again at once."""
+        before = following.partition.log.latest_epoch, following.partition.replica.end_offset
         is_complete = self._applying.cut(following.partition, leaders)
-        if log_before == (following.partition.log.latest_epoch, following.partition.replica.end_offset):
-            self._pause(following)  # the leader would say the same again, until it knows better
+        after = following.partition.log.latest_epoch, following.partition.replica.end_offset
+        if before == after and not (is_complete and following.phase is Phase.CUT):
+            self._pause(following)
         return is_complete
 
     async def _find_range(self, lost: Collection[Following]) -> None:
@@ -208,7 +217,9 @@ class Fetcher:
             self._refused(following, answer.error_code)
         elif answer.diverging_epoch is not None:
             self._cut_one(following, answer.diverging_epoch)
-        elif not self._applying.append(following.partition, answer):
+        elif self._applying.append(following.partition, answer):
+            following.pauses = 0
+        else:
             self._pause(following)
 
     def _refused(self, following: Following, error: ErrorCode) -> None:
@@ -223,4 +234,7 @@ class Fetcher:
             self._pause(following)
 
     def _pause(self, following: Following) -> None:
-        following.paused_until_ms = self._clock.monotonic_ms() + self._settings.fetch_backoff_ms
+        """A leader that was told of its epoch a moment later than its follower is asked again soon."""
+        pause_ms = min(FIRST_PAUSE_MS * 2**following.pauses, self._settings.fetch_backoff_ms)
+        following.pauses = min(following.pauses + 1, MOST_DOUBLINGS)
+        following.paused_until_ms = self._clock.monotonic_ms() + pause_ms

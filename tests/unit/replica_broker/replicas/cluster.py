@@ -218,14 +218,18 @@ class Cluster:
         await self.tell(topic_partition, brokers=tells)
 
     async def tell(
-        self, topic_partition: TopicPartition = ORDERS, *, brokers: Iterable[BrokerId] | None = None
+        self,
+        topic_partition: TopicPartition = ORDERS,
+        *,
+        brokers: Iterable[BrokerId] | None = None,
+        is_new: bool = False,
     ) -> dict[BrokerId, ErrorCode]:
         """Sends a LeaderAndIsr of the present state."""
         state = self.controller.states[topic_partition]
         answers = {}
         for broker in state.replicas if brokers is None else brokers:
             if broker in self.running:
-                request = command(topic_partition, state, self.running)
+                request = command(topic_partition, state, self.running, is_new=is_new)
                 response = await self.running[broker].on_leader_and_isr_command(request)
                 answers[broker] = response.topics[0].partition_errors[0].error_code
         return answers

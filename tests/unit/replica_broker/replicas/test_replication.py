@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, TopicId
+from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, PartitionId, TopicId
 from controller_core.model.metadata import LeaderRecoveryState
 from controller_core.wire.messages import ErrorCode
 from replica_broker.replicas.errors import (
@@ -353,16 +353,13 @@ def test_a_new_leader_does_not_say_what_is_committed_before_it_knows() -> None:
 def test_several_partitions_of_a_leader_are_fetched_together(fetchers: int) -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)
-        partitions = [replace_partition(number) for number in range(5)]
+        partitions = [ORDERS._replace(partition=PartitionId(number)) for number in range(5)]
         for each in partitions:
             await cluster.create(A, B, topic_partition=each)
         for each in partitions:
             await cluster.produce(A, str(each), to=each)
         for each in partitions:
             assert cluster.values(B, each) == [str(each)]
-
-    def replace_partition(number: int):  # type: ignore[no-untyped-def]
-        return ORDERS._replace(partition=number)
 
     def settings(broker: BrokerId) -> ReplicaSettings:
         return ReplicaSettings(broker_id=broker, fetchers_per_leader=fetchers)
@@ -449,5 +446,19 @@ def test_a_log_that_parts_from_the_leader_s_is_told_where() -> None:
         assert answer.diverging_epoch == EpochEnd(LeaderEpoch(0), 1)  # nothing was written in epoch 1
         assert answer.records == b""
         assert cluster.partition(A).followers[B].end_offset != 5
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_new_leader_is_followed_at_once() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B, C)
+        await cluster.create(A, B, C)
+        await cluster.produce(A, "one")
+        for leader in (B, C, A):
+            await cluster.elect(leader, [A, B, C])
+            began_ms = cluster.clock.monotonic_ms()
+            await cluster.produce(leader, f"of {leader}")
+            assert cluster.clock.monotonic_ms() - began_ms < 100
 
     run_fast(with_cluster(scenario, Cluster()))
