@@ -52,7 +52,7 @@ class Log:
         self.folder = PurePath(folder)
         self.topic_partition = topic_partition_of(self.folder.name)
         self.config = config
-        """May be given another one: it holds from the next call on."""
+        """May be given another one: it holds from the next call on, the interval of indexes from the next opening on."""
         self.on_recovery_point_lowered: Callable[[], None] = lambda: None
         """Called where something that was flushed was cut, before anything else is written there."""
         self.is_closed = False

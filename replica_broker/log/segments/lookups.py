@@ -28,7 +28,7 @@ def record_not_before(segments: Segments, timestamp_ms: int, start: int, below: 
         from_offset = max(segment.indexes.offset_before(timestamp_ms), start)
         for batch in _batches(segment, from_offset, below):
             if batch.max_timestamp_ms >= timestamp_ms:
-                for offset, found_ms in _times(segment, batch):
+                for offset, found_ms in _times(segment, batch, start):
                     if found_ms >= timestamp_ms and start <= offset < below:
                         return TimestampedOffset(offset, found_ms)
     return None
@@ -54,7 +54,7 @@ def latest_record(segments: Segments, start: int, below: int) -> TimestampedOffs
 def _latest_in(segment: Segment, batch: RecordBatch, start: int, below: int) -> TimestampedOffset | None:
     if batch.compression is not Compression.NONE and not batch.has_log_append_time:
         return TimestampedOffset(min(batch.last_offset, below - 1), batch.max_timestamp_ms)
-    times = [time for time in _times(segment, batch) if start <= time.offset < below and time.timestamp_ms >= 0]
+    times = [time for time in _times(segment, batch, start) if start <= time.offset < below and time.timestamp_ms >= 0]
     return TimestampedOffset(*max(times, key=lambda time: (time.timestamp_ms, -time.offset))) if times else None
 
 
@@ -67,11 +67,9 @@ def _batches(segment: Segment, from_offset: int, below: int) -> Iterator[RecordB
             yield batch
 
 
-def _times(segment: Segment, batch: RecordBatch) -> Iterator[RecordTime]:
-    if batch.has_log_append_time:
-        return iter([RecordTime(batch.base_offset, batch.max_timestamp_ms)])
-    if batch.compression is not Compression.NONE:
-        # The first record may be earlier than what is looked for, and none of the batch may be left out.
-        return iter([RecordTime(batch.base_offset, batch.max_timestamp_ms)])
+def _times(segment: Segment, batch: RecordBatch, start: int) -> Iterator[RecordTime]:
+    if batch.has_log_append_time or batch.compression is not Compression.NONE:
+        # Compressed, the first record may be earlier than what is looked for; but none of the batch may be left out.
+        return iter([RecordTime(max(batch.base_offset, start), batch.max_timestamp_ms)])
     body = segment.read_at(batch.position + HEADER_BYTES, batch.size_bytes - HEADER_BYTES)
     return record_times(batch, body)

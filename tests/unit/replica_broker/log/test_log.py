@@ -284,6 +284,17 @@ def test_of_compressed_batches_the_first_offset_is_found_so_that_nothing_is_miss
     assert found.offset == 0
     latest = log.offset_of_largest_timestamp(below=2)
     assert latest == (1, NOW_MS + 50)
+    log.raise_log_start(1)
+    assert log.offset_of_timestamp(NOW_MS + 30, below=2) == (1, NOW_MS + 50)
+
+
+def test_a_log_that_starts_within_a_batch_is_searched_from_there() -> None:
+    log = opened(SimulatedDisk(), message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    log.append_as_leader(batch(b"a", b"b", b"c"), EPOCH, NOW_MS)
+    log.raise_log_start(1)
+    assert log.offset_of_timestamp(0, below=3) == (1, NOW_MS)
+    assert log.offset_of_largest_timestamp(below=3) == (1, NOW_MS)
+    assert log.offset_of_largest_timestamp(below=1) is None
 
 
 def test_a_log_that_was_closed_does_nothing_more() -> None:

@@ -1,15 +1,20 @@
 """After an unclean end a log has what was flushed, and perhaps more: what was appended first, in whole batches."""
 
+from contextlib import suppress
+from dataclasses import dataclass, field
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller_core.model.ids import BrokerId, LeaderEpoch
+from replica_broker.log.directories import LogDirectories
 from replica_broker.log.errors import UnsupportedFormat
 from replica_broker.log.log import Log
 from replica_broker.log.record_batches import batches_in
 from simulation.disk import Crashed, SimulatedDisk
-from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, batch, old_message, replicated
-from tests.unit.replica_broker.log.logs import FOLDER, all_bytes, offsets, opened
+from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, ManualClock, batch, old_message, replicated
+from tests.unit.replica_broker.log.logs import DIRECTORY, FOLDER, ORDERS_0, SMALL, all_bytes, offsets, opened
 
 FIRST = FOLDER / f"{0:020d}.log"
 
@@ -127,56 +132,71 @@ def test_what_others_left_in_the_folder_is_cleared_away_or_left_alone() -> None:
     assert set(disk.list(FOLDER)) == {*names, "99999999999999999999.log", "notes.log"}
 
 
-_appends = st.lists(
-    st.one_of(
-        st.tuples(st.just("append"), st.integers(0, 150)),
-        st.tuples(st.just("flush"), st.just(0)),
-        st.tuples(st.just("epoch"), st.integers(1, 3)),
-    ),
-    max_size=14,
+_steps = st.one_of(
+    st.tuples(st.just("append"), st.integers(0, 150)),
+    st.tuples(st.just("append"), st.integers(0, 150)),
+    st.tuples(st.just("flush"), st.just(0)),
+    st.tuples(st.just("epoch"), st.integers(1, 3)),
+    st.tuples(st.just("cut"), st.integers(1, 6)),
 )
 
 
-@given(_appends, st.integers(0, 60), st.integers(0, 400), st.data())
+@dataclass(slots=True)
+class Course:
+    """What a process does with a log before the machine crashes, and what is owed then."""
+
+    appended: list[bytes] = field(default_factory=list)
+    flushed: int = 0
+    epoch: LeaderEpoch = EPOCH
+
+    def play(self, disk: SimulatedDisk, steps: list[tuple[str, int]]) -> None:
+        directories = directories_on(disk)
+        log = directories.log_for(ORDERS_0, None, SMALL)
+        for kind, number in steps:
+            if kind == "append":
+                self.appended.append(replicated(b"x" * number, at=log.log_end_offset, epoch=self.epoch))
+                log.append_as_leader(batch(b"x" * number), self.epoch, NOW_MS)
+            elif kind == "flush":
+                directories.flush()
+                self.flushed = len(self.appended)
+                directories.checkpoint_recovery_points()
+            elif kind == "cut":
+                kept = max(len(self.appended) - number, 0)
+                self.flushed = min(self.flushed, kept)
+                log.truncate_to(kept)
+                del self.appended[kept:]
+            else:
+                self.epoch = LeaderEpoch(self.epoch + number)
+                log.begin_epoch(self.epoch)
+        directories.close()
+        self.flushed = len(self.appended)
+
+
+def directories_on(disk: SimulatedDisk) -> LogDirectories:
+    return LogDirectories.opened(
+        disk, [DIRECTORY], broker_id=BrokerId(1), cluster_id="c", config_of=lambda _: SMALL, clock=ManualClock()
+    )
+
+
+@given(st.lists(_steps, max_size=14), st.integers(0, 60), st.integers(0, 400), st.data())
 def test_after_a_crash_at_any_write_there_is_a_prefix_of_what_was_appended_with_all_that_was_flushed(
     steps: list[tuple[str, int]], crash_at: int, torn_bytes: int, data: st.DataObject
 ) -> None:
-    disk = SimulatedDisk()
+    disk, course = SimulatedDisk(), Course()
     disk.crash_at(crash_at, kept_bytes=torn_bytes)
-    appended, flushed, epoch = b"", 0, EPOCH
-    recovery_point = 0
-    try:
-        log = opened(disk)
-        for kind, number in steps:
-            if kind == "append":
-                values = [b"x" * number]
-                one = replicated(*values, at=log.log_end_offset, epoch=epoch)
-                appended += one
-                log.append_as_leader(batch(*values), epoch, NOW_MS)
-            elif kind == "flush":
-                log.flush()
-                flushed, recovery_point = len(appended), log.recovery_point
-            else:
-                epoch = type(epoch)(epoch + number)
-        log.close()
-        flushed = len(appended)
-        disk.crash()
-    except Crashed:
-        pass
+    with suppress(Crashed):
+        course.play(disk, steps)
     after = disk.restart(
-        lambda _path, unflushed: data.draw(
-            st.one_of(st.none(), st.just(0), st.integers(0, unflushed), st.just(unflushed))
-        )
+        lambda _, unflushed: data.draw(st.one_of(st.none(), st.just(0), st.integers(0, unflushed), st.just(unflushed)))
     )
-    again = opened(after, recovery_point=data.draw(st.sampled_from([0, recovery_point])))
-    found = all_bytes(again)
-    assert appended.startswith(found)
-    assert len(found) >= flushed
-    assert again.log_end_offset == sum(1 for _ in batches_in(found))
-    latest = max((it.leader_epoch for it in batches_in(found)), default=None)
-    assert again.latest_epoch == latest
-    again.append_as_leader(batch(b"after"), epoch, NOW_MS)
-    again.close()
-    assert all_bytes(opened(after, is_clean=True)) == found + replicated(
-        b"after", at=again.log_end_offset - 1, epoch=epoch
-    )
+    directories = directories_on(after)
+    log = directories.log_for(ORDERS_0, None, SMALL)
+    found = all_bytes(log)
+    batches = list(batches_in(found))
+    assert b"".join(course.appended).startswith(found)
+    assert len(batches) == log.log_end_offset >= course.flushed
+    assert log.latest_epoch == max((it.leader_epoch for it in batches), default=None)
+    log.append_as_leader(batch(b"after"), course.epoch, NOW_MS)
+    directories.close()
+    again = directories_on(after).logs[ORDERS_0]
+    assert all_bytes(again) == found + replicated(b"after", at=len(batches), epoch=course.epoch)
