@@ -85,6 +85,8 @@ class SimulatedLeaderLink:
         self._network = network
         self._asking = asking
         self._leader = leader
+        self._turn = asyncio.Lock()
+        self._until_closed: asyncio.Timeout | None = None
         self._is_closed = False
 
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
@@ -128,13 +130,22 @@ class SimulatedLeaderLink:
         return await self._ask(answer)
 
     async def close(self) -> None:
-        """See `LeaderLink.close`."""
+        """See `LeaderLink.close`. A request that is sent later fails, too."""
         self._is_closed = True
+        if self._until_closed is not None:
+            self._until_closed.reschedule(asyncio.get_running_loop().time())
 
     async def _ask(self, ask: Callable[[Replicas], Awaitable[T]]) -> T:
-        if self._is_closed:
-            raise LeaderUnreachable("the link is closed")
-        return await self._network.ask(self._asking, self._leader, ask)
+        async with self._turn:
+            if self._is_closed:
+                raise LeaderUnreachable("the link is closed")
+            try:
+                async with asyncio.timeout(None) as self._until_closed:
+                    return await self._network.ask(self._asking, self._leader, ask)
+            except TimeoutError as error:
+                raise LeaderUnreachable("the link was closed") from error
+            finally:
+                self._until_closed = None
 
 
 def _answer(find: Callable[[], T]) -> T | ErrorCode:
