@@ -35,7 +35,7 @@ VERSIONS: Final = Versions(FetchRequest, oldest=4)
 LIMITS: Final = RequestLimits(max_items=1_000_000)
 
 _FIRST_BY_ID: Final = 13
-_NO_SESSION: Final = (0, -1)
+_NO_SESSION: Final = 0
 _READ_COMMITTED: Final = 1
 
 
@@ -53,7 +53,7 @@ async def on_fetch(node: Node, replicas: Replicas, request: RequestPayload) -> R
     """Answers a request of any version."""
     asked: Any = request
     version = int(request.__version__)
-    if getattr(asked, "session_id", 0) != 0:
+    if getattr(asked, "session_id", _NO_SESSION) != _NO_SESSION:
         response = _response(ErrorCode.fetch_session_id_not_found, ())
         return VERSIONS.lowered(response, version)
     topics = [_topic(node, topic, version) for topic in asked.topics]
@@ -146,5 +146,5 @@ def _leaders(node: Node, responses: Iterable[FetchableTopicResponse]) -> Iterato
 
 def _response(error_code: ErrorCode, responses: tuple[FetchableTopicResponse, ...]) -> FetchResponse:
     return FetchResponse(
-        throttle_time=NO_THROTTLE, error_code=error_code, session_id=i32(_NO_SESSION[0]), responses=responses
+        throttle_time=NO_THROTTLE, error_code=error_code, session_id=i32(_NO_SESSION), responses=responses
     )

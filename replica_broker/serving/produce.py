@@ -10,7 +10,7 @@ not, so it refuses the messages of a transaction instead of taking what it could
 import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 from kio.schema.produce.v11.request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -118,5 +118,5 @@ def _leaders(node: Node, responses: Iterable[TopicProduceResponse]) -> Iterable[
             )
 
 
-def _time(time_ms: int | None) -> Any:
-    return None if time_ms is None or time_ms < 0 else TZAware.parse(datetime.fromtimestamp(time_ms / 1000, UTC))
+def _time(time_ms: int) -> TZAware | None:
+    return None if time_ms < 0 else TZAware.parse(datetime.fromtimestamp(time_ms / 1000, UTC))

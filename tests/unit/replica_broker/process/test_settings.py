@@ -1,0 +1,61 @@
+"""The settings of a broker: what they come to, and in which words they are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller_core.model.metadata import FeatureRange
+from controller_core.process.settings import InvalidSettings
+from replica_broker.process.settings import load_settings
+
+GIVEN: dict[str, Any] = {
+    "zookeeper": "here:2181",
+    "id": 3,
+    "listen": "PLAINTEXT://127.0.0.1:9092",
+    "log_directory": ["/data/a", "/data/b"],
+}
+
+
+def test_the_defaults_are_kafkas_and_the_seeds_lags_are_as_kafka_has_them() -> None:
+    settings = load_settings(GIVEN)
+    assert settings.log_directory == (Path("/data/a"), Path("/data/b"))
+    replicas = settings.replicas
+    assert (replicas.max_time_lag_ms, replicas.max_bytes_lag, replicas.min_bytes_lag) == (30_000, None, 0)
+    assert (replicas.truncate_to, replicas.isr_writes) == ("leader epoch", "AlterPartition")
+    assert settings.zookeeper_session_timeout_ms == 18_000
+
+
+def test_what_the_seed_has_can_be_chosen() -> None:
+    settings = load_settings({**GIVEN, "truncate_to": "high-watermark", "isr_writes": "zookeeper", "max_bytes_lag": 9})
+    replicas = settings.replicas
+    assert (replicas.truncate_to, replicas.isr_writes, replicas.max_bytes_lag) == ("high watermark", "ZooKeeper", 9)
+
+
+def test_features_are_ranges() -> None:
+    settings = load_settings({**GIVEN, "feature": ["f:0-3", "g:1-1"]})
+    assert settings.features == {
+        "f": FeatureRange(min_version=0, max_version=3),
+        "g": FeatureRange(min_version=1, max_version=1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"id": None}, "--id is missing"),
+        ({"log_directory": []}, "--log-directory"),
+        ({"listen": "here:9092"}, "is not of the form PLAINTEXT://HOST:PORT"),
+        ({"listen": "SSL://here:9092"}, "SSL is not served yet"),
+        ({"listen": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect to 0.0.0.0"),
+        ({"advertise": "OTHER://here:9092"}, "OTHER is advertised and not listened on"),
+        ({"feature": ["f:3-1"]}, "is not of the form NAME:MIN-MAX"),
+        ({"feature": ["f"]}, "is not of the form NAME:MIN-MAX"),
+        ({"truncate_to": "nowhere"}, "--truncate-to"),
+        ({"isr_writes": "nobody"}, "--isr-writes"),
+        ({"unknown": 1}, "unknown is no setting"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidSettings, match=words):
+        load_settings({**GIVEN, **changed})

@@ -1,0 +1,42 @@
+"""Replicas that answer what a test says, for tests of what is made of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from controller_core.model.ids import LeaderEpoch, TopicPartition
+from replica_broker.log.appending import Appended
+from replica_broker.replicas.replicas import Replicas
+from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched, ListedOffset
+
+
+@dataclass(slots=True, kw_only=True)
+class StandInReplicas:
+    """Raises where what it is to answer is an error."""
+
+    appended: Mapping[TopicPartition, Appended | Exception] = field(default_factory=dict)
+    fetched: Mapping[TopicPartition, Fetched] = field(default_factory=dict)
+    asked: list[Any] = field(default_factory=list)
+    hosted: Mapping[TopicPartition, Any] = field(default_factory=dict)
+
+    def as_replicas(self) -> Replicas:
+        return cast(Replicas, self)
+
+    async def append(self, where: TopicPartition, records: bytes, *, acks: int, timeout_ms: int) -> Appended:
+        self.asked.append((where, records, acks, timeout_ms))
+        answer = self.appended[where]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
+        self.asked.append(asked)
+        return {where: self.fetched[where] for where in asked.partitions}
+
+    def list_offset(self, where: TopicPartition, timestamp_ms: int, **asked: Any) -> ListedOffset:
+        self.asked.append((where, timestamp_ms, asked))
+        return ListedOffset(7, 70, LeaderEpoch(2))
+
+    def end_of_epoch(self, where: TopicPartition, **asked: Any) -> EpochEnd:
+        self.asked.append((where, asked))
+        return EpochEnd(LeaderEpoch(2), 9)

@@ -1,0 +1,156 @@
+"""Produce and Fetch: what becomes of messages on their way in and out, in each version."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.index import load_request_schema
+from kio.schema.fetch.v12 import FetchRequest as FetchRequest12
+from kio.schema.fetch.v12.request import FetchPartition as FetchPartition12
+from kio.schema.fetch.v12.request import FetchTopic as FetchTopic12
+from kio.schema.fetch.v17.request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kio.schema.produce.v11.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.schema.types import TransactionalId
+from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
+
+from controller_core.model.ids import LeaderEpoch, PartitionId, TopicName, TopicPartition
+from controller_core.wire.codecs.versions import converted
+from controller_core.wire.listener.owned_api import NoAnswerNow
+from controller_core.wire.messages import ErrorCode
+from replica_broker.log.appending import Appended
+from replica_broker.log.errors import UnsupportedFormat
+from replica_broker.membership.node import Node
+from replica_broker.replicas.errors import NotEnoughReplicas, NotLeader
+from replica_broker.replicas.requests import EpochEnd, Fetched
+from replica_broker.serving import fetch, produce
+from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
+from tests.unit.replica_broker.serving.told import ORDERS_ID, OWN, node, state, topic
+
+ORDERS = topic("orders", [state(0, 3), state(1, 1)])
+FIRST, SECOND = (TopicPartition(TopicName("orders"), PartitionId(number)) for number in (0, 1))
+APPENDED = Appended(first_offset=5, last_offset=6)
+NO_TIME = i32Timedelta.parse(timedelta())
+
+
+def produced(*partitions: int, acks: int = -1, transactional_id: str | None = None) -> ProduceRequest:
+    data = tuple(PartitionProduceData(index=i32(number), records=Records(b"bytes")) for number in partitions)
+    return ProduceRequest(
+        transactional_id=None if transactional_id is None else TransactionalId(transactional_id),
+        acks=i16(acks),
+        timeout=i32Timedelta.parse(timedelta(seconds=2)),
+        topic_data=(TopicProduceData(name=WireTopicName("orders"), partition_data=data),),
+    )
+
+
+async def answers(told: Node, replicas: StandInReplicas, request: ProduceRequest) -> list[Any]:
+    response = await produce.on_produce(told, replicas.as_replicas(), request)
+    assert response is not None
+    for version in range(produce.VERSIONS.min, produce.VERSIONS.max + 1):
+        assert produce.VERSIONS.encoded(produce.VERSIONS.lowered(response, version), 1)
+    return [one for each in response.responses for one in each.partition_responses]
+
+
+async def test_each_partition_is_answered_for_itself() -> None:
+    replicas = StandInReplicas(appended={FIRST: APPENDED, SECOND: NotLeader(SECOND, "broker 1 leads it")})
+    first, second = await answers(node(ORDERS), replicas, produced(0, 1))
+    assert (first.error_code, first.base_offset, first.log_append_time) == (ErrorCode.none, 5, None)
+    assert (second.error_code, second.base_offset) == (ErrorCode.not_leader_or_follower, -1)
+    assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (1, 4)
+    assert replicas.asked[0] == (FIRST, b"bytes", -1, 2000)
+
+
+@pytest.mark.parametrize("error", [NotEnoughReplicas(FIRST, "one"), UnsupportedFormat("magic 1")])
+async def test_a_refusal_is_told_by_its_code_and_in_its_words(error: NotEnoughReplicas | UnsupportedFormat) -> None:
+    (answer,) = await answers(node(ORDERS), StandInReplicas(appended={FIRST: error}), produced(0))
+    assert (answer.error_code, answer.error_message) == (error.error_code, str(error))
+
+
+async def test_the_messages_of_a_transaction_are_refused_in_words() -> None:
+    (answer,) = await answers(node(ORDERS), StandInReplicas(), produced(0, transactional_id="mine"))
+    assert answer.error_code is ErrorCode.invalid_request
+    assert "takes no part in transactions" in answer.error_message
+
+
+async def test_no_message_is_taken_before_a_controller_has_said_anything() -> None:
+    (answer,) = await answers(Node(id=OWN, cluster_id="c"), StandInReplicas(), produced(0))
+    assert answer.error_code is ErrorCode.not_leader_or_follower
+
+
+async def test_acks_that_do_not_exist_are_refused() -> None:
+    (answer,) = await answers(node(ORDERS), StandInReplicas(), produced(0, acks=2))
+    assert answer.error_code is ErrorCode.invalid_required_acks
+
+
+async def test_who_wants_no_acks_gets_no_answer_and_loses_the_connection_where_something_is_wrong() -> None:
+    replicas = StandInReplicas(appended={FIRST: APPENDED, SECOND: NotLeader(SECOND, "no")})
+    assert await produce.on_produce(node(ORDERS), replicas.as_replicas(), produced(0, acks=0)) is None
+    with pytest.raises(NoAnswerNow, match="not_leader_or_follower"):
+        await produce.on_produce(node(ORDERS), replicas.as_replicas(), produced(0, 1, acks=0))
+
+
+FETCHED = Fetched(high_watermark=9, last_stable_offset=9, log_start_offset=1, records=b"batches")
+
+
+def by_id(*, session_id: int = 0, replica_id: int = -1, topic_id: UUID | None = ORDERS_ID) -> FetchRequest:
+    partition = FetchPartition(
+        partition=i32(0),
+        current_leader_epoch=i32(4),
+        fetch_offset=i64(3),
+        last_fetched_epoch=i32(2),
+        partition_max_bytes=i32(100),
+    )
+    return FetchRequest(
+        replica_state=ReplicaState(replica_id=WireBrokerId(replica_id)),
+        max_wait=NO_TIME,
+        min_bytes=i32(1),
+        session_id=i32(session_id),
+        topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),),
+        forgotten_topics_data=(),
+    )
+
+
+def by_name() -> FetchRequest12:
+    partition = FetchPartition12(partition=i32(0), fetch_offset=i64(3), partition_max_bytes=i32(100))
+    return FetchRequest12(
+        max_wait=NO_TIME,
+        min_bytes=i32(1),
+        topics=(FetchTopic12(topic=WireTopicName("orders"), partitions=(partition,)),),
+        forgotten_topics_data=(),
+    )
+
+
+@pytest.mark.parametrize("version", range(fetch.VERSIONS.min, fetch.VERSIONS.max + 1))
+async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(version: int) -> None:
+    newest: Any = by_name() if version < 13 else by_id()
+    request: Any = converted(newest, load_request_schema(1, version))
+    replicas = StandInReplicas(fetched={FIRST: FETCHED})
+    response: Any = await fetch.on_fetch(node(ORDERS), replicas.as_replicas(), request)
+    (answered,) = response.responses
+    assert response.__version__ == version
+    assert (answered.topic if version < 13 else answered.topic_id) == ("orders" if version < 13 else ORDERS_ID)
+    (partition,) = answered.partitions
+    assert (partition.high_watermark, partition.records) == (9, b"batches")
+    assert fetch.VERSIONS.encoded(response, 1)
+
+
+async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> None:
+    replicas = StandInReplicas(fetched={FIRST: Fetched(diverging_epoch=EpochEnd(LeaderEpoch(1), 2))})
+    response: Any = await fetch.on_fetch(node(ORDERS), replicas.as_replicas(), by_id(replica_id=2))
+    (asked,) = replicas.asked
+    assert asked.is_from_follower
+    assert (asked.partitions[FIRST].current_leader_epoch, asked.partitions[FIRST].last_fetched_epoch) == (4, 2)
+    diverging = response.responses[0].partitions[0].diverging_epoch
+    assert (diverging.epoch, diverging.end_offset) == (1, 2)
+
+
+async def test_a_topic_id_that_nobody_has_told_of_is_unknown() -> None:
+    response: Any = await fetch.on_fetch(node(ORDERS), StandInReplicas().as_replicas(), by_id(topic_id=UUID(int=99)))
+    assert response.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
+
+
+async def test_there_are_no_sessions() -> None:
+    response: Any = await fetch.on_fetch(node(ORDERS), StandInReplicas().as_replicas(), by_id(session_id=7))
+    assert (response.error_code, response.session_id) == (ErrorCode.fetch_session_id_not_found, 0)

@@ -1,0 +1,158 @@
+"""All that a broker answers, over its port: what ApiVersions says is what is there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, cast
+
+import pytest
+from kio.index import load_response_schema
+from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
+from kio.schema.join_group.v9.request import JoinGroupRequest
+from kio.schema.types import TransactionalId
+from kio.static.primitive import i8
+
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import TopicName
+from controller_core.model.metadata import FeatureRange
+from controller_core.wire.api_table import HANDLING
+from controller_core.wire.client.request_client import Address, AnswerLost, RequestClient
+from controller_core.wire.codecs.versions import empty
+from controller_core.wire.listener.listener import Acceptor, Listener, LocalApi, OwnedApi
+from controller_core.wire.messages import ErrorCode
+from replica_broker.log.directories import LogDirectories
+from replica_broker.membership.controller_channel import ProducerIdBlock
+from replica_broker.serving.control import Control
+from replica_broker.serving.producer_ids import ProducerIds
+from replica_broker.serving.served import RULES, Served
+from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
+from tests.unit.replica_broker.serving.told import node, state, topic
+
+
+class Configs:
+    own: Mapping[str, str] = {"min.insync.replicas": "2"}
+    defaults: Mapping[str, str] = {"retention.ms": "5"}
+
+    def overrides(self, topic: TopicName) -> Mapping[str, str]:
+        return {"min.insync.replicas": "3"}
+
+
+async def _load(_: object) -> None:
+    return
+
+
+async def _blocks() -> ProducerIdBlock:
+    return ProducerIdBlock(1000, 2)
+
+
+@pytest.fixture
+def served() -> Served:
+    told = node(topic("orders", [state(0, 3)]))
+    told.supported_features = {"f": FeatureRange(min_version=0, max_version=3)}
+    told.finalized_features = FinalizedFeatures(features={"f": 2}, epoch=6)
+    replicas = StandInReplicas().as_replicas()
+    return Served(
+        node=told,
+        replicas=replicas,
+        directories=cast(LogDirectories, None),
+        control=Control(told, replicas, _load),
+        configs=Configs(),
+        producer_ids=ProducerIds(_blocks),
+    )
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[RequestClient]:
+    listener = Listener([Acceptor(host="127.0.0.1", port=0, apis=served.apis(), relay_targets=None)], rules=RULES)
+    await listener.start()
+    yield RequestClient([Address("127.0.0.1", listener.port)], timeout_ms=10_000)
+    await listener.close()
+
+
+async def test_what_is_offered_is_what_is_answered(served: Served, client: RequestClient) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    response = await client.ask_one(request, ApiVersionsResponse)
+    offered = {int(one.api_key): (int(one.min_version), int(one.max_version)) for one in response.api_keys}
+    apis = [api for api in served.apis() if isinstance(api, OwnedApi | LocalApi)]
+    assert offered == {api.key: (api.versions.min, api.versions.max) for api in apis}
+    assert {0: (3, 11), 1: (4, 17), 2: (1, 9), 3: (0, 12), 4: (7, 7), 5: (4, 4), 6: (8, 8)}.items() <= offered.items()
+    assert {8, 9, 11, 19, 24} & offered.keys() == set()
+
+
+async def test_features_are_told_with_their_epoch(client: RequestClient) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    response = await client.ask_one(request, ApiVersionsResponse)
+    assert [(one.name, one.min_version, one.max_version) for one in response.supported_features] == [("f", 0, 3)]
+    assert [(one.name, one.max_version_level) for one in response.finalized_features] == [("f", 2)]
+    assert response.finalized_features_epoch == 6
+
+
+async def test_older_clients_are_not_told_of_a_feature_from_0_on(client: RequestClient) -> None:
+    from kio.schema.api_versions.v3 import ApiVersionsRequest as Request3
+    from kio.schema.api_versions.v3 import ApiVersionsResponse as Response3
+
+    response = await client.ask_one(Request3(client_software_name="test", client_software_version="1"), Response3)
+    assert response.supported_features == ()
+
+
+async def test_what_is_not_offered_ends_the_connection(client: RequestClient) -> None:
+    with pytest.raises(AnswerLost):
+        await client.ask_one(empty(JoinGroupRequest), load_response_schema(11, 9))
+
+
+def test_no_api_is_served_that_a_stock_broker_does_not_know(served: Served) -> None:
+    assert {api.key for api in served.apis()} <= HANDLING.keys()
+
+
+async def test_each_producer_gets_an_id_of_its_own_over_the_end_of_a_block(client: RequestClient) -> None:
+    def asked(transactional_id: str | None = None) -> InitProducerIdRequest:
+        name = None if transactional_id is None else TransactionalId(transactional_id)
+        return InitProducerIdRequest(
+            transactional_id=name, transaction_timeout=empty(InitProducerIdRequest).transaction_timeout
+        )
+
+    answers = await asyncio.gather(*(client.ask_one(asked(), InitProducerIdResponse) for _ in range(2)))
+    assert sorted(answer.producer_id for answer in answers) == [1000, 1001]
+    assert {answer.producer_epoch for answer in answers} == {0}
+    refused = await client.ask_one(asked("mine"), InitProducerIdResponse)
+    assert refused.error_code is ErrorCode.not_coordinator
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "key", "value", "source"),
+    [
+        (2, "orders", "min.insync.replicas", "3", 1),
+        (2, "orders", "retention.ms", "5", 3),
+        (2, "orders", "segment.bytes", "1073741824", 5),
+        (4, "3", "min.insync.replicas", "2", 4),
+    ],
+)
+async def test_a_configuration_is_told_with_its_source(
+    client: RequestClient, kind: int, name: str, key: str, value: str, source: int
+) -> None:
+    (result,) = await _configs(client, kind, name, key)
+    (entry,) = result.configs
+    assert (entry.value, entry.config_source, entry.synonyms[0].source) == (value, source, source)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error_code"),
+    [
+        (2, "none", ErrorCode.unknown_topic_or_partition),
+        (4, "1", ErrorCode.invalid_request),
+        (8, "", ErrorCode.invalid_request),
+    ],
+)
+async def test_what_is_not_ours_to_tell_is_refused(
+    client: RequestClient, kind: int, name: str, error_code: ErrorCode
+) -> None:
+    (result,) = await _configs(client, kind, name, "x")
+    assert result.error_code is error_code
+
+
+async def _configs(client: RequestClient, kind: int, name: str, key: str) -> Any:
+    resource = DescribeConfigsResource(resource_type=i8(kind), resource_name=name, configuration_keys=(key,))
+    request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+    return (await client.ask_one(request, DescribeConfigsResponse)).results
