@@ -4,6 +4,7 @@ Entries rise in both numbers. They are in a file of the log's folder before any 
 log never has an epoch that this does not know; after an unclean end those of batches that are gone are cut.
 """
 
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ from controller_core.model.ids import NO_EPOCH, LeaderEpoch
 from replica_broker.disk.disk import Disk, DiskPath
 from replica_broker.log.checkpoints import decode_epochs, encode_epochs
 from replica_broker.log.errors import MalformedFile
+from replica_broker.log.record_batches import RecordBatch
 
 log = structlog.get_logger()
 
@@ -61,6 +63,12 @@ class LeaderEpochs:
             return
         kept = [entry for entry in self._entries if entry.epoch < epoch and entry.start_offset < start_offset]
         self._replace([*kept, EpochStart(epoch, start_offset)])
+
+    def learn(self, batches: Iterable[RecordBatch]) -> None:
+        """Notes the later epochs that batches are of, which are in the log or about to be written."""
+        for batch in batches:
+            if self.latest is None or batch.leader_epoch > self.latest:
+                self.assign(batch.leader_epoch, batch.base_offset)
 
     def end_of(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int]:
         """The largest epoch up to the asked one, and where the next one begins (KIP-279); (-1, -1) where it is unknown."""

@@ -18,10 +18,11 @@ from replica_broker.log.errors import LogOffline, OffsetOutOfRange
 from replica_broker.log.folder_names import name_to_delete, topic_partition_of
 from replica_broker.log.leader_epochs import LeaderEpochs
 from replica_broker.log.producer_states import ProducerStates
-from replica_broker.log.record_batches import MOST_OFFSET, RecordBatch
+from replica_broker.log.record_batches import MOST_OFFSET
 from replica_broker.log.segments.loading import load_segments
 from replica_broker.log.segments.lookups import TimestampedOffset, latest_record, record_not_before
-from replica_broker.log.segments.retention import count_to_delete, is_old
+from replica_broker.log.segments.retention import count_to_delete
+from replica_broker.log.segments.writing import write
 
 __all__ = ["Appended", "Clock", "Log", "TimestampedOffset"]
 
@@ -256,16 +257,8 @@ class Log:
 
     def _append(self, append: Append, now_ms: int) -> Appended:
         first_offset = append.batches[0].base_offset if append.batches else self.log_end_offset
-        view, pending = memoryview(append.data), list[RecordBatch]()
-        for batch in append.batches:
-            if self._epochs.latest is None or batch.leader_epoch > self._epochs.latest:
-                self._epochs.assign(batch.leader_epoch, batch.base_offset)
-            if self._is_segment_due(batch, pending, now_ms):
-                self._write(view, pending)
-                pending = []
-                self._segments.begin_for(batch, now_ms)
-            pending.append(batch)
-        self._write(view, pending)
+        self._epochs.learn(append.batches)
+        write(self._segments, append.data, append.batches, self.config, now_ms)
         for batch in append.batches:
             self._producers.learn(batch)
         return Appended(
@@ -273,17 +266,6 @@ class Log:
             last_offset=self.log_end_offset - 1,
             log_append_time_ms=append.log_append_time_ms,
         )
-
-    def _is_segment_due(self, batch: RecordBatch, pending: list[RecordBatch], now_ms: int) -> bool:
-        pending_bytes = batch.position - pending[0].position if pending else 0
-        active = self._segments.active
-        return not active.has_room(batch, pending_bytes, self.config.segment_bytes) or is_old(
-            active, self.config, batch, now_ms
-        )
-
-    def _write(self, view: memoryview, batches: list[RecordBatch]) -> None:
-        if batches:
-            self._segments.active.append(view[batches[0].position : batches[-1].end], batches)
 
     def _have_cut(self) -> None:
         self._cuts += 1
@@ -299,9 +281,7 @@ class Log:
         self._epochs.cut_before(self.log_start_offset)
         if is_known and is_clean:
             return
-        for batch in self._segments.batches(from_offset=self.log_start_offset):
-            if self._epochs.latest is None or batch.leader_epoch > self._epochs.latest:
-                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._epochs.learn(self._segments.batches(from_offset=self.log_start_offset))
 
     def _learn_producers(self) -> None:
         self._producers.rebuild(self._segments.batches(from_offset=self.log_start_offset))

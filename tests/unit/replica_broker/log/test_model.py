@@ -65,7 +65,7 @@ _steps = st.one_of(
     st.tuples(st.just("epoch"), st.integers(1, 3), st.just(0)),
     st.tuples(st.just("close"), st.just(0), st.just(0)),
     st.tuples(st.just("abandon"), st.just(0), st.just(0)),
-    st.tuples(st.just("segment size"), st.sampled_from([200, 400, 4000]), st.just(0)),
+    st.tuples(st.just("segment size"), st.sampled_from([300, 400, 4000]), st.just(0)),
 )
 
 
