@@ -1,4 +1,5 @@
-"""What is done every now and then for all replicas: high watermarks written down, old segments deleted.
+"""What is done every now and then for all replicas: high watermarks written down, logs flushed, old
+segments deleted.
 
 The seed has a HW checkpoint thread for each replica; one for all writes one file for each log directory. A follower
 that starts again believes its checkpoint and no more: what is above it may be committed, or not.
@@ -48,6 +49,16 @@ async def keep_checkpointing(storage: Storage, settings: ReplicaSettings, clock:
     while True:
         await clock.sleep_ms(settings.high_watermark_checkpoint_interval_ms)
         checkpoint(storage)
+
+
+async def keep_flushing(storage: Storage, settings: ReplicaSettings, clock: Clock) -> None:
+    """Every minute, until it is cancelled: replicas hold what is committed, so nobody waits for this."""
+    if settings.flush_interval_ms is None:
+        return
+    while True:
+        await clock.sleep_ms(settings.flush_interval_ms)
+        await storage.directories.flush_beside()
+        storage.take_offline()
 
 
 async def keep_deleting(storage: Storage, settings: ReplicaSettings, clock: Clock) -> None:

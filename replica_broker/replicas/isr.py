@@ -68,17 +68,25 @@ def next_high_watermark(view: LeaderView, lags: Lags, *, min_insync_replicas: in
         return view.high_watermark
     smallest = view.end_offset
     for broker, follower in view.followers.items():
-        if broker in view.maximal_isr or follower.is_caught_up(view.end_offset, view.now_ms, lags.max_time_lag_ms):
+        if broker in view.maximal_isr or not _is_behind(view, follower, lags):
             smallest = min(smallest, follower.end_offset)
     return max(view.high_watermark, smallest)
 
 
 def _is_out(view: LeaderView, member: BrokerId, lags: Lags) -> bool:
     follower = view.followers.get(member)
-    if follower is None:
-        return False  # in the ISR and not assigned: only the controller can know why
-    if not follower.is_caught_up(view.end_offset, view.now_ms, lags.max_time_lag_ms):
-        return True
+    return follower is not None and _is_behind(view, follower, lags)  # why a member is not assigned, only others know
+
+
+def _is_behind(view: LeaderView, follower: Follower, lags: Lags) -> bool:
+    return _is_too_long_behind(view, follower, lags) or _is_too_far_behind(view, follower, lags)
+
+
+def _is_too_long_behind(view: LeaderView, follower: Follower, lags: Lags) -> bool:
+    return not follower.is_caught_up(view.end_offset, view.now_ms, lags.max_time_lag_ms)
+
+
+def _is_too_far_behind(view: LeaderView, follower: Follower, lags: Lags) -> bool:
     if lags.max_bytes_lag is None or follower.end_offset == UNKNOWN_OFFSET:
         return False
     return view.bytes_between(follower.end_offset, view.end_offset) > lags.max_bytes_lag
@@ -87,9 +95,7 @@ def _is_out(view: LeaderView, member: BrokerId, lags: Lags) -> bool:
 def _may_join(view: LeaderView, follower: Follower, smallest_end: int, lags: Lags) -> bool:
     if follower.end_offset == UNKNOWN_OFFSET or follower.end_offset < max(view.high_watermark, view.epoch_start_offset):
         return False
-    if lags.max_bytes_lag is not None and (
-        view.bytes_between(follower.end_offset, view.end_offset) > lags.max_bytes_lag
-    ):
+    if _is_too_far_behind(view, follower, lags):
         return False  # it would go at once
     return lags.min_bytes_lag is None or view.bytes_between(follower.end_offset, smallest_end) <= lags.min_bytes_lag
 

@@ -97,6 +97,7 @@ class Replicas:
             "checkpoint high watermarks": lambda: housekeeping.keep_checkpointing(
                 self._storage, self._settings, self._clock
             ),
+            "flush logs": lambda: housekeeping.keep_flushing(self._storage, self._settings, self._clock),
             "delete old segments": lambda: housekeeping.keep_deleting(self._storage, self._settings, self._clock),
         }
         self._background += [supervised(each, name=name, sleep_ms=self._clock.sleep_ms) for name, each in work.items()]

@@ -21,8 +21,9 @@ class ReplicaSettings:
     """MAX_BYTES_LAG: who is further behind leaves the ISR. None: nobody leaves for that, as in Kafka since 0.9,
     because a burst of messages would throw out all followers at once."""
     min_bytes_lag: int | None = None
-    """MIN_BYTES_LAG: who is no further behind the last of the ISR may join it, where it has all that is committed. None:
-    that alone is enough, as in Kafka; a follower of a busy partition would hardly ever be 0 bytes behind its leader."""
+    """MIN_BYTES_LAG: who is no further behind the last of the ISR may join it, where it has all that is committed.
+    None: that alone is enough, as in Kafka; a follower of a busy partition would hardly ever be 0 bytes behind its
+    leader."""
     truncate_to: TruncateTo = "leader epoch"
     """Where a follower cuts its log before it follows: by leader epochs (KIP-101), or as the seed writes it, which
     loses committed messages where the high watermark of a follower was behind."""
@@ -37,6 +38,9 @@ class ReplicaSettings:
     fetchers_per_leader: int = 1
     high_watermark_checkpoint_interval_ms: int = 5_000
     retention_check_interval_ms: int = 300_000
+    flush_interval_ms: int | None = 60_000
+    """How often what was appended is flushed, beside everything else, so that not all of it is read after a crash.
+    None: only when the broker ends."""
     isr_retry_backoff_ms: int = 50
     """Before the controller is asked again for an ISR that may have been written."""
     isr_notification_interval_ms: int = 2_500

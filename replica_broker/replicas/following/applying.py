@@ -31,25 +31,28 @@ class Applying:
         cut = cut_by_epoch(partition.log, leaders, partition.high_watermark)
         return self._cut(partition, cut.offset) and cut.is_complete
 
-    def fit(self, partition: Partition, leader_start: int, leader_end: int) -> None:
-        """Fits the log to the range of its leader's: cut to its end, or begun anew at its start."""
+    def fit(self, partition: Partition, leader_start: int, leader_end: int) -> bool:
+        """Fits the log to the range of its leader's: cut to its end, or begun anew at its start. Returns whether it did not
+        fit before."""
         end = partition.replica.end_offset
         if leader_end < end:
-            self._cut(partition, leader_end)
-        elif leader_start > end:
-            log.warning(
-                "a follower begins anew, as its leader has deleted what comes next",
-                partition=str(partition.topic_partition),
-                end_offset=end,
-                leader_start_offset=leader_start,
-            )
-            try:
-                with self._storage.guarded(partition.topic_partition):
-                    partition.log.start_anew_at(leader_start)
-            except StorageFailed:
-                return
-            partition.replica.cut_high_watermark()
+            return self._cut(partition, leader_end)
+        if leader_start <= end:
+            return False
+        log.warning(
+            "a follower begins anew, as its leader has deleted what comes next",
+            partition=str(partition.topic_partition),
+            end_offset=end,
+            leader_start_offset=leader_start,
+        )
+        try:
+            with self._storage.guarded(partition.topic_partition):
+                partition.log.start_anew_at(leader_start)
+        except StorageFailed:
+            return False
+        partition.replica.cut_high_watermark()
         partition.notify()
+        return True
 
     def append(self, partition: Partition, answer: Fetched) -> bool:
         """Appends what was fetched; returns whether it could."""

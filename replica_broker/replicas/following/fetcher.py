@@ -179,8 +179,9 @@ class Fetcher:
                     self._refused(each, found)
                     break
             else:
-                self._applying.fit(each.partition, int(start), int(end))
                 each.phase = Phase.FETCH
+                if not self._applying.fit(each.partition, int(start), int(end)):
+                    self._pause(each)  # it was in range: whatever the leader meant, it needs time
 
     async def _fetch(self, fetching: Collection[Following]) -> None:
         asked = Fetch(

@@ -148,7 +148,7 @@ class Cluster:
         self.directories: dict[BrokerId, LogDirectories] = {}
         self.running = self.network.running
         self.directory_failures: list[BrokerId] = []
-        self._settings = settings or (lambda broker: ReplicaSettings(broker_id=broker))
+        self._settings = settings or (lambda broker: ReplicaSettings(broker_id=broker, flush_interval_ms=None))
 
     def start(self, *brokers: BrokerId) -> None:
         """Brokers begin, or begin again with what is on their disks."""

@@ -182,6 +182,7 @@ def quick(broker: BrokerId) -> ReplicaSettings:
     return ReplicaSettings(
         broker_id=broker,
         max_time_lag_ms=2_000,
+        flush_interval_ms=None,
         fetch_wait_max_ms=100,
         fetch_backoff_ms=200,
         high_watermark_checkpoint_interval_ms=500,

@@ -195,7 +195,7 @@ def test_truncated_to_the_high_watermark_as_the_seed_has_it_a_follower_cuts_what
     None
 ):
     def as_the_seed(broker: BrokerId) -> ReplicaSettings:
-        return ReplicaSettings(broker_id=broker, truncate_to="high watermark")
+        return ReplicaSettings(broker_id=broker, truncate_to="high watermark", flush_interval_ms=None)
 
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)

@@ -8,6 +8,7 @@ import pytest
 from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, PartitionId, TopicId
 from controller_core.model.metadata import LeaderRecoveryState
 from controller_core.wire.messages import ErrorCode
+from replica_broker.log.config import LogConfig
 from replica_broker.replicas.errors import (
     FencedLeaderEpoch,
     NotEnoughReplicas,
@@ -362,7 +363,7 @@ def test_several_partitions_of_a_leader_are_fetched_together(fetchers: int) -> N
             assert cluster.values(B, each) == [str(each)]
 
     def settings(broker: BrokerId) -> ReplicaSettings:
-        return ReplicaSettings(broker_id=broker, fetchers_per_leader=fetchers)
+        return ReplicaSettings(broker_id=broker, fetchers_per_leader=fetchers, flush_interval_ms=None)
 
     run_fast(with_cluster(scenario, Cluster(settings=settings)))
 
@@ -460,5 +461,61 @@ def test_a_new_leader_is_followed_at_once() -> None:
             began_ms = cluster.clock.monotonic_ms()
             await cluster.produce(leader, f"of {leader}")
             assert cluster.clock.monotonic_ms() - began_ms < 100
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_after_an_unclean_election_the_new_leader_s_log_is_the_partition() -> None:
+    """What only the old leader had is lost, also where it was committed: all replicas agree again."""
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        await cluster.crash(B)
+        await cluster.produce(A, "two", timeout_ms=60_000)
+        assert cluster.partition(A).high_watermark == 2
+        await cluster.crash(A)
+        cluster.start(B)
+        await cluster.elect(B, [B], is_clean=False)
+        await cluster.produce(B, "other two")
+        cluster.start(A)
+        await cluster.tell()
+        await cluster.until_in_sync(B, A, B)
+        assert cluster.values(A) == cluster.values(B) == ["one", "other two"]
+        assert cluster.log_bytes(A) == cluster.log_bytes(B)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_who_is_too_many_bytes_behind_leaves_the_isr_where_that_is_limited() -> None:
+    def limited(broker: BrokerId) -> ReplicaSettings:
+        return ReplicaSettings(broker_id=broker, max_bytes_lag=1_000, max_time_lag_ms=10**6, flush_interval_ms=None)
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B, C)
+        await cluster.create(A, B, C)
+        await cluster.produce(A, "one")
+        await cluster.crash(C)
+        for _ in range(20):
+            await cluster.produce(A, "x" * 100, acks=1)
+        await cluster.until(lambda: cluster.partition(A).isr == (A, B))
+        assert cluster.partition(A).high_watermark == 21
+
+    run_fast(with_cluster(scenario, Cluster(settings=limited)))
+
+
+def test_what_is_old_and_committed_is_deleted() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.configs.config = LogConfig(segment_bytes=200, retention_bytes=300)
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        for number in range(10):
+            await cluster.produce(A, f"{number} " + "x" * 100)
+        await cluster.until(lambda: cluster.partition(A).log.log_start_offset > 0, within_ms=400_000)
+        start = cluster.partition(A).log.log_start_offset
+        assert (await cluster.consume(A, 0)).error_code is ErrorCode.offset_out_of_range
+        await cluster.produce(A, "later")
+        await cluster.until(lambda: cluster.partition(B).log.log_start_offset == start)
 
     run_fast(with_cluster(scenario, Cluster()))
