@@ -83,7 +83,7 @@ class LogDirectories:
                     directory.load(config_of, self._clock)
             self._require_usable()
         except BaseException:
-            self._abandon()
+            self.abandon()
             raise
         return dict(self.logs)
 
@@ -181,7 +181,13 @@ class LogDirectories:
         for directory in self._live:
             with suppress(DiskError):
                 directory.close()
-        self._abandon()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Closes all files as they are, and gives the locks back; the next start reads what was not flushed."""
+        for directory in self._directories:
+            directory.abandon()
+            directory.release()
 
     @property
     def _live(self) -> list[LogDirectory]:
@@ -209,11 +215,6 @@ class LogDirectories:
                         f"{seen[where]} and {directory.path} both have a log of {where}: keep the right one of them"
                     )
                 seen[where] = directory.path
-
-    def _abandon(self) -> None:
-        for directory in self._directories:
-            directory.abandon()
-            directory.release()
 
 
 @contextmanager
