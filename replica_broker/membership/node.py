@@ -1,5 +1,6 @@
 """What this broker knows of itself and of the cluster when it is asked."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -35,8 +36,22 @@ class Node:
     finalized_features: FinalizedFeatures | None = None
     """None: the cluster has none, or they cannot be read."""
     epoch: BrokerEpoch = UNREGISTERED
-    """The czxid of its registration; -1 while it is not registered."""
+    """The czxid of its registration, or of the last one; -1 before the first."""
     metadata: MetadataCache = field(default_factory=MetadataCache)
+    _registered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        if self.epoch != UNREGISTERED:
+            self._registered.set()
+
+    def has_registered(self, epoch: BrokerEpoch) -> None:
+        """It is a member of the cluster, under that epoch."""
+        self.epoch = epoch
+        self._registered.set()
+
+    async def until_registered(self) -> None:
+        """Waits for the first registration: until then nobody can tell what was meant for an earlier life."""
+        await self._registered.wait()
 
     def neighbours(self) -> Iterator[Neighbour]:
         """The live brokers that have the listener, this one among them, as the controller says."""

@@ -11,7 +11,6 @@ commit: its ISR is decided under the epochs of that time.
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Final
 
 import orjson
@@ -27,16 +26,14 @@ from controller_core.zk.session import (
     ConnectionLost,
     Create,
     CreateMode,
-    Delete,
     NodeExists,
     SessionExpired,
     SessionId,
-    TransactionFailed,
     ZkNode,
     ZkSession,
 )
 from replica_broker.membership.looking import until_connected
-from replica_broker.membership.node import UNREGISTERED, Node
+from replica_broker.membership.node import Node
 
 log = structlog.get_logger()
 
@@ -51,7 +48,7 @@ class BrokerIdInUse(Exception):
 
 
 class Registration:
-    """Registers, and again in every new session. `on_registered` is called with each new epoch."""
+    """Registers, and again in every new session."""
 
     def __init__(
         self,
@@ -60,14 +57,12 @@ class Registration:
         broker: Broker,
         *,
         session_timeout_ms: int,
-        on_registered: Callable[[BrokerEpoch], object] = lambda _: None,
     ) -> None:
         self._zk = zk
         self._node = node
         self._broker = broker
         self._path = paths.broker(broker.id)
         self._patience_s = 2 * session_timeout_ms / 1000 + _PATIENCE_S
-        self._on_registered = on_registered
         self._session: SessionId | None = None
         self._woken = asyncio.Event()
 
@@ -97,14 +92,6 @@ class Registration:
         finally:
             remove()
 
-    async def unregister(self) -> None:
-        """Takes the registration away, so that others need not wait for the end of the session."""
-        try:
-            await self._zk.transact([Delete(path=self._path)])
-        except (TransactionFailed, ConnectionLost, SessionExpired) as error:
-            log.info("the registration ends with its session", why=str(error))
-        self._node.epoch = UNREGISTERED
-
     async def _is_registered(self, deadline_s: float) -> bool:
         session = self._zk.session_id
         data = encoded_as_ours(self._broker, timestamp_ms=time.time_ns() // 1_000_000)
@@ -119,9 +106,8 @@ class Registration:
             self._judge(znode, deadline_s)
             return False
         self._session = session
-        self._node.epoch = BrokerEpoch(znode.czxid)
+        self._node.has_registered(BrokerEpoch(znode.czxid))
         log.info("registered", broker=self._broker.id, epoch=znode.czxid)
-        self._on_registered(self._node.epoch)
         return True
 
     def _judge(self, znode: ZkNode, deadline_s: float) -> None:

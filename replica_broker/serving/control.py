@@ -16,6 +16,7 @@ from kio.schema.errors import ErrorCode
 from controller_core.model.ids import BrokerEpoch, ControllerEpoch, TopicName
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
+from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.wire.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -24,6 +25,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from controller_core.zk.session import ZkError
 from replica_broker.membership.node import Node
 
 log = structlog.get_logger()
@@ -62,18 +64,21 @@ class Control:
         self._turn = asyncio.Lock()
 
     async def on_leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Seed 004's on_LeaderAndISRCommand."""
+        """Seed 004's on_LeaderAndISRCommand. Raises `NoAnswerNow` without ZooKeeper: the controller sends it again."""
         async with self._turn:
-            stale = self._stale(request)
+            stale = await self._stale(request)
             if stale is not None:
                 return LeaderAndIsrResponse(error_code=stale, topics=())
-            await self._load_configs(topic.topic_name for topic in request.topic_states)
+            try:
+                await self._load_configs(topic.topic_name for topic in request.topic_states)
+            except ZkError as error:
+                raise NoAnswerNow(f"topics' configurations cannot be read: {error}") from error
             return await self._replicas.on_leader_and_isr_command(request)
 
     async def on_stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Seed 004's on_StopReplicaCommand."""
         async with self._turn:
-            stale = self._stale(request)
+            stale = await self._stale(request)
             if stale is not None:
                 return StopReplicaResponse(error_code=stale, partition_errors=())
             return await self._replicas.on_stop_replica_command(request)
@@ -81,7 +86,7 @@ class Control:
     async def on_update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Takes over what clients are to be told."""
         async with self._turn:
-            stale = self._stale(request)
+            stale = await self._stale(request)
             if stale is not None:
                 return UpdateMetadataResponse(error_code=stale)
             if not self._node.metadata.is_filled:
@@ -89,7 +94,10 @@ class Control:
             self._node.metadata.update(request)
             return UpdateMetadataResponse(error_code=ErrorCode.none)
 
-    def _stale(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> ErrorCode | None:
+    async def _stale(
+        self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+    ) -> ErrorCode | None:
+        await self._node.until_registered()
         asked = type(request).__name__
         if request.is_kraft_controller:
             log.warning("command refused: it is from a KRaft controller", command=asked)

@@ -1,10 +1,12 @@
 """Whose commands are obeyed."""
 
+import asyncio
 from collections.abc import Iterable
 
 import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicName
+from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.wire.messages import (
     ErrorCode,
     LeaderAndIsrRequest,
@@ -13,8 +15,10 @@ from controller_core.wire.messages import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from controller_core.zk.session import ConnectionLost
+from replica_broker.membership.node import Node
 from replica_broker.serving.control import Control
-from tests.unit.replica_broker.serving.told import EPOCH, node, update
+from tests.unit.replica_broker.serving.told import EPOCH, OWN, node, update
 
 
 class Commanded:
@@ -89,3 +93,22 @@ async def test_what_was_meant_for_this_broker_before_it_bounced_is_refused(
 async def test_a_refused_command_does_not_make_its_controller_known(control: Control) -> None:
     await control.on_update_metadata(update(controller_epoch=9, broker_epoch=EPOCH - 1))
     assert (await control.on_update_metadata(update(controller_epoch=5))).error_code is ErrorCode.none
+
+
+async def test_what_comes_before_the_registration_waits_for_it(replicas: Commanded) -> None:
+    told = Node(id=OWN, cluster_id="c")
+    control = Control(told, replicas, replicas.load)
+    answering = asyncio.create_task(control.on_leader_and_isr(leader_and_isr(broker_epoch=EPOCH - 1)))
+    await asyncio.sleep(0.01)
+    assert not answering.done()
+    told.has_registered(EPOCH)
+    assert (await answering).error_code is ErrorCode.stale_broker_epoch
+
+
+async def test_without_zookeeper_a_command_is_not_answered_and_so_comes_again(replicas: Commanded) -> None:
+    async def lost(topics: Iterable[TopicName]) -> None:
+        raise ConnectionLost
+
+    with pytest.raises(NoAnswerNow):
+        await Control(node(), replicas, lost).on_leader_and_isr(leader_and_isr())
+    assert replicas.done == []
