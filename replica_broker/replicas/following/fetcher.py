@@ -145,7 +145,7 @@ class Fetcher:
         ends = await self._link.ends_of_epochs(asked, self._settings.broker_id)
         for each in cutting:
             end = ends.get(each.partition.topic_partition)
-            if end is None or not self._is_present(each):
+            if each.partition.topic_partition not in asked or not self._is_present(each):
                 continue
             if not isinstance(end, EpochEnd):
                 self._refused(each, end)
@@ -172,16 +172,14 @@ class Fetcher:
         starts = await self._link.list_offsets(asked(EARLIEST), self._settings.broker_id)
         for each in lost:
             start, end = (found.get(each.partition.topic_partition) for found in (starts, ends))
-            if start is None or end is None or not self._is_present(each):
+            if not self._is_present(each):
                 continue
-            for found in (start, end):
-                if isinstance(found, ErrorCode):
-                    self._refused(each, found)
-                    break
-            else:
-                each.phase = Phase.FETCH
-                if not self._applying.fit(each.partition, int(start), int(end)):
-                    self._pause(each)  # it was in range: whatever the leader meant, it needs time
+            if isinstance(start, ErrorCode) or isinstance(end, ErrorCode) or start is None or end is None:
+                self._refused(each, start if isinstance(start, ErrorCode) else end)
+                continue
+            each.phase = Phase.FETCH
+            if not self._applying.fit(each.partition, start, end):
+                self._pause(each)  # it was in range: whatever the leader meant, it needs time
 
     async def _fetch(self, fetching: Collection[Following]) -> None:
         asked = Fetch(
@@ -194,9 +192,12 @@ class Fetcher:
         answers = await self._link.fetch(asked)
         for each in fetching:
             topic_partition = each.partition.topic_partition
-            answer = answers.get(topic_partition)
-            if answer is not None and self._is_present(each):
-                self._take(each, asked.partitions[topic_partition], answer)
+            if not self._is_present(each):
+                continue
+            if topic_partition in answers:
+                self._take(each, asked.partitions[topic_partition], answers[topic_partition])
+            else:
+                self._refused(each, None)
 
     def _asked(self, following: Following) -> Asked:
         partition = following.partition
@@ -220,15 +221,20 @@ class Fetcher:
             self._cut_one(following, answer.diverging_epoch)
         elif self._applying.append(following.partition, answer):
             following.pauses = 0
+            if answer.records:  # who had its share asks after the others the next time
+                self._following[following.partition.topic_partition] = self._following.pop(
+                    following.partition.topic_partition
+                )
         else:
             self._pause(following)
 
-    def _refused(self, following: Following, error: ErrorCode) -> None:
+    def _refused(self, following: Following, error: object) -> None:
+        """The leader refused a partition by an error, or did not answer it."""
         partition = following.partition
-        if error is ErrorCode.offset_out_of_range:
+        if error is ErrorCode.offset_out_of_range and following.phase is Phase.FETCH:
             following.phase = Phase.FIND_RANGE
             return
-        log.info("a leader refused a partition", partition=str(partition.topic_partition), error=error.name)
+        log.info("a leader refused a partition", partition=str(partition.topic_partition), error=str(error))
         if error is ErrorCode.fenced_leader_epoch:
             self.remove(partition.topic_partition)
         else:

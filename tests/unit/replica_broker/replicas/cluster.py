@@ -34,7 +34,7 @@ from replica_broker.log.directories import LogDirectories
 from replica_broker.replicas.partition import Partition
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.requests import Asked, Fetch, Fetched
-from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriteUncertain, IsrWritten
+from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriter, IsrWriteUncertain, IsrWritten
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.disk import Crashed, SimulatedDisk
 from simulation.fast_loop import LoopClock
@@ -139,7 +139,12 @@ class Configs:
 class Cluster:
     """See the module. Brokers are started by `start`; partitions are made by `create`."""
 
-    def __init__(self, *, settings: Callable[[BrokerId], ReplicaSettings] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        settings: Callable[[BrokerId], ReplicaSettings] | None = None,
+        isr_writer: Callable[[BrokerId], IsrWriter] | None = None,
+    ) -> None:
         self.clock = LoopClock()
         self.network = SimulatedNetwork()
         self.controller = Controller()
@@ -147,6 +152,7 @@ class Cluster:
         self.disks: dict[BrokerId, SimulatedDisk] = {}
         self.directories: dict[BrokerId, LogDirectories] = {}
         self.running = self.network.running
+        self._isr_writer = isr_writer or (lambda _: self.controller)
         self.directory_failures: list[BrokerId] = []
         self._settings = settings or (lambda broker: ReplicaSettings(broker_id=broker, flush_interval_ms=None))
 
@@ -168,7 +174,7 @@ class Cluster:
                 self._settings(broker),
                 directories,
                 self.network.links(broker),
-                self.controller,
+                self._isr_writer(broker),
                 self.configs,
                 self.clock,
                 on_directory_failed=lambda broker=broker: self.directory_failures.append(broker),  # type: ignore[misc]

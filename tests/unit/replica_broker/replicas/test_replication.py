@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, PartitionId, TopicId
+from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch, PartitionId, TopicId, TopicPartition
 from controller_core.model.metadata import LeaderRecoveryState
 from controller_core.wire.messages import ErrorCode
 from replica_broker.log.config import LogConfig
@@ -19,7 +19,7 @@ from replica_broker.replicas.errors import (
     UnknownLeaderEpoch,
     UnknownPartition,
 )
-from replica_broker.replicas.requests import CONSUMER, EARLIEST, LATEST, MAX_TIMESTAMP, Asked, EpochEnd, Fetch
+from replica_broker.replicas.requests import CONSUMER, EARLIEST, LATEST, MAX_TIMESTAMP, Asked, EpochEnd, Fetch, Fetched
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import run_fast
 from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, with_cluster
@@ -517,5 +517,48 @@ def test_what_is_old_and_committed_is_deleted() -> None:
         assert (await cluster.consume(A, 0)).error_code is ErrorCode.offset_out_of_range
         await cluster.produce(A, "later")
         await cluster.until(lambda: cluster.partition(B).log.log_start_offset == start)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_no_partition_is_starved_by_those_that_have_much_to_fetch() -> None:
+    def narrow(broker: BrokerId) -> ReplicaSettings:
+        return ReplicaSettings(broker_id=broker, fetch_max_bytes=100, flush_interval_ms=None)
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        partitions = [ORDERS._replace(partition=PartitionId(number)) for number in range(3)]
+        for each in partitions:
+            await cluster.create(A, B, topic_partition=each)
+            for _ in range(20):
+                await cluster.produce(A, "x" * 50, acks=1, to=each)
+        cluster.start(B)
+        for each in partitions:
+            await cluster.tell(each)
+        replicas = [cluster.partition(B, each).replica for each in partitions]
+        while max(replica.end_offset for replica in replicas) < 20:
+            ends = [replica.end_offset for replica in replicas]
+            assert max(ends) - min(ends) <= 2
+            await asyncio.sleep(0)
+
+    run_fast(with_cluster(scenario, Cluster(settings=narrow)))
+
+
+def test_a_leader_that_leaves_a_partition_out_is_asked_again_after_a_pause() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        fetch, requests = cluster.running[A].fetch, 0
+
+        async def forgetful(asked: Fetch) -> dict[TopicPartition, Fetched]:
+            nonlocal requests
+            requests += 1
+            return {}
+
+        cluster.running[A].fetch = forgetful  # type: ignore[method-assign]
+        await asyncio.sleep(10)
+        assert 5 < requests < 30
+        cluster.running[A].fetch = fetch  # type: ignore[method-assign]
+        await cluster.produce(A, "one")
 
     run_fast(with_cluster(scenario, Cluster()))
