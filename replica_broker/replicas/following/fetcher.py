@@ -11,46 +11,21 @@ else is tried again after a pause, for the one partition (a short one first) or,
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final
 
 import structlog
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.model.ids import NO_EPOCH, LeaderEpoch, TopicPartition
+from controller_core.model.ids import LeaderEpoch, TopicPartition
 from controller_core.supervision import supervised
 from controller_core.wire.messages import ErrorCode
 from replica_broker.replicas.following.applying import Applying
+from replica_broker.replicas.following.following import Following, Phase
 from replica_broker.replicas.partition import Partition
 from replica_broker.replicas.requests import EARLIEST, LATEST, Asked, EpochEnd, Fetch, Fetched
 from replica_broker.replicas.seams import LeaderEndpoint, LeaderLink, LeaderLinkError
 from replica_broker.replicas.settings import ReplicaSettings
 
 log = structlog.get_logger()
-
-FIRST_PAUSE_MS: Final = 20
-MOST_DOUBLINGS: Final = 16
-
-
-class Phase(Enum):
-    """What a partition has to do next."""
-
-    CUT = "cut what the leader has not"
-    FETCH = "fetch"
-    FIND_RANGE = "find out where the leader's log begins and ends"
-
-
-@dataclass(slots=True, eq=False)
-class Following:
-    """One partition that follows the leader, in one epoch."""
-
-    partition: Partition
-    leader_epoch: LeaderEpoch
-    phase: Phase
-    paused_until_ms: float = float("-inf")
-    pauses: int = 0
-    """How many there were since the leader answered well."""
 
 
 class Fetcher:
@@ -124,13 +99,7 @@ class Fetcher:
             await work(concerned)
 
     def _is_present(self, following: Following) -> bool:
-        partition = following.partition
-        return (
-            self._following.get(partition.topic_partition) is following
-            and partition.leader_epoch == following.leader_epoch
-            and not partition.is_leader
-            and not partition.is_offline
-        )
+        return self._following.get(following.partition.topic_partition) is following and following.is_current
 
     async def _cut(self, cutting: Collection[Following]) -> None:
         asked = {}
@@ -159,7 +128,7 @@ class Fetcher:
         is_complete = self._applying.cut(following.partition, leaders)
         after = following.partition.log.latest_epoch, following.partition.replica.end_offset
         if before == after and not (is_complete and following.phase is Phase.CUT):
-            self._pause(following)
+            following.pause(self._clock.monotonic_ms(), self._settings.fetch_backoff_ms)
         return is_complete
 
     async def _find_range(self, lost: Collection[Following]) -> None:
@@ -179,11 +148,13 @@ class Fetcher:
                 continue
             each.phase = Phase.FETCH
             if not self._applying.fit(each.partition, start, end):
-                self._pause(each)  # it was in range: whatever the leader meant, it needs time
+                each.pause(
+                    self._clock.monotonic_ms(), self._settings.fetch_backoff_ms
+                )  # it was in range: whatever the leader meant, it needs time
 
     async def _fetch(self, fetching: Collection[Following]) -> None:
         asked = Fetch(
-            partitions={each.partition.topic_partition: self._asked(each) for each in fetching},
+            partitions={each.partition.topic_partition: each.asked(self._settings) for each in fetching},
             replica_id=self._settings.broker_id,
             max_wait_ms=self._settings.fetch_wait_max_ms,
             min_bytes=self._settings.fetch_min_bytes,
@@ -199,19 +170,6 @@ class Fetcher:
             else:
                 self._refused(each, None)
 
-    def _asked(self, following: Following) -> Asked:
-        partition = following.partition
-        knows_epochs = self._settings.truncate_to == "leader epoch"
-        latest = partition.log.latest_epoch if knows_epochs else None
-        return Asked(
-            offset=partition.replica.end_offset,
-            max_bytes=self._settings.fetch_partition_max_bytes,
-            current_leader_epoch=following.leader_epoch,
-            last_fetched_epoch=NO_EPOCH if latest is None else latest,
-            log_start_offset=partition.log.log_start_offset,
-            topic_id=partition.topic_id,
-        )
-
     def _take(self, following: Following, asked: Asked, answer: Fetched) -> None:
         if following.partition.replica.end_offset != asked.offset:
             return
@@ -226,7 +184,7 @@ class Fetcher:
                     following.partition.topic_partition
                 )
         else:
-            self._pause(following)
+            following.pause(self._clock.monotonic_ms(), self._settings.fetch_backoff_ms)
 
     def _refused(self, following: Following, error: object) -> None:
         """The leader refused a partition by an error, or did not answer it."""
@@ -238,10 +196,4 @@ class Fetcher:
         if error is ErrorCode.fenced_leader_epoch:
             self.remove(partition.topic_partition)
         else:
-            self._pause(following)
-
-    def _pause(self, following: Following) -> None:
-        """A leader that was told of its epoch a moment later than its follower is asked again soon."""
-        pause_ms = min(FIRST_PAUSE_MS * 2**following.pauses, self._settings.fetch_backoff_ms)
-        following.pauses = min(following.pauses + 1, MOST_DOUBLINGS)
-        following.paused_until_ms = self._clock.monotonic_ms() + pause_ms
+            following.pause(self._clock.monotonic_ms(), self._settings.fetch_backoff_ms)

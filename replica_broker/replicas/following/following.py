@@ -1,0 +1,60 @@
+"""One partition that follows a leader in one epoch: what it has to do next, and when it is asked for again."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from controller_core.model.ids import NO_EPOCH, LeaderEpoch
+from replica_broker.replicas.partition import Partition
+from replica_broker.replicas.requests import Asked
+from replica_broker.replicas.settings import ReplicaSettings
+
+FIRST_PAUSE_MS: Final = 20
+MOST_DOUBLINGS: Final = 16
+
+
+class Phase(Enum):
+    """What a partition has to do next."""
+
+    CUT = "cut what the leader has not"
+    FETCH = "fetch"
+    FIND_RANGE = "find out where the leader's log begins and ends"
+
+
+@dataclass(slots=True, eq=False)
+class Following:
+    """See the module."""
+
+    partition: Partition
+    leader_epoch: LeaderEpoch
+    phase: Phase
+    paused_until_ms: float = float("-inf")
+    pauses: int = 0
+    """How many there were since the leader answered well."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the partition still follows in that epoch."""
+        return (
+            self.partition.leader_epoch == self.leader_epoch
+            and not self.partition.is_leader
+            and not self.partition.is_offline
+        )
+
+    def pause(self, now_ms: float, longest_ms: int) -> None:
+        """A short one first: a leader may be told of its epoch a moment later than its follower."""
+        self.paused_until_ms = now_ms + min(FIRST_PAUSE_MS * 2**self.pauses, longest_ms)
+        self.pauses = min(self.pauses + 1, MOST_DOUBLINGS)
+
+    def asked(self, settings: ReplicaSettings) -> Asked:
+        """What comes next in its log."""
+        log = self.partition.log
+        latest = log.latest_epoch if settings.truncate_to == "leader epoch" else None
+        return Asked(
+            offset=log.log_end_offset,
+            max_bytes=settings.fetch_partition_max_bytes,
+            current_leader_epoch=self.leader_epoch,
+            last_fetched_epoch=NO_EPOCH if latest is None else latest,
+            log_start_offset=log.log_start_offset,
+            topic_id=self.partition.topic_id,
+        )
