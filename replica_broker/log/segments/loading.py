@@ -14,9 +14,8 @@ import structlog
 from replica_broker.disk.disk import Disk, DiskPath
 from replica_broker.log.errors import CorruptBatch, UnsupportedFormat
 from replica_broker.log.record_batches import MOST_OFFSET
-from replica_broker.log.segments.indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from replica_broker.log.segments.recovery import recover
-from replica_broker.log.segments.segment import LOG_SUFFIX, Segment
+from replica_broker.log.segments.segment import LOG_SUFFIX, SUFFIXES, Segment
 from replica_broker.log.segments.segments import Segments
 
 log = structlog.get_logger()
@@ -55,7 +54,7 @@ def load_segments(
 def _clear_and_find(disk: Disk, folder: DiskPath) -> list[int]:
     names = disk.list(folder)
     bases = [int(match[1]) for name in names if (match := _SEGMENT.fullmatch(name)) and int(match[1]) <= MOST_OFFSET]
-    kept = {f"{base:020d}{suffix}" for base in bases for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)}
+    kept = {f"{base:020d}{suffix}" for base in bases for suffix in SUFFIXES}
     for name in names:
         # States of producers are found by reading, not in snapshots, which would be wrong after other appends.
         if _LEFT_OVER.fullmatch(name) or (_OF_A_SEGMENT.fullmatch(name) and name not in kept):

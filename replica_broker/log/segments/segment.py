@@ -21,11 +21,17 @@ from replica_broker.log.record_batches import (
     read_header,
     whole_batches,
 )
-from replica_broker.log.segments.indexes import Indexes, Latest
+from replica_broker.log.segments.indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, Indexes, Latest
 
 log = structlog.get_logger()
 
 LOG_SUFFIX: Final = ".log"
+ABORTED_SUFFIX: Final = ".txnindex"
+"""Which transactions were aborted, as a stock broker wrote it for its own later use."""
+SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
+"""Of the files of one segment."""
+_MOST_READ_BYTES: Final = 64 << 20
+"""Of batches at once, whatever is asked for; a single batch may have more."""
 _WINDOW_BYTES: Final = 16 << 10
 """How much is read at once where headers are looked for."""
 
@@ -108,7 +114,8 @@ class Segment:
         first = self.batch_of(offset)
         if first is None or first.base_offset >= below:
             return b""
-        wanted = min(max(max_bytes, first.size_bytes), self._end_below(below) - first.position)
+        at_most = max(min(max_bytes, _MOST_READ_BYTES), first.size_bytes)
+        wanted = min(at_most, self._end_below(below) - first.position)
         return whole_batches(self._file.read(first.position, wanted))
 
     def read_at(self, position: int, length: int) -> bytes:
@@ -165,6 +172,7 @@ class Segment:
         """The batches go first: an index without a segment is removed when the log is opened."""
         self._file.close()
         self._disk.remove(self.path)
+        self._disk.remove(self.path.with_suffix(ABORTED_SUFFIX))
         self.indexes.remove()
 
     def _end_below(self, below: int) -> int:

@@ -1,7 +1,9 @@
 """After an unclean end a log has what was flushed, and perhaps more: what was appended first, in whole batches."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from controller_core.model.ids import BrokerId, LeaderEpoch
 from replica_broker.log.directories import LogDirectories
-from replica_broker.log.errors import UnsupportedFormat
+from replica_broker.log.errors import LogError, UnsupportedFormat
 from replica_broker.log.log import Log
 from replica_broker.log.record_batches import batches_in
 from simulation.disk import Crashed, SimulatedDisk
@@ -126,10 +128,67 @@ def test_what_others_left_in_the_folder_is_cleared_away_or_left_alone() -> None:
         "leader-epoch-checkpoint.tmp",
     ):
         disk.damage(FOLDER / name, b"?")
-    for name in ("99999999999999999999.log", "notes.log"):
+    others = {"99999999999999999999.log", "notes.log", f"{3:020d}.txnindex"}
+    for name in others:
         disk.damage(FOLDER / name, b"?")
-    assert opened(disk, is_clean=True).log_end_offset == 9
-    assert set(disk.list(FOLDER)) == {*names, "99999999999999999999.log", "notes.log"}
+    again = opened(disk, is_clean=True)
+    assert again.log_end_offset == 9
+    assert set(disk.list(FOLDER)) == {*names, *others}
+    again.truncate_to(3)
+    assert not disk.exists(FOLDER / f"{3:020d}.txnindex")
+
+
+_FILES = [
+    *(f"{base:020d}{suffix}" for base in (0, 3, 6) for suffix in (".log", ".index", ".timeindex")),
+    "leader-epoch-checkpoint",
+]
+
+
+@given(
+    damages=st.lists(
+        st.tuples(
+            st.sampled_from(_FILES), st.integers(0, 500), st.one_of(st.none(), st.binary(min_size=1, max_size=20))
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    is_clean=st.booleans(),
+    offset=st.integers(0, 9),
+    time_ms=st.integers(NOW_MS - 1, NOW_MS + 10),
+)
+def test_whatever_the_files_are_a_log_opens_and_gives_batches_or_an_error_that_says_why(
+    damages: list[tuple[str, int, bytes | None]], is_clean: bool, offset: int, time_ms: int
+) -> None:
+    disk, log = of_batches(8)
+    log.close()
+    for name, at, written in damages:
+        content = disk.read_whole(FOLDER / name)
+        at = min(at, len(content))
+        disk.damage(FOLDER / name, content[:at] + (written + content[at + len(written) :] if written else b""))
+    try:
+        again = opened(disk, is_clean=is_clean)
+    except UnsupportedFormat:
+        return
+    uses: list[Callable[[], object]] = [
+        lambda: all_bytes(again),
+        lambda: again.read(min(offset, again.log_end_offset), 1000, below=again.log_end_offset),
+        lambda: again.offset_of_timestamp(time_ms, below=again.log_end_offset),
+        lambda: again.offset_of_largest_timestamp(below=again.log_end_offset),
+        lambda: again.truncate_to(offset),
+        lambda: again.append_as_leader(batch(b"y"), EPOCH, NOW_MS),
+        lambda: again.delete_old_segments(NOW_MS + 10**12, again.log_end_offset),
+        again.close,
+    ]
+    for use in uses:
+        with suppress(LogError):
+            use()
+    if not is_clean:
+        assert all(it.records_count for it in batches_in(disk.read_whole(max_log(disk))))
+
+
+def max_log(disk: SimulatedDisk) -> PurePath:
+    """The last segment's file."""
+    return FOLDER / max(name for name in disk.list(FOLDER) if name.endswith(".log"))
 
 
 _steps = st.one_of(
