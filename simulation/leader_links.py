@@ -74,7 +74,7 @@ class SimulatedNetwork:
 
     def _break(self, is_broken: Callable[[frozenset[BrokerId]], bool]) -> None:
         for timeout, pair in self._in_flight.items():
-            if is_broken(pair):
+            if is_broken(pair) and not timeout.expired():
                 timeout.reschedule(asyncio.get_running_loop().time())
 
 
@@ -132,7 +132,7 @@ class SimulatedLeaderLink:
     async def close(self) -> None:
         """See `LeaderLink.close`. A request that is sent later fails, too."""
         self._is_closed = True
-        if self._until_closed is not None:
+        if self._until_closed is not None and not self._until_closed.expired():
             self._until_closed.reschedule(asyncio.get_running_loop().time())
 
     async def _ask(self, ask: Callable[[Replicas], Awaitable[T]]) -> T:

@@ -23,6 +23,7 @@ from replica_broker.replicas.requests import CONSUMER, EARLIEST, LATEST, MAX_TIM
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import run_fast
 from tests.unit.replica_broker.replicas.cluster import ORDERS, A, B, C, Cluster, with_cluster
+from tests.unit.replica_broker.replicas.messages import batch
 
 
 def test_what_is_acknowledged_is_on_all_replicas() -> None:
@@ -560,5 +561,45 @@ def test_a_leader_that_leaves_a_partition_out_is_asked_again_after_a_pause() -> 
         assert 5 < requests < 30
         cluster.running[A].fetch = fetch  # type: ignore[method-assign]
         await cluster.produce(A, "one")
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_fetch_brings_no_more_than_it_asks_for_but_one_batch_at_least() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        partitions = [ORDERS._replace(partition=PartitionId(number)) for number in range(3)]
+        for each in partitions:
+            await cluster.create(A, topic_partition=each)
+            for _ in range(4):
+                await cluster.produce(A, "x" * 50, to=each)
+        one = len(batch("x" * 50))
+
+        async def sizes(max_bytes: int, max_bytes_each: int) -> list[int]:
+            asked = {each: Asked(offset=0, max_bytes=max_bytes_each) for each in partitions}
+            answers = await cluster.running[A].fetch(Fetch(partitions=asked, max_bytes=max_bytes))
+            return [len(answers[each].records) // one for each in partitions]
+
+        assert await sizes(10**6, 10**6) == [4, 4, 4]
+        assert await sizes(10**6, 2 * one) == [2, 2, 2]
+        assert await sizes(10**6, 1) == [1, 1, 1]
+        assert await sizes(3 * one, 2 * one) == [2, 1, 0]
+        assert await sizes(1, 10**6) == [1, 0, 0]
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_what_was_deleted_is_out_of_range_and_does_not_part_from_the_leader_s_log() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        await cluster.create(A, B, isr=[A])
+        await cluster.produce(A, "one", "two", acks=1)
+        await cluster.produce(A, "three", acks=1)
+        await cluster.elect(A, [A])
+        await cluster.elect(A, [A])
+        cluster.partition(A).log.raise_log_start(2)
+        asked = Asked(offset=1, max_bytes=100, current_leader_epoch=LeaderEpoch(2), last_fetched_epoch=LeaderEpoch(1))
+        answer = (await cluster.running[A].fetch(Fetch(partitions={ORDERS: asked}, replica_id=B)))[ORDERS]
+        assert (answer.error_code, answer.diverging_epoch) == (ErrorCode.offset_out_of_range, None)
 
     run_fast(with_cluster(scenario, Cluster()))
