@@ -603,3 +603,20 @@ def test_what_was_deleted_is_out_of_range_and_does_not_part_from_the_leader_s_lo
         assert (answer.error_code, answer.diverging_epoch) == (ErrorCode.offset_out_of_range, None)
 
     run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_what_waits_is_not_acknowledged_by_a_later_reign() -> None:
+    """Between two reigns the log may have been cut, so the offset may be another message's."""
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        await cluster.create(A, B)
+        waiting = asyncio.create_task(cluster.produce(A, "one"))
+        await asyncio.sleep(1)
+        await cluster.elect(B, [A, B])
+        await cluster.elect(A, [A])
+        assert cluster.partition(A).high_watermark == 1
+        with pytest.raises(NotLeader):
+            await waiting
+
+    run_fast(with_cluster(scenario, Cluster()))
