@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kontroller import run_command
 from devcluster.running.processes import wait_until
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
@@ -79,3 +80,23 @@ def test_a_stock_leader_that_sleeps_is_replaced_by_ours(cluster: MixedCluster) -
         cluster.wait_until_served("replaced")
     report = producer.stop()
     assert lost(report.acknowledged, read_back(cluster.bootstrap, "replaced")) == []
+
+
+def test_our_broker_is_drained_by_the_command_and_its_stop_costs_no_producer_anything(cluster: MixedCluster) -> None:
+    cluster.serve_topic("drained", ROTATED, TWO)
+    with AckedProducer(cluster.bootstrap, "drained") as producer:
+        wait_for_more(producer)
+        drained = run_command(
+            *("drain", "--bootstrap", cluster.bootstrap, "--broker-id", str(OURS)),
+            *("--deadline-seconds", "90", "--wait-for-replicas-seconds", "30"),
+            timeout_s=120,
+        )
+        assert drained.returncode == 0, drained
+        cluster.wait_until_elsewhere("drained", OURS)
+        cluster.ours.stop()
+        wait_for_more(producer)
+        cluster.ours.start()
+        cluster.wait_until_served("drained")
+    report = producer.stop()
+    assert report.errors == []
+    assert lost(report.acknowledged, read_back(cluster.bootstrap, "drained")) == []

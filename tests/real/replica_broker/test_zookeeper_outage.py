@@ -1,0 +1,52 @@
+"""What our broker does while ZooKeeper is away, and afterwards."""
+
+import pytest
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+
+def test_it_serves_on_and_hears_afterwards_what_changed(servers_folder: RunFolder) -> None:
+    with (
+        ZooKeeper(servers_folder, name="zookeeper-outage-ours") as zookeeper,
+        ControllerProcess(servers_folder, zookeeper.connect, name="outage-controller"),
+        PythonBroker(servers_folder, zookeeper.connect, 1, name="outage-1") as first,
+        PythonBroker(servers_folder, zookeeper.connect, 2, name="outage-2") as second,
+    ):
+        bootstrap = f"{first.address},{second.address}"
+        with connected_client(zookeeper.connect) as client:
+            znodes = ClusterZnodes(client)
+            znodes.create_topic("away", [[1, 2], [2, 1]])
+            wait_until(lambda: znodes.is_served("away", [0, 1]), "all are in sync")
+        with AckedProducer(bootstrap, "away") as producer:
+            wait_until(lambda: producer.acknowledged_count > 100, "a hundred acknowledgements")
+            zookeeper.kill()
+            goal = producer.acknowledged_count + 200
+            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more without ZooKeeper")
+            zookeeper.start()
+            with connected_client(zookeeper.connect) as client:
+                znodes = ClusterZnodes(client)
+                wait_until(lambda: len(client.get_children("/brokers/ids")) == 2, "both are registered")
+                wait_until(lambda: znodes.is_served("away", [0, 1]), "all are in sync", deadline_s=60)
+                znodes.change_config("away", {"max.message.bytes": "10000"})
+                wait_until(lambda: "MSG_SIZE_TOO_LARGE" in _refusal(bootstrap), "the change is heard", deadline_s=60)
+        report = producer.stop()
+        assert lost(report.acknowledged, read_back(bootstrap, "away")) == []
+
+
+def _refusal(bootstrap: str) -> str:
+    """What a producer hears that does not try again; nothing where its message is taken."""
+    from confluent_kafka import Producer
+
+    heard: list[str] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, "log_level": 0})
+    producer.produce("away", b"x" * 50_000, partition=0, on_delivery=lambda error, _: heard.append(str(error)))
+    producer.flush(20)
+    return "".join(heard)
