@@ -41,6 +41,9 @@ def run(
     controlled_shutdown_retry_backoff_ms: Annotated[
         int | None, typer.Option(help="After how long a controller that could not move all leaders is asked again.")
     ] = None,
+    may_be_controller: Annotated[
+        str | None, typer.Option(help="ID@LISTENER://HOST:PORT: the controller may be in this process, too.")
+    ] = None,
     zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
     zookeeper_timeout_ms: Annotated[
         int | None, typer.Option(help="How long ZooKeeper may be out of reach at the start.")
@@ -56,6 +59,8 @@ def run(
     given = {name: value for name, value in locals().items() if name != "settings" and value != []}
 
     # Loaded for a broker alone: other commands are over in less time than this takes.
+    from controller_core.controller.controller import ZooKeeperGone
+    from controller_core.controller.role.presence import IdInUse
     from controller_core.process.logging import configure_logging
     from controller_core.process.settings import InvalidSettings
     from controller_core.zk.codecs import MalformedZnode
@@ -71,7 +76,7 @@ def run(
         loaded = load_settings(given, settings)
         configure_logging(loaded.log_format)
         asyncio.run(run_broker(loaded))
-    except (InvalidSettings, BrokerIdInUse) as error:
+    except (InvalidSettings, BrokerIdInUse, IdInUse) as error:
         raise usage_error(error) from error
-    except (IncompatibleFeatures, ZkError, MalformedZnode, DiskError, LogError, OSError) as error:
+    except (IncompatibleFeatures, ZooKeeperGone, ZkError, MalformedZnode, DiskError, LogError, OSError) as error:
         raise failure(error) from error

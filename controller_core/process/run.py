@@ -2,8 +2,9 @@
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -39,9 +40,12 @@ SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS, *OWN_CONFIG_APIS)
 
 
 async def run_controller(
-    settings: ControllerProcessSettings, session_of: Callable[[ZkSession], ZkSession] = lambda session: session
+    settings: ControllerProcessSettings,
+    session_of: Callable[[ZkSession], ZkSession] = lambda session: session,
+    until: Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]] = until_signalled,
 ) -> None:
-    """Runs until SIGTERM or SIGINT. `session_of` may wrap the session; tests of failures do.
+    """Runs until SIGTERM or SIGINT. `session_of` may wrap the session; tests of failures do. `until` does the work until it
+    is to end, for a process that is something else as well.
 
     Raises `InvalidSettings`, `ZooKeeperUnreachable` (at the start), `ZooKeeperGone` (later), `IdInUse`, and `OSError` for a
     port."""
@@ -65,7 +69,7 @@ async def run_controller(
             routes += journal_routes(settings.journal_directory) if settings.journal_directory else []
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
-        await until_signalled(controller.run())
+        await until(controller.run())
 
 
 def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegistry) -> list[JournalWriter]:

@@ -29,9 +29,12 @@ class PythonBroker(Server):
         *,
         settings: Mapping[str, object] | None = None,
         name: str | None = None,
+        may_be_controller: bool = False,
     ) -> None:
+        """`may_be_controller`: in the same process, under the broker's id and 1000 more, and on a port of its own."""
         super().__init__()
         self.broker_id = broker_id
+        self.controller_id = 1000 + broker_id
         self.name = name or f"python-broker-{broker_id}"
         self.port = self._reserve_port()
         self.log_folder: Path = folder.data(self.name) / "log"
@@ -44,6 +47,9 @@ class PythonBroker(Server):
             "zookeeper_session_timeout_ms": 6_000,
             **(settings or {}),
         }
+        if may_be_controller:
+            address = f"PLAINTEXT://127.0.0.1:{self._reserve_port()}"
+            self._settings["may_be_controller"] = f"{self.controller_id}@{address}"
         self._settings_path = folder.data(self.name) / "settings.yaml"
         self.process = ManagedProcess(
             self.name,

@@ -28,6 +28,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration, stock_brokers
 from replica_broker.membership.startup import ensure_parents, read_cluster_id, unassigned
 from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.own_controller import OwnController
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
 from replica_broker.replicas.leading.alter_partition import AlterPartitionWriter
@@ -93,8 +94,11 @@ class _Process:
         await listener.start()
         stack.push_async_callback(listener.close)
         replicas.start()
+        controller = OwnController(self._settings.controller)
+        controller.begin()
+        stack.push_async_callback(controller.end)
         try:
-            await until_signalled(self._be_a_member(replicas))
+            await until_signalled(until_one_ends(self._be_a_member(replicas), controller.keep()))
         finally:
             if self._node.epoch != UNREGISTERED:
                 pause_s = self._settings.controlled_shutdown_retry_backoff_ms / 1000

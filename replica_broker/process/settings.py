@@ -10,11 +10,12 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
-from controller_core.process.settings import load, parse_listener
+from controller_core.process.settings import ControllerProcessSettings, load, parse_listener
 from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
 
 _FEATURE: Final = re.compile(r"(?P<name>[^:\s,]+):(?P<min>\d{1,5})-(?P<max>\d{1,5})")
 _MOST: Final = 32_767
+_CONTROLLER: Final = re.compile(r"\d{1,9}@\S+")
 
 
 class BrokerProcessSettings(BaseSettings):
@@ -67,6 +68,11 @@ class BrokerProcessSettings(BaseSettings):
     controlled_shutdown_retry_backoff_ms: int = Field(
         default=5_000, ge=0, description="How long after a controller that could not move all leaders is asked again."
     )
+    may_be_controller: str | None = Field(
+        default=None,
+        description="That the cluster's controller may be in this process, too: ID@LISTENER://HOST:PORT, with an id and a "
+        "port of its own. One of all that may is it.",
+    )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("log_directory", "feature", mode="before")
@@ -79,6 +85,17 @@ class BrokerProcessSettings(BaseSettings):
     def _address_is_readable(cls, value: str | None) -> str | None:
         if value is not None:
             parse_listener(value)
+        return value
+
+    @field_validator("may_be_controller")
+    @classmethod
+    def _controller_is_readable(cls, value: str | None) -> str | None:
+        if value is not None:
+            if _CONTROLLER.fullmatch(value) is None:
+                raise ValueError(
+                    f"{value!r} is not of the form ID@PLAINTEXT://HOST:PORT, such as 1003@PLAINTEXT://here:9093"
+                )
+            parse_listener(value.partition("@")[2])
         return value
 
     @field_validator("feature")
@@ -99,6 +116,8 @@ class BrokerProcessSettings(BaseSettings):
             )
         if advertised.listener != self.bind.listener:
             raise ValueError(f"{advertised.listener} is advertised and not listened on: advertise {self.bind.listener}")
+        if self.controller is not None and self.controller.id == self.id:
+            raise ValueError("may-be-controller needs an id that no broker has, this one neither")
         return self
 
     @property
@@ -134,6 +153,25 @@ class BrokerProcessSettings(BaseSettings):
             isr_writes=isr_writes,
             fetch_wait_max_ms=self.fetch_wait_max_ms,
             fetchers_per_leader=self.fetchers_per_leader,
+        )
+
+    @property
+    def controller(self) -> ControllerProcessSettings | None:
+        """Those of the controller in this process; None where there is none."""
+        if self.may_be_controller is None:
+            return None
+        controller_id, _, listen = self.may_be_controller.partition("@")
+        return ControllerProcessSettings(
+            zookeeper=self.zookeeper,
+            zookeeper_timeout_ms=max(60_000, self.zookeeper_timeout_ms),
+            zookeeper_session_timeout_ms=self.zookeeper_session_timeout_ms,
+            id=int(controller_id),
+            listen=(listen,),
+            advertise=(),
+            metrics_port=None,
+            journal_directory=None,
+            journal_topic=None,
+            journal_bootstrap=None,
         )
 
     @property

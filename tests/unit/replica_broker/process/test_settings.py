@@ -53,9 +53,19 @@ def test_features_are_ranges() -> None:
         ({"feature": ["f"]}, "is not of the form NAME:MIN-MAX"),
         ({"truncate_to": "nowhere"}, "--truncate-to"),
         ({"isr_writes": "nobody"}, "--isr-writes"),
+        ({"may_be_controller": "here:9093"}, "is not of the form ID@PLAINTEXT://HOST:PORT"),
+        ({"may_be_controller": "3@PLAINTEXT://here:9093"}, "needs an id that no broker has"),
         ({"unknown": 1}, "unknown is no setting"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidSettings, match=words):
         load_settings({**GIVEN, **changed})
+
+
+def test_a_controller_in_the_same_process_has_an_id_and_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KONTROLLER_RACK", "north")
+    settings = load_settings({**GIVEN, "may_be_controller": "1003@PLAINTEXT://127.0.0.1:9093"})
+    assert settings.controller is not None
+    assert (settings.controller.id, settings.controller.listen) == (1003, ("PLAINTEXT://127.0.0.1:9093",))
+    assert load_settings(GIVEN).controller is None

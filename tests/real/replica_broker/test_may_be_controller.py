@@ -1,0 +1,47 @@
+"""A cluster of brokers of ours, each of which may be the controller, too, as seed 004 has it: nothing else is needed."""
+
+import pytest
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import connected_client
+from devcluster.running.processes import wait_until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+
+
+def test_the_broker_that_is_the_controller_is_killed_and_another_stops_in_order(
+    servers_folder: RunFolder, zookeeper_connect: str
+) -> None:
+    def started(broker: int) -> PythonBroker:
+        return PythonBroker(servers_folder, zookeeper_connect, broker, name=f"both-{broker}", may_be_controller=True)
+
+    with started(1) as first, started(2) as second, started(3) as third, connected_client(zookeeper_connect) as client:
+        brokers = {each.controller_id: each for each in (first, second, third)}
+        bootstrap = ",".join(each.address for each in brokers.values())
+        znodes = ClusterZnodes(client)
+        znodes.create_topic("both", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"min.insync.replicas": "2"})
+        wait_until(lambda: znodes.is_served("both", [0, 1, 2]), "all are in sync", deadline_s=60)
+        with AckedProducer(bootstrap, "both") as producer:
+            wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements")
+            killed = znodes.controller()
+            assert killed in brokers
+            brokers[killed].kill()
+            wait_until(lambda: znodes.controller() in brokers.keys() - {killed}, "another is it", deadline_s=60)
+            goal = producer.acknowledged_count + 200
+            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more", deadline_s=60)
+            brokers[killed].start()
+            wait_until(lambda: znodes.is_served("both", [0, 1, 2]), "all are in sync", deadline_s=60)
+            leaving = znodes.controller()
+            assert leaving is not None
+            brokers[leaving].stop()
+            wait_until(lambda: znodes.controller() in brokers.keys() - {leaving}, "another is it", deadline_s=60)
+            assert "nothing is led here any more" in brokers[leaving].log()
+            goal = producer.acknowledged_count + 200
+            wait_until(lambda: producer.acknowledged_count > goal, "two hundred more", deadline_s=60)
+            brokers[leaving].start()
+            wait_until(lambda: znodes.is_served("both", [0, 1, 2]), "all are in sync", deadline_s=60)
+        report = producer.stop()
+        assert lost(report.acknowledged, read_back(bootstrap, "both")) == []
