@@ -109,6 +109,11 @@ class Served:
                 RequestLimits(),
             ),
             _owned(
+                coordinators.WRITE_TXN_MARKERS,
+                _at_once(lambda asked: coordinators.on_write_txn_markers(replicas, asked)),
+                _MANY,
+            ),
+            _owned(
                 describe.DESCRIBE_CLUSTER,
                 _at_once(lambda asked: describe.on_describe_cluster(node, asked)),
                 RequestLimits(),

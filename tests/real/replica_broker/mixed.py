@@ -11,7 +11,7 @@ from devcluster.running.processes import wait_until
 
 STOCK = (1, 2)
 OURS = 3
-OFFSETS = "__consumer_offsets"
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,15 @@ class MixedCluster:
         return self.ours if broker == OURS else self.kafka.broker(broker)
 
     def start_all(self) -> None:
-        """All brokers alive and the internal topic on the stock ones, whatever the last test left."""
+        """All brokers alive and the internal topics on the stock ones, whatever the last test left."""
         self.kafka.start()
         if not self.ours.process.is_running:
             self.ours.start()
-        if not self.znodes.partitions(OFFSETS):
-            # Groups are left to stock brokers.
-            self.znodes.create_topic(OFFSETS, [[1, 2], [2, 1]] * 2, {"cleanup.policy": "compact"})
-        self.wait_until_served(OFFSETS)
+        for internal in (OFFSETS, TRANSACTIONS):
+            # Groups and transactions are left to stock brokers.
+            if not self.znodes.partitions(internal):
+                self.znodes.create_topic(internal, [[1, 2], [2, 1]] * 2, {"cleanup.policy": "compact"})
+            self.wait_until_served(internal)
 
     def serve_topic(
         self, topic: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None

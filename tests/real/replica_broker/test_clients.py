@@ -1,6 +1,7 @@
 """What clients of three kinds write and read through our broker, as a leader and as a follower of stock brokers."""
 
 import pytest
+from confluent_kafka import KafkaError, Producer
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from devcluster.clients import tools
@@ -90,3 +91,20 @@ def test_tools_describe_our_broker_as_they_do_stock_ones(cluster: MixedCluster) 
     assert '"partition":"described-0"' in log_dirs.stdout
     ready = run_command("ready", "--bootstrap", cluster.ours.address, "--broker-id", str(OURS))
     assert ready.returncode == 0, ready.stdout
+
+
+def test_a_transaction_is_refused_where_ours_leads_and_does_not_hang_for_that(cluster: MixedCluster) -> None:
+    cluster.serve_topic("transacted", [[3, 1], [1, 3]])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "mine", "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    heard: list[KafkaError | None] = []
+    producer.produce("transacted", b"x", partition=0, on_delivery=lambda error, _: heard.append(error))
+    producer.flush(30)
+    assert [error is not None for error in heard] == [True]
+    producer.abort_transaction(30)
+    producer.begin_transaction()
+    producer.produce("transacted", b"y", partition=1, on_delivery=lambda error, _: heard.append(error))
+    producer.commit_transaction(30)
+    assert heard[1:] == [None]
+    assert read_back(cluster.bootstrap, "transacted") == {"y"}
