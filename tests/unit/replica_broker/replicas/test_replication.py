@@ -19,6 +19,7 @@ from replica_broker.replicas.errors import (
     UnknownLeaderEpoch,
     UnknownPartition,
 )
+from replica_broker.replicas.following.applying import Applying
 from replica_broker.replicas.requests import CONSUMER, EARLIEST, LATEST, MAX_TIMESTAMP, Asked, EpochEnd, Fetch, Fetched
 from replica_broker.replicas.settings import ReplicaSettings
 from simulation.fast_loop import run_fast
@@ -540,6 +541,7 @@ def test_no_partition_is_starved_by_those_that_have_much_to_fetch() -> None:
         while max(replica.end_offset for replica in replicas) < 20:
             ends = [replica.end_offset for replica in replicas]
             assert max(ends) - min(ends) <= 2
+            assert all(replica.high_watermark <= replica.end_offset for replica in replicas)
             await asyncio.sleep(0)
 
     run_fast(with_cluster(scenario, Cluster(settings=narrow)))
@@ -618,5 +620,50 @@ def test_what_waits_is_not_acknowledged_by_a_later_reign() -> None:
         assert cluster.partition(A).high_watermark == 1
         with pytest.raises(NotLeader):
             await waiting
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_replica_without_a_checkpoint_believes_nothing_to_be_committed() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        await cluster.crash(B)
+        cluster.network.stop(A)
+        cluster.start(B)
+        await cluster.tell(brokers=[B])
+        assert (cluster.values(B), cluster.partition(B).high_watermark) == (["one"], 0)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_replica_whose_log_ends_before_its_checkpoint_believes_its_log() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        await asyncio.sleep(6)
+        await cluster.crash(B, loses_power=True)
+        cluster.network.stop(A)
+        cluster.start(B)
+        assert cluster.directories[B].high_watermark_of(ORDERS) == 1
+        await cluster.tell(brokers=[B])
+        assert (cluster.values(B), cluster.partition(B).high_watermark) == ([], 0)
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_a_replica_that_begins_anew_has_nothing_committed_before_its_log() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        cluster.network.cut(A, B)
+        applying = Applying(cluster.running[B]._storage)
+        partition = cluster.partition(B)
+        assert applying.fit(partition, leader_start=5, leader_end=9)
+        assert (partition.log.log_start_offset, partition.replica.end_offset, partition.high_watermark) == (5, 5, 5)
+        assert not applying.fit(partition, leader_start=5, leader_end=9)
 
     run_fast(with_cluster(scenario, Cluster()))
