@@ -156,6 +156,7 @@ class _Process:
             control=Control(self._node, replicas, self._configs.load_topics),
             configs=self._configs,
             producer_ids=ProducerIds(self._channel.allocate_producer_ids),
+            zk=self._zk,
         )
         bind = self._settings.bind
         acceptor = Acceptor(host=bind.host, port=bind.port, apis=served.apis(), relay_targets=None)

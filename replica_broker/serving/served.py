@@ -22,6 +22,7 @@ from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Api, ListenerRules, LocalApi, OwnedApi
 from controller_core.wire.listener.owned_api import CONTROL_API_KEYS
 from controller_core.wire.listener.turns import NoTurns
+from controller_core.zk.session import ZkSession
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.node import Node
 from replica_broker.replicas.replicas import Replicas
@@ -38,6 +39,7 @@ from replica_broker.serving import (
     produce,
     producer_ids,
 )
+from replica_broker.serving.configs import alter_configs
 
 RULES: Final = ListenerRules(
     need_of=lambda api_key: Need.BROKER if api_key in CONTROL_API_KEYS else Need.NOBODY,
@@ -59,6 +61,7 @@ class Served:
     control: control.Control
     configs: describe.DescribedConfigs
     producer_ids: producer_ids.ProducerIds
+    zk: ZkSession
 
     def apis(self) -> list[Api]:
         """All of them, ApiVersions included, which says what the others are."""
@@ -121,6 +124,11 @@ class Served:
             _owned(
                 describe.DESCRIBE_CONFIGS,
                 _at_once(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
+                _MANY,
+            ),
+            _owned(
+                alter_configs.VERSIONS,
+                lambda asked: alter_configs.on_alter_configs(node, self.zk, asked),
                 _MANY,
             ),
             _owned(

@@ -27,6 +27,7 @@ from replica_broker.membership.controller_channel import ProducerIdBlock
 from replica_broker.serving.control import Control
 from replica_broker.serving.producer_ids import ProducerIds
 from replica_broker.serving.served import RULES, Served
+from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
 from tests.unit.replica_broker.serving.told import node, state, topic
 
@@ -60,6 +61,7 @@ def served() -> Served:
         control=Control(told, replicas, _load),
         configs=Configs(),
         producer_ids=ProducerIds(_blocks),
+        zk=SimulatedZooKeeper().session(),
     )
 
 

@@ -1,0 +1,87 @@
+"""IncrementalAlterConfigs: alters a configuration in ZooKeeper, and notifies all brokers of it.
+
+Each resource is altered as a whole or not at all, on the condition of what was read of it.
+"""
+
+from typing import Final
+
+from kio.schema.incremental_alter_configs.v1.request import AlterConfigsResource, IncrementalAlterConfigsRequest
+from kio.schema.incremental_alter_configs.v1.response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+from controller_core.admin.refusals import Refused, contended
+from controller_core.model.ids import TopicName
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.messages import NO_THROTTLE, ErrorCode
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import Contended, compare_and_set, put, reading
+from controller_core.zk.session import Create, CreateMode, WriteOp, ZkError, ZkNode, ZkSession
+from replica_broker.membership.node import Node
+from replica_broker.serving.configs.altering import altered
+
+VERSIONS: Final = Versions(IncrementalAlterConfigsRequest, oldest=0)
+
+_TOPIC, _BROKER = 2, 4
+
+
+async def on_alter_configs(
+    node: Node, zk: ZkSession, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    """Each resource is answered for itself."""
+    responses = []
+    for resource in request.resources:
+        error_code, why = ErrorCode.none, None
+        try:
+            await _alter(node, zk, resource, validate_only=request.validate_only)
+        except Refused as refused:
+            error_code, why = refused.error_code, refused.message
+        except Contended as error:
+            error_code, why = contended(error).error_code, contended(error).message
+        except (MalformedZnode, ZkError) as error:
+            error_code, why = ErrorCode.unknown_server_error, str(error)
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=error_code,
+                error_message=why,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(responses))
+
+
+async def _alter(node: Node, zk: ZkSession, resource: AlterConfigsResource, *, validate_only: bool) -> None:
+    is_topic = resource.resource_type == _TOPIC
+    path, entity = _topic(node, resource) if is_topic else _own(node, resource)
+
+    def decide(present: ZkNode | None) -> list[WriteOp]:
+        config = codecs.decode_config(present.data, path) if present else {}
+        wanted = altered(config, resource.configs, is_topic=is_topic)
+        if validate_only or wanted == config:
+            return []
+        change = codecs.encode_config_change(entity)
+        return [
+            put(path, present, codecs.encode_config(wanted)),
+            Create(path=paths.CONFIG_CHANGE_PREFIX, data=change, mode=CreateMode.PERSISTENT_SEQUENTIAL),
+        ]
+
+    await compare_and_set(reading(zk, path), decide, zk.transact)
+
+
+def _topic(node: Node, resource: AlterConfigsResource) -> tuple[str, str]:
+    topic = TopicName(resource.resource_name)
+    if not node.metadata.partitions(topic):
+        raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{topic}' does not exist.")
+    return paths.topic_config(topic), f"topics/{topic}"
+
+
+def _own(node: Node, resource: AlterConfigsResource) -> tuple[str, str]:
+    if resource.resource_type != _BROKER or resource.resource_name != str(node.id):
+        raise Refused(
+            ErrorCode.invalid_request,
+            f"this is broker {node.id}: topics are altered here, and its own throttles; ask a stock broker for the rest",
+        )
+    return paths.broker_config(node.id), f"brokers/{node.id}"
