@@ -1,5 +1,7 @@
 """What clients of three kinds write and read through our broker, as a leader and as a follower of stock brokers."""
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka import KafkaError, Producer
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -108,3 +110,24 @@ def test_a_transaction_is_refused_where_ours_leads_and_does_not_hang_for_that(cl
     producer.commit_transaction(30)
     assert heard[1:] == [None]
     assert read_back(cluster.bootstrap, "transacted") == {"y"}
+
+
+def test_kafkas_tools_alter_a_topic_and_move_it_under_a_throttle_through_ours(
+    cluster: MixedCluster, tmp_path: Path
+) -> None:
+    cluster.serve_topic("tooled", [[1, 2]])
+    to_ours = ("--bootstrap-server", cluster.ours.address)
+    topic = ("--entity-type", "topics", "--entity-name", "tooled")
+    altered = tools.run_tool(tools.CONFIGS, *to_ours, "--alter", *topic, "--add-config", "max.message.bytes=5000")
+    assert altered.returncode == 0, altered.stdout + altered.stderr
+    assert cluster.znodes.read("/config/topics/tooled")["config"]["max.message.bytes"] == "5000"
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"tooled","partition":0,"replicas":[3,2]}]}')
+    asked = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
+    moved = tools.run_tool(tools.REASSIGN_PARTITIONS, *asked, "--execute", "--throttle", "10000000")
+    assert moved.returncode == 0, moved.stdout + moved.stderr
+    cluster.wait_until_moved("tooled", [3, 2])
+    verified = tools.run_tool(tools.REASSIGN_PARTITIONS, *asked, "--verify")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert "Clearing broker-level throttles on broker" in verified.stdout, verified.stdout
+    assert cluster.znodes.read("/config/brokers/3")["config"] == {}
