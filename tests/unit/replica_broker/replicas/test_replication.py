@@ -531,7 +531,7 @@ def test_no_partition_is_starved_by_those_that_have_much_to_fetch() -> None:
         cluster.start(A)
         partitions = [ORDERS._replace(partition=PartitionId(number)) for number in range(3)]
         for each in partitions:
-            await cluster.create(A, B, topic_partition=each)
+            await cluster.create(A, B, topic_partition=each, isr=[A])
             for _ in range(20):
                 await cluster.produce(A, "x" * 50, acks=1, to=each)
         cluster.start(B)
