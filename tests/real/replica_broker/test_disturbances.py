@@ -1,0 +1,60 @@
+"""Brokers of both kinds that die, leave and sleep in any order under load: nothing acknowledged is lost, and all replicas
+have the same bytes in the end."""
+
+import random
+import time
+
+import pytest
+
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.running.processes import wait_until
+from tests.real.replica_broker.mixed import OURS, MixedCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.timeout(600)]
+
+ROTATED = [[3, 1, 2], [1, 2, 3], [2, 3, 1]]
+CONFIG = {"min.insync.replicas": "2", "segment.bytes": "50000"}
+DISTURBANCES = 10
+SESSION_S = 6
+
+
+def disturb(cluster: MixedCluster, broker: int, how: str, duration_s: float) -> None:
+    """Ours is disturbed more often than the others: it is the one that is tested."""
+    disturbed = cluster.broker(broker)
+    if how == "sleep":
+        disturbed.pause()
+        time.sleep(duration_s)
+        disturbed.resume()
+        return
+    if how == "kill":
+        disturbed.kill()
+    else:
+        disturbed.stop()
+    time.sleep(duration_s)
+    disturbed.start()
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_nothing_is_lost_and_all_replicas_are_the_same(cluster: MixedCluster, seed: int) -> None:
+    chance = random.Random(seed)
+    topic = f"disturbed-{seed}"
+    cluster.serve_topic(topic, ROTATED, CONFIG)
+    with AckedProducer(cluster.bootstrap, topic, rate_per_s=300) as producer:
+        for _ in range(DISTURBANCES):
+            broker, how = chance.choice([1, 2, OURS, OURS, OURS]), chance.choice(["kill", "stop", "sleep"])
+            disturb(cluster, broker, how, chance.uniform(0, SESSION_S + 2))
+            if chance.random() < 0.7:
+                cluster.wait_until_served(topic)
+        cluster.wait_until_served(topic)
+    report = producer.stop()
+    assert lost(report.acknowledged, read_back(cluster.bootstrap, topic)) == []
+    for partition in range(len(ROTATED)):
+        wait_until(lambda partition=partition: _are_the_same(cluster, f"{topic}-{partition}"), "all have the same")  # type: ignore[misc]  # a default
+
+
+def _are_the_same(cluster: MixedCluster, folder: str) -> bool:
+    def content(broker: int) -> bytes:
+        segments = sorted((cluster.broker(broker).log_folder / folder).glob("*.log"))
+        return b"".join(segment.read_bytes() for segment in segments)
+
+    return content(1) == content(2) == content(OURS) != b""
