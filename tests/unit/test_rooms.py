@@ -15,6 +15,7 @@ HOUSE: Final = (
     "controller_pipeline",
     "devcluster",
     "operator",
+    "replica_broker",
     "scripts",
     "simulation",
     "tests",
