@@ -1,7 +1,7 @@
 """What replicas ask of the world: their leaders, whoever writes the ISR, and the configuration of topics.
 
 - `LeaderLink`: `replica_broker.replicas.following.tcp_leader_link.TcpLeaderLink` for a real leader, and
-  `simulation.leader_links.SimulatedLeaderLink` for tests.
+  `simulation.replicas.leader_links.SimulatedLeaderLink` for tests.
 - `IsrWriter`: `leading.alter_partition.AlterPartitionWriter` asks the controller (KIP-497);
   `leading.state_znode.StateZnodeWriter` writes the state znode itself, as seed 004 has it.
 """

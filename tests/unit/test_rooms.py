@@ -57,6 +57,7 @@ PICTURED: Final = (
     "controller_admin",
     "operator/controller_operator",
     "controller_pipeline",
+    "replica_broker",
 )
 
 

@@ -14,7 +14,7 @@ from replica_broker.disk.disk import DirectoryInUse, Disk, DiskError
 from replica_broker.disk.local_disk import LocalDisk
 from replica_broker.log.directories import LogDirectories, OfflineDirectory
 from replica_broker.log.errors import DirectoryRefused, InconsistentTopicId, LogOffline
-from simulation.disk import SimulatedDisk
+from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, batch, old_message, replicated
 from tests.unit.replica_broker.log.logs import ORDERS_0, SMALL, all_bytes, offsets
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controller_core.model.ids import LeaderEpoch
-from simulation.disk import SimulatedDisk
+from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import NOW_MS, batch, replicated
 from tests.unit.replica_broker.log.logs import FOLDER, opened
 

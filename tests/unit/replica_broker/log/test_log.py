@@ -20,7 +20,7 @@ from replica_broker.log.errors import (
     UnsupportedFormat,
 )
 from replica_broker.log.record_batches import Compression, batches_in
-from simulation.disk import SimulatedDisk
+from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import (
     CONTROL,
     EPOCH,

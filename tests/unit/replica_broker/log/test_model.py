@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from controller_core.model.ids import LeaderEpoch
 from replica_broker.log.log import Log
 from replica_broker.log.record_batches import Compression, RecordBatch, batches_in, placed
-from simulation.disk import SimulatedDisk
+from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import NOW_MS, ManualClock, batch
 from tests.unit.replica_broker.log.logs import all_bytes, opened
 

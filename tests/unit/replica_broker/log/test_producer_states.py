@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from replica_broker.log.config import TimestampType
 from replica_broker.log.errors import InvalidProducerEpoch, InvalidRecord, OutOfOrderSequence
 from replica_broker.log.log import Log
-from simulation.disk import SimulatedDisk
+from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, ManualClock, batch
 from tests.unit.replica_broker.log.logs import all_bytes, offsets, opened
 

@@ -14,7 +14,7 @@ from replica_broker.log.directories import LogDirectories
 from replica_broker.log.errors import LogError, UnsupportedFormat
 from replica_broker.log.log import Log
 from replica_broker.log.record_batches import batches_in
-from simulation.disk import Crashed, SimulatedDisk
+from simulation.replicas.disk import Crashed, SimulatedDisk
 from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, ManualClock, batch, old_message, replicated
 from tests.unit.replica_broker.log.logs import DIRECTORY, FOLDER, ORDERS_0, SMALL, all_bytes, offsets, opened
 

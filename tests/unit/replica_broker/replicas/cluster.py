@@ -36,9 +36,9 @@ from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.requests import Asked, Fetch, Fetched
 from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriter, IsrWriteUncertain, IsrWritten
 from replica_broker.replicas.settings import ReplicaSettings
-from simulation.disk import Crashed, SimulatedDisk
+from simulation.replicas.disk import Crashed, SimulatedDisk
 from simulation.fast_loop import LoopClock
-from simulation.leader_links import SimulatedNetwork
+from simulation.replicas.leader_links import SimulatedNetwork
 from tests.unit.replica_broker.replicas.messages import batch, messages_in, values_in
 
 A, B, C = map(BrokerId, (1, 2, 3))

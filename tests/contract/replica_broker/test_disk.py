@@ -7,7 +7,7 @@ import pytest
 
 from replica_broker.disk.disk import DirectoryInUse, Disk, DiskError, FileMissing
 from replica_broker.disk.local_disk import LocalDisk
-from simulation.disk import SimulatedDisk
+from simulation.replicas.disk import SimulatedDisk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
