@@ -1,4 +1,4 @@
-"""Errors of this machine's file system come as what they mean; the rest is in `tests/contract/replica_broker/test_disk.py`."""
+"""Errors of this machine's file system come as what they mean; the rest is in `tests/contract/replica_broker`."""
 
 from pathlib import Path
 

@@ -36,8 +36,8 @@ from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.requests import Asked, Fetch, Fetched
 from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriter, IsrWriteUncertain, IsrWritten
 from replica_broker.replicas.settings import ReplicaSettings
-from simulation.replicas.disk import Crashed, SimulatedDisk
 from simulation.fast_loop import LoopClock
+from simulation.replicas.disk import Crashed, SimulatedDisk
 from simulation.replicas.leader_links import SimulatedNetwork
 from tests.unit.replica_broker.replicas.messages import batch, messages_in, values_in
 
