@@ -1,7 +1,8 @@
 """The seam for files: all that the broker asks of a file system, and the errors it may answer with.
 
-Two implementations stand behind it: `replica_broker.disk.local_disk.LocalDisk`, and for tests `simulation.replicas.disk.SimulatedDisk`.
-One contract suite (`tests/contract/replica_broker/test_disk.py`) holds both to what is said here.
+Two implementations stand behind it: `replica_broker.disk.local_disk.LocalDisk`, and for tests
+`simulation.replicas.disk.SimulatedDisk`. One contract suite (`tests/contract/replica_broker/test_disk.py`) holds both to
+what is said here.
 
 It differs from a general file system in three ways:
 

@@ -48,8 +48,10 @@ class BrokerProcessSettings(BaseSettings):
     max_bytes_lag: int | None = Field(
         default=None, ge=1, description="Who is so many bytes behind leaves the ISR; none: nobody leaves for that."
     )
-    min_bytes_lag: int = Field(
-        default=0, ge=0, description="Who is no more bytes behind, and has all that is committed, joins the ISR."
+    min_bytes_lag: int | None = Field(
+        default=None,
+        ge=0,
+        description="Who is no more bytes behind, and has all that is committed, joins the ISR; none: bytes do not count.",
     )
     truncate_to: str = Field(
         default="leader-epoch",

@@ -21,7 +21,7 @@ def test_the_defaults_are_kafkas_and_the_seeds_lags_are_as_kafka_has_them() -> N
     settings = load_settings(GIVEN)
     assert settings.log_directory == (Path("/data/a"), Path("/data/b"))
     replicas = settings.replicas
-    assert (replicas.max_time_lag_ms, replicas.max_bytes_lag, replicas.min_bytes_lag) == (30_000, None, 0)
+    assert (replicas.max_time_lag_ms, replicas.max_bytes_lag, replicas.min_bytes_lag) == (30_000, None, None)
     assert (replicas.truncate_to, replicas.isr_writes) == ("leader epoch", "AlterPartition")
     assert settings.zookeeper_session_timeout_ms == 18_000
 
