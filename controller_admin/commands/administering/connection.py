@@ -168,8 +168,8 @@ def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: 
         typer.echo(f"{number}. {thing}", err=True)
     if yes:
         return True
-    typer.echo("\n[y/N]? " if loses_data else "\n[Y/n]? ", nl=False, err=True)
     try:
+        typer.echo("\n[y/N]? " if loses_data else "\n[Y/n]? ", nl=False, err=True)
         line = sys.stdin.readline()
     except KeyboardInterrupt:
         typer.echo("\nkontroller: interrupted: nothing is changed", err=True)
