@@ -42,7 +42,7 @@ from controller_core.wire.listener.owned_api import (
 )
 from controller_core.wire.listener.relay import PRODUCE, Answer, UpstreamError
 from controller_core.wire.listener.rules import ListenerRules
-from controller_core.wire.listener.upstream import RelayTargets, Upstream, begun
+from controller_core.wire.listener.upstream import RelayTargets, SilentBrokers, Upstream, begun
 
 T = TypeVar("T")
 
@@ -67,8 +67,10 @@ class ClientConnection:
         gate: Gate,
         budgets: Mapping[Need, ByteBudget],
         rules: ListenerRules,
+        silent: SilentBrokers,
     ) -> None:
-        """`relay_targets`: None where nothing is passed on; `budgets`: by who must be asking."""
+        """`relay_targets`: None where nothing is passed on; `budgets`: by who must be asking; `silent`: those of all
+        connections."""
         self._reader = reader
         self._writer = writer
         self._apis = apis
@@ -83,6 +85,7 @@ class ClientConnection:
             connect_timeout_ms=limits.upstream_connect_timeout_ms,
             answer_timeout_ms=limits.upstream_answer_timeout_ms,
             max_frame_bytes=limits.max_frame_bytes,
+            silent=silent,
         )
         self._log = log.bind(peer=_peer(writer))
         writer.transport.set_write_buffer_limits(high=0)  # drained means sent

@@ -22,7 +22,7 @@ from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.listener.client_connection import ClientConnection, peer_address
 from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, by_key
 from controller_core.wire.listener.rules import ListenerRules
-from controller_core.wire.listener.upstream import RelayTarget, RelayTargets
+from controller_core.wire.listener.upstream import RelayTarget, RelayTargets, SilentBrokers
 
 __all__ = [
     "Acceptor",
@@ -86,6 +86,7 @@ class Listener:
             Need.NOBODY: ByteBudget(self._limits.strangers_bytes),
         }
         self._complaints = Complaints(log)
+        self._silent = SilentBrokers()
         self._servers: list[asyncio.Server] = []
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
@@ -152,6 +153,7 @@ class Listener:
             gate=self._gate,
             budgets=self._budgets,
             rules=self._rules,
+            silent=self._silent,
         )
         task = asyncio.create_task(connection.serve())
         task.add_done_callback(lambda _: self._admission.leave(str(address)))

@@ -427,6 +427,35 @@ async def test_what_changes_nothing_is_asked_of_the_next_broker_when_one_is_sile
         assert (len(silent.received), len(other_broker.received)) == (1, 1)
 
 
+async def test_a_broker_that_was_silent_is_asked_last_by_all_connections(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    silent = broker
+    silent.script = lambda content: None
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
+    async with listening(silent, other_broker, apis=(api,), upstream_answer_timeout_ms=20) as listener:
+        for _ in range(3):
+            async with connected(listener) as peer:
+                peer.send(METADATA)
+                assert await peer.answer() == METADATA[8:12] + b"answer"
+    assert (len(silent.received), len(other_broker.received)) == (1, 3)
+
+
+async def test_a_broker_that_was_silent_is_asked_where_no_other_answers(
+    broker: ScriptedBroker, other_broker: ScriptedBroker
+) -> None:
+    answering, broker.script = broker.script, lambda content: None
+    api = LocalApi(versions=Versions(MetadataRequest), answer=ask_broker(AskBroker()))
+    async with listening(broker, other_broker, apis=(api,), upstream_answer_timeout_ms=50) as listener:
+        async with connected(listener) as peer:
+            peer.send(METADATA)
+            assert await peer.answer() == METADATA[8:12] + b"answer"
+        broker.script, other_broker.script = answering, lambda content: None
+        async with connected(listener) as peer:
+            peer.send(METADATA)
+            assert await peer.answer() == METADATA[8:12] + b"answer"
+
+
 async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(broker: ScriptedBroker) -> None:
     def with_us(response: Any) -> ResponsePayload:
         return metadata_of(f"{response.cluster_id} and us")
