@@ -125,6 +125,13 @@ class Partition:
         self.recovery_state = LeaderRecoveryState(state.leader_recovery_state)
         self.is_stopped = False
 
+    def assign(self, replicas: tuple[BrokerId, ...]) -> None:
+        """Other replicas are assigned, in the same epoch: those that are new begin with nothing."""
+        self.assigned_replicas = replicas
+        if self.is_leader:
+            others = (broker for broker in replicas if broker != self.replica.broker_id)
+            self.followers = {broker: self.followers.get(broker, Follower()) for broker in others}
+
     def note_append(self, size_bytes: int) -> None:
         """The leader has appended."""
         self._positions.note(self.replica.end_offset, size_bytes)

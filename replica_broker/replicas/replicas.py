@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.model.ids import BrokerId, LeaderEpoch, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicName, TopicPartition
 from controller_core.supervision import supervised
 from controller_core.wire.messages import (
     LeaderAndIsrRequest,
@@ -31,6 +31,7 @@ from replica_broker.replicas.leading.committing import Committing
 from replica_broker.replicas.leading.fetches import Fetches
 from replica_broker.replicas.leading.isr_changes import IsrChanges
 from replica_broker.replicas.partition import Partition
+from replica_broker.replicas.replica import NEVER_MS
 from replica_broker.replicas.requests import CONSUMER, EpochEnd, Fetch, Fetched, ListedOffset
 from replica_broker.replicas.seams import IsrWriter, LeaderLinks, TopicConfigs
 from replica_broker.replicas.settings import ReplicaSettings
@@ -132,6 +133,26 @@ class Replicas:
                 partition.log.config = config
                 self._committing.advance(partition)
                 partition.notify()
+
+    def take_written(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        isr: tuple[BrokerId, ...],
+        partition_epoch: PartitionEpoch,
+        assigned_replicas: tuple[BrokerId, ...],
+    ) -> None:
+        """What the leader of a partition has written of it by itself, in its epoch: an ISR, or an assignment.
+
+        Raises `ReplicaRefused` where the partition is not here."""
+        partition = self._find(topic_partition)
+        partition.isr, partition.partition_epoch, partition.proposed = isr, partition_epoch, None
+        partition.assign(assigned_replicas)
+        for broker, follower in partition.followers.items():
+            if broker not in isr:
+                follower.last_caught_up_ms = NEVER_MS  # nobody waits for it before it has caught up
+        self._committing.advance(partition)
+        partition.notify()
 
     def on_directory_offline(self) -> None:
         """For `LogDirectories(on_offline=)`: a directory failed in something that nobody here did."""

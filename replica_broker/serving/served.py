@@ -58,7 +58,8 @@ class Served:
     node: Node
     replicas: Replicas
     directories: LogDirectories
-    control: control.Control
+    control: control.Control | None
+    """None where there is no controller whose commands would be obeyed."""
     configs: describe.DescribedConfigs
     producer_ids: producer_ids.ProducerIds
     zk: ZkSession
@@ -83,10 +84,15 @@ class Served:
 
     def _owned(self) -> list[OwnedApi[Any]]:
         node, replicas = self.node, self.replicas
+        obeyed = self.control
         commands = (
-            (control.LEADER_AND_ISR, self.control.on_leader_and_isr),
-            (control.STOP_REPLICA, self.control.on_stop_replica),
-            (control.UPDATE_METADATA, self.control.on_update_metadata),
+            (
+                (control.LEADER_AND_ISR, obeyed.on_leader_and_isr),
+                (control.STOP_REPLICA, obeyed.on_stop_replica),
+                (control.UPDATE_METADATA, obeyed.on_update_metadata),
+            )
+            if obeyed is not None
+            else ()
         )
         return [
             *(_owned(versions, answer, control.LIMITS) for versions, answer in commands),

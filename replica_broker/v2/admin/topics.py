@@ -1,0 +1,201 @@
+"""The admin commands of design v2: `createTopic`, `addPartition`, `deletePartition`, `deleteTopic`, reassignments, and
+`cleanFailedTopicCreationAttempts`.
+
+What the seed leaves open, or contradicts:
+
+- A topic that failed to be created leaves its entries in `partitions_reassigned`, and maybe replicas that have started and
+  a leader. Cleaning up tells all of these to close, in the transaction that takes the entry away.
+- `cleanFailedTopicCreationAttempts` shadows its own argument; it cleans the topic that it is given, or all.
+- A deletion waits for the live replicas; the others find their close-replica when they start. A partition that has no
+  leader cannot be deleted before it has one, as the leader tells the replicas: the entry stays, and it happens then.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from controller_core.model.ids import NO_EPOCH, BrokerId, PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.zk.compare_and_set import ensure_znodes
+from controller_core.zk.session import Conflict, Create, Delete, NodeExists, NoNode, NotEmpty, WriteOp, ZkSession
+from replica_broker.v2.admin.assigning import assign_replicas
+from replica_broker.v2.admin.waiting import wait_till_state_change_request_consumed, wait_until
+from replica_broker.v2.znodes import codecs, paths
+from replica_broker.v2.znodes.codecs import StateChangeRequest
+from replica_broker.v2.znodes.partitions import PartitionZnodes, read_partition
+from replica_broker.v2.znodes.registrations import live_brokers
+from replica_broker.v2.znodes.state_change_queue import StateChangeQueue, send_state_change
+
+log = structlog.get_logger()
+
+Assignment = Mapping[PartitionId, tuple[BrokerId, ...]]
+
+
+class AdminFailed(Exception):
+    """A command could not be done, or not in time. The message says what is left of it."""
+
+
+class Admin:
+    """See the module. Every method raises `AdminFailed`, and the errors of ZooKeeper."""
+
+    def __init__(self, zk: ZkSession, *, timeout_ms: int, bound: int) -> None:
+        self._zk = zk
+        self._timeout_ms = timeout_ms
+        self._bound = bound
+
+    async def create_topic(
+        self,
+        topic: TopicName,
+        *,
+        num_partitions: int = 1,
+        replication_factor: int = 1,
+        assignment: Assignment | None = None,
+    ) -> None:
+        """The seed's `createTopic`. Raises `TooFewBrokers`."""
+        if not await self.clean_failed_topic_creation_attempt(topic):
+            raise AdminFailed(f"Topic {topic} exists with live partitions")
+        if assignment is None:
+            online = [broker.id for broker in await live_brokers(self._zk)]
+            assignment = assign_replicas(online, num_partitions, replication_factor)
+        topic_id = TopicId(uuid.uuid4())
+        try:
+            await self._zk.transact([Create(path=paths.topic(topic), data=codecs.encode_topic_id(topic_id))])
+        except NodeExists as error:
+            raise AdminFailed(f"Topic {topic} exists with live partitions") from error
+        for partition, replicas in assignment.items():
+            await self.add_partition(TopicPartition(topic, partition), replicas)
+
+    async def add_partition(self, where: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
+        """The seed's `addPartition`: `replicas` is written when all of them have started."""
+        znodes = await read_partition(self._zk, where)
+        if znodes.topic_id is None:
+            raise AdminFailed(f"there is no topic {where.topic}")
+        if znodes.replicas is not None or znodes.reassigned is not None:
+            raise AdminFailed(f"{where} exists, or is being created")
+        await self._write_reassigned(where, replicas)
+        for replica in replicas:
+            await send_state_change(self._zk, "start-replica", where, replica, NO_EPOCH, bound=self._bound)
+        if not await wait_till_state_change_request_consumed(self._zk, replicas, where, self._timeout_ms):
+            raise AdminFailed(
+                f"Failed to create topic partition {where} for {self._timeout_ms} ms: not all of {replicas} have started it"
+            )
+        await ensure_znodes(self._zk, [Create(path=paths.partition(where))], self._zk.transact)
+        await self._zk.transact(
+            [
+                Create(path=paths.replicas(where), data=codecs.encode_brokers(replicas)),
+                Delete(path=paths.reassigned(where)),
+            ]
+        )
+        await self._forget_empty(where.topic)
+
+    async def delete_partition(self, where: TopicPartition) -> None:
+        """The seed's `deletePartition`: to nobody, by the leader; the znodes go when the live replicas are closed."""
+        znodes = await read_partition(self._zk, where)
+        if znodes.replicas is None:
+            raise AdminFailed(f"there is no {where}")
+        if znodes.reassigned:
+            raise AdminFailed(f"{where} is being reassigned to {znodes.reassigned}: wait for its end")
+        hosts = await self._hosts_to_close(where, znodes)
+        if znodes.reassigned is None:
+            await self._write_reassigned(where, ())
+        # The leader has told all replicas to close when it has emptied the AR.
+        is_told = await wait_until(self._zk, where, lambda found: not found.replicas, self._timeout_ms)
+        if not is_told or not await wait_till_state_change_request_consumed(
+            self._zk, await self._live(hosts), where, self._timeout_ms
+        ):
+            raise AdminFailed(
+                f"Failed to delete {where} after {self._timeout_ms} ms: it goes on when it has a leader, so try again"
+            )
+        await self._delete_below(paths.partition(where))
+        await self._zk.transact([Delete(path=paths.reassigned(where))])
+        await self._forget_empty(where.topic)
+
+    async def delete_topic(self, topic: TopicName) -> None:
+        """The seed's `deleteTopic`."""
+        (partitions,) = await self._zk.children_many([paths.topic(topic)])
+        if partitions is None:
+            raise AdminFailed(f"there is no topic {topic}")
+        for number in partitions:
+            await self.delete_partition(TopicPartition(topic, PartitionId(int(number))))
+        await self._zk.transact([Delete(path=paths.topic(topic))])
+
+    async def reassign(self, where: TopicPartition, replicas: tuple[BrokerId, ...], *, waits: bool = True) -> None:
+        """Asks the leader to move a partition, and waits until it has."""
+        znodes = await read_partition(self._zk, where)
+        if not znodes.replicas:
+            raise AdminFailed(f"there is no {where}")
+        if znodes.reassigned is not None:
+            raise AdminFailed(f"{where} is being reassigned, or deleted")
+        if not replicas or len(set(replicas)) != len(replicas):
+            raise AdminFailed(f"a partition cannot be on {replicas}")
+        await self._write_reassigned(where, replicas)
+        if not waits:
+            return
+        if not await wait_until(self._zk, where, lambda found: found.reassigned is None, self._timeout_ms):
+            raise AdminFailed(f"{where} was not reassigned within {self._timeout_ms} ms: it goes on")
+        await self._forget_empty(where.topic)
+
+    async def clean_failed_topic_creation_attempts(self) -> list[TopicName]:
+        """The seed's `cleanFailedTopicCreationAttempts`, of all topics; returns those that are cleaned up."""
+        (names,) = await self._zk.children_many([paths.REASSIGNED])
+        topics = [TopicName(name) for name in names or ()]
+        return [topic for topic in topics if await self.clean_failed_topic_creation_attempt(topic)]
+
+    async def clean_failed_topic_creation_attempt(self, topic: TopicName) -> bool:
+        """False where it cannot be cleaned up: it exists with a live partition. True where nothing is left of it."""
+        entries, partitions = await self._zk.children_many([paths.reassigned_topic(topic), paths.topic(topic)])
+        if entries is None:
+            return partitions is None or not partitions
+        numbers = {*entries, *(partitions or ())}
+        read = [await read_partition(self._zk, TopicPartition(topic, PartitionId(int(each)))) for each in numbers]
+        if any(znodes.replicas is not None for znodes in read):
+            log.error("Cannot cleanup. Topic exists with live partition", topic=topic)
+            return False
+        for znodes in read:
+            await self._close_failed(znodes)
+            await self._delete_below(paths.partition(znodes.topic_partition))
+        await self._delete_below(paths.topic(topic))
+        await self._forget_empty(topic)
+        return True
+
+    async def _close_failed(self, znodes: PartitionZnodes) -> None:
+        if znodes.reassigned is None:
+            return
+        operations: list[WriteOp] = [Delete(path=paths.reassigned(znodes.topic_partition))]
+        for broker in znodes.reassigned:
+            queue = StateChangeQueue(self._zk, broker, bound=self._bound)
+            await queue.make_room()
+            request = StateChangeRequest(change="close-replica", topic_partition=znodes.topic_partition, epoch=NO_EPOCH)
+            operations.append(queue.putting(request))
+        await self._zk.transact(operations)
+
+    async def _hosts_to_close(self, where: TopicPartition, znodes: PartitionZnodes) -> tuple[BrokerId, ...]:
+        """Who has it; where an earlier attempt has emptied that already, whoever is live."""
+        return znodes.assigned or tuple(broker.id for broker in await live_brokers(self._zk))
+
+    async def _live(self, brokers: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+        live = {broker.id for broker in await live_brokers(self._zk)}
+        return tuple(broker for broker in brokers if broker in live)
+
+    async def _write_reassigned(self, where: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
+        parent = Create(path=paths.reassigned_topic(where.topic))
+        await ensure_znodes(self._zk, [parent], self._zk.transact)
+        await self._zk.transact([Create(path=paths.reassigned(where), data=codecs.encode_brokers(replicas))])
+
+    async def _forget_empty(self, topic: TopicName) -> None:
+        """A topic without entries is not being created."""
+        try:
+            await self._zk.transact([Delete(path=paths.reassigned_topic(topic))])
+        except (NotEmpty, NoNode):
+            return
+
+    async def _delete_below(self, path: str) -> None:
+        """Deletes a znode and its children, whatever is there of them."""
+        while True:
+            (children,) = await self._zk.children_many([path])
+            if children is None:
+                return
+            try:
+                await self._zk.transact([*(Delete(path=f"{path}/{child}") for child in children), Delete(path=path)])
+            except Conflict:
+                continue

@@ -1,0 +1,183 @@
+"""`becomeFollower` and `becomeLeader` of the seed, over replicas that obey commands as from a controller.
+
+Design v2 has nobody who commands; each broker says to its own replicas what it has read in ZooKeeper. Where the seed's
+order cannot be followed, or may lose messages:
+
+- Followers are told to start at the end of `becomeLeader`, which waits for them before. So who loses the race, or
+  sees a new leader, follows it at once; the start-replica repeats that, and reaches those that did not see it.
+- A live replica has caught up when it has all that the leader had when it began, which is more than `r.hw` where the
+  high watermark is the checkpointed one.
+- Those of the RAR are told to start as well: what the leader before sent them, they ignore by its epoch.
+- Where a follower cuts its log is a setting that all designs share: by leader epochs, or to the high watermark as here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionEpoch, TopicPartition
+from controller_core.wire.messages import (
+    ErrorCode,
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from controller_core.zk.session import Conflict, ZkSession
+from replica_broker.membership.node import Node
+from replica_broker.replicas.partition import Partition, ProposedIsr
+from replica_broker.v2.broker.opened_replicas import OpenedReplicas
+from replica_broker.v2.settings import V2Settings
+from replica_broker.v2.znodes.partitions import PartitionZnodes, read_partition
+from replica_broker.v2.znodes.state_change_queue import FollowerStateChangeQueueFull, send_state_change
+
+log = structlog.get_logger()
+
+_NO_CONTROLLER: Final = BrokerId(-1)
+_NO_EPOCH: Final = ControllerEpoch(0)
+_LOOK_MS: Final = 20
+
+
+@dataclass(slots=True, kw_only=True)
+class Becoming:
+    """`reassigned` has the RAR of the partitions that this broker leads and that are to move, or to go."""
+
+    zk: ZkSession
+    node: Node
+    replicas: OpenedReplicas
+    settings: V2Settings
+    clock: Clock
+    reassigned: dict[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=dict)
+
+    async def become_follower(self, znodes: PartitionZnodes) -> bool:
+        """The seed's `becomeFollower`. False where the leader is not registered yet, so that nobody knows where it is."""
+        where, leader = znodes.topic_partition, znodes.leader
+        assert leader is not None, "somebody is followed"
+        self.close(where)
+        endpoint = self.node.metadata.endpoint(leader.broker_id, self.node.listener)
+        if endpoint is None:
+            return False
+        lives = LeaderAndIsrLiveLeader(broker_id=leader.broker_id, host_name=endpoint.host, port=endpoint.port)
+        await self._command(znodes, leader.broker_id, leader.epoch, znodes.isr, (lives,))
+        return True
+
+    async def become_leader(self, znodes: PartitionZnodes) -> None:
+        """The seed's `becomeLeader`. Where another has replaced this leader meanwhile, nothing is written or opened."""
+        where, leader = znodes.topic_partition, znodes.leader
+        assert leader is not None, "this broker was elected"
+        self.close(where)
+        await self._command(znodes, leader.broker_id, leader.epoch, znodes.isr, ())
+        partition = self.replicas.hosted.get(where)
+        if partition is None or not partition.is_leader:
+            return
+        if self.settings.becoming_leader_high_watermark == "end":
+            partition.replica.high_watermark = partition.replica.end_offset
+        await self._wait_for_live(partition, znodes)
+        written = await self._write_isr(partition, leader.epoch)
+        if written is None:
+            return
+        self.reassigned.pop(where, None)
+        if written.reassigned is not None and written.replicas is not None:
+            self.reassigned[where] = written.reassigned
+        self.replicas.opened.add(where)
+        log.info("open", partition=str(where), leader_epoch=leader.epoch, isr=partition.isr, cur=_cur(partition))
+        for broker in written.hosts:
+            if broker in self.node.metadata.brokers and broker != self.node.id:  # it has started itself
+                await self.start_elsewhere(where, broker, leader.epoch)
+
+    async def start_elsewhere(self, where: TopicPartition, broker: BrokerId, epoch: LeaderEpoch) -> None:
+        """Sends a start-replica. A queue that is full is logged: the broker reads what is assigned when it starts."""
+        bound = self.settings.state_change_queue_bound
+        try:
+            await send_state_change(self.zk, "start-replica", where, broker, epoch, bound=bound)
+        except FollowerStateChangeQueueFull as error:
+            log.error("a replica could not be told to start", partition=str(where), reason=str(error))
+
+    def close(self, where: TopicPartition) -> None:
+        """Clients are not served any more, and the commit task ends for the partition."""
+        self.replicas.opened.discard(where)
+        self.reassigned.pop(where, None)
+
+    async def _wait_for_live(self, partition: Partition, znodes: PartitionZnodes) -> None:
+        """`wait until every live replica in AR catches up or a KeepInSyncTime has passed`."""
+        until_ms = self.clock.monotonic_ms() + self.settings.keep_in_sync_time_ms
+        while self.clock.monotonic_ms() < until_ms and partition.leader_epoch == getattr(znodes.leader, "epoch", -1):
+            live = [broker for broker in znodes.assigned if broker in self.node.metadata.brokers]
+            if set(live) - {self.node.id} <= _caught_up(partition):
+                return
+            await self.clock.sleep_ms(_LOOK_MS)
+
+    async def _write_isr(self, partition: Partition, epoch: LeaderEpoch) -> PartitionZnodes | None:
+        """Writes who is in sync now; None where this broker was replaced."""
+        where = partition.topic_partition
+        while partition.leader_epoch == epoch and partition.is_leader:
+            if partition.proposed is not None:  # a change by a fetch is under way
+                await self.clock.sleep_ms(_LOOK_MS)
+                continue
+            znodes = await read_partition(self.zk, where)
+            in_sync = _caught_up(partition) | {self.node.id}
+            isr = tuple(broker for broker in znodes.assigned if broker in in_sync)
+            partition.proposed = proposed = ProposedIsr(isr)
+            try:
+                await self.zk.transact([znodes.fenced(epoch), *znodes.with_isr(isr, assigned=znodes.assigned)])
+            except Conflict:
+                if znodes.epoch != epoch:
+                    return None
+                continue
+            finally:
+                if partition.proposed is proposed:
+                    partition.proposed = None
+            self.replicas.take_written(
+                where,
+                isr=isr,
+                partition_epoch=PartitionEpoch(znodes.partition_epoch + 1),
+                assigned_replicas=znodes.hosts,
+            )
+            return znodes
+        return None
+
+    async def _command(
+        self,
+        znodes: PartitionZnodes,
+        leader: BrokerId,
+        epoch: LeaderEpoch,
+        isr: tuple[BrokerId, ...],
+        live_leaders: tuple[LeaderAndIsrLiveLeader, ...],
+    ) -> None:
+        where = znodes.topic_partition
+        state = LeaderAndIsrPartitionState(
+            partition_index=where.partition,
+            controller_epoch=_NO_EPOCH,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=isr,
+            partition_epoch=znodes.partition_epoch,
+            replicas=znodes.hosts,
+        )
+        topic = LeaderAndIsrTopicState(topic_name=where.topic, topic_id=znodes.topic_id, partition_states=(state,))
+        response = await self.replicas.on_leader_and_isr_command(
+            LeaderAndIsrRequest(
+                controller_id=_NO_CONTROLLER,
+                controller_epoch=_NO_EPOCH,
+                topic_states=(topic,),
+                live_leaders=live_leaders,
+            )
+        )
+        error = response.topics[0].partition_errors[0].error_code
+        if error not in (ErrorCode.none, ErrorCode.stale_controller_epoch):  # the latter: it was done before
+            log.error("a replica cannot become what it has to be", partition=str(where), error=error.name)
+
+
+def _caught_up(partition: Partition) -> set[BrokerId]:
+    """The followers that have all that the leader had when it began."""
+    return {
+        broker
+        for broker, follower in partition.followers.items()
+        if follower.end_offset >= partition.epoch_start_offset
+    }
+
+
+def _cur(partition: Partition) -> tuple[BrokerId, ...]:
+    return tuple(broker for broker in partition.assigned_replicas if broker not in partition.isr)

@@ -1,0 +1,172 @@
+"""A broker of design v2: `brokerStartup`, and from then on everything that the znodes below `/brokers` ask of it.
+
+One watch of that whole tree stands for the seed's listeners: on the queue of state changes, on the leaders of the
+partitions here, on reassignments, on the registrations. Where the connection is lost all of it is looked at again. Where
+the session is lost, all that this broker led is free for others, and it starts up again, as the seed's "session expiration
+listener" leaves open.
+"""
+
+import asyncio
+
+import structlog
+
+from controller_core.controller.loop.clock import Clock
+from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.supervision import until_one_ends
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import ensure_znodes
+from controller_core.zk.session import ConnectionLost, Create, SessionExpired, SessionId, ZkSession
+from replica_broker.membership.looking import until_connected
+from replica_broker.membership.node import Node
+from replica_broker.membership.registration import Registration
+from replica_broker.v2.broker.becoming import Becoming
+from replica_broker.v2.broker.cluster_view import ClusterView
+from replica_broker.v2.broker.hosting import Hosting, NotReplicaForPartition
+from replica_broker.v2.broker.opened_replicas import OpenedReplicas
+from replica_broker.v2.broker.reassigning import Reassigning
+from replica_broker.v2.broker.state_change_listener import StateChangeListener
+from replica_broker.v2.settings import V2Settings
+from replica_broker.v2.znodes import paths
+from replica_broker.v2.znodes.partitions import PartitionZnodes, read_partitions
+from replica_broker.v2.znodes.state_change_queue import StateChangeQueue
+
+log = structlog.get_logger()
+
+
+class ClusterHasController(Exception):
+    """The chroot is that of a cluster with a controller. Fatal: v2 needs one of its own."""
+
+
+async def ensure_parents(zk: ZkSession) -> None:
+    """The znodes that design v2 relies on. Raises `ClusterHasController`."""
+    for path, node in zip(paths.OF_CONTROLLERS, await zk.read_many(paths.OF_CONTROLLERS), strict=True):
+        if node is not None:
+            raise ClusterHasController(f"there is {path}: design v2 has no controller, and needs a chroot of its own")
+    await ensure_znodes(zk, [Create(path=path) for path in paths.PARENTS], zk.transact)
+
+
+class V2Broker:
+    """See the module."""
+
+    def __init__(
+        self,
+        zk: ZkSession,
+        node: Node,
+        replicas: OpenedReplicas,
+        registration: Registration,
+        settings: V2Settings,
+        clock: Clock,
+    ) -> None:
+        self._zk = zk
+        self._node = node
+        self._registration = registration
+        self._view = ClusterView(zk, node.metadata)
+        self._becoming = Becoming(zk=zk, node=node, replicas=replicas, settings=settings, clock=clock)
+        self._hosting = Hosting(self._becoming)
+        self._reassigning = Reassigning(self._becoming)
+        self._queue = StateChangeQueue(zk, node.id, bound=settings.state_change_queue_bound)
+        self._listener = StateChangeListener(zk, self._queue, self._hosting)
+        self._session: SessionId | None = None
+        self._changed: dict[str, None] = {}
+        self._is_watched = False
+        self._woken = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises `BrokerIdInUse`."""
+        try:
+            await until_one_ends(self._keep_listening(), self._reassigning.keep_committing())
+        finally:
+            await self._hosting.close()
+
+    async def broker_startup(self) -> None:
+        """The seed's `brokerStartup`, with the listeners registered. Raises `BrokerIdInUse`."""
+        session = self._zk.session_id
+        await self._queue.create()
+        await self._view.look_at_all()
+        await self._listener.drain()
+        for znodes in await self._assigned():
+            await self._start(znodes.topic_partition)
+        await self._registration.register()
+        self._session = session
+
+    async def _keep_listening(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                await self._listen()
+            except (ConnectionLost, SessionExpired):
+                self._is_watched = False
+                await until_connected(self._zk)
+                continue
+            await self._woken.wait()
+
+    async def _listen(self) -> None:
+        if not self._is_watched:
+            self._is_watched = True
+            self._changed.clear()
+            await self._zk.watch_tree(paths.BROKERS, self._notice)
+            if self._zk.session_id != self._session:
+                await self.broker_startup()
+            await self._look_at_all()
+        while self._changed:
+            changed, self._changed = tuple(self._changed), {}
+            await self._dispatch(changed)
+
+    def _notice(self, path: str | None) -> None:
+        if path is None:
+            self._is_watched = False
+        else:
+            self._changed[path] = None
+        self._woken.set()
+
+    async def _look_at_all(self) -> None:
+        await self._view.look_at_all()
+        await self._listener.drain()
+        for where in self._hosting.started:
+            self._hosting.on_leader_change(where)
+            await self._reassigning.on_partitions_reassigned(where)
+
+    async def _dispatch(self, changed: tuple[str, ...]) -> None:
+        topics: set[TopicName] = set()
+        leaders: list[TopicPartition] = []
+        reassigned: list[TopicPartition] = []
+        are_brokers_changed = False
+        for path in changed:
+            if path.startswith(f"{paths.TOPICS}/"):
+                topics.add(TopicName(path.removeprefix(f"{paths.TOPICS}/").partition("/")[0]))
+                where = paths.topic_partition_of(path, paths.TOPICS)
+                if where is not None and path == paths.leader(where):
+                    leaders.append(where)
+            elif path.startswith(f"{paths.REASSIGNED}/"):
+                where = paths.topic_partition_of(path, paths.REASSIGNED)
+                reassigned += [] if where is None else [where]
+            are_brokers_changed |= path.startswith(f"{paths.IDS}/")
+        if topics or are_brokers_changed:
+            await self._view.look_at(topics)
+        for where in self._hosting.started if are_brokers_changed else leaders:
+            self._hosting.on_leader_change(where)
+        for where in reassigned:
+            await self._reassigning.on_partitions_reassigned(where)
+        if any(path.startswith(f"{paths.state(self._node.id)}/") for path in changed):
+            await self._listener.drain()
+
+    async def _assigned(self) -> list[PartitionZnodes]:
+        """`get replica info from ZK and compute AR, a list of replicas assigned to this broker`."""
+        (topics,) = await self._zk.children_many([paths.TOPICS])
+        names = topics or ()
+        listed = await self._zk.children_many([f"{paths.TOPICS}/{name}" for name in names])
+        found = []
+        for name, children in zip(names, listed, strict=True):
+            below = [f"{paths.TOPICS}/{name}/{child}" for child in children or ()]
+            there = [where for path in below if (where := paths.topic_partition_of(path, paths.TOPICS)) is not None]
+            try:
+                found += await read_partitions(self._zk, there)
+            except MalformedZnode as error:
+                log.error("a topic makes no sense, and is not started", topic=name, reason=str(error))
+        return [znodes for znodes in found if self._node.id in znodes.hosts]
+
+    async def _start(self, where: TopicPartition) -> None:
+        try:
+            await self._hosting.start_replica(where)
+        except NotReplicaForPartition as error:
+            log.info("a replica went to others meanwhile", reason=str(error))

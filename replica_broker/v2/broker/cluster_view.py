@@ -1,0 +1,120 @@
+"""What clients are told of the cluster: read from the znodes of v2 whenever they change, and kept.
+
+Nobody sends UpdateMetadata, so each broker says to its own cache what it reads. There is no controller: its id is -1.
+A partition is shown when its `replicas` are written, and not while it is being created or deleted.
+"""
+
+from collections.abc import Iterable
+
+import structlog
+
+from controller_core.model.ids import (
+    LEADER_DURING_DELETE,
+    NO_LEADER,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import Broker, SecurityProtocol
+from controller_core.wire.messages import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkSession
+from replica_broker.replicas.metadata_cache import MetadataCache
+from replica_broker.v2.znodes import paths
+from replica_broker.v2.znodes.partitions import PartitionZnodes, read_partitions
+from replica_broker.v2.znodes.registrations import live_brokers
+
+log = structlog.get_logger()
+
+_NO_CONTROLLER = BrokerId(-1)
+_NO_EPOCH = ControllerEpoch(0)
+
+
+class ClusterView:
+    """Fills the metadata cache."""
+
+    def __init__(self, zk: ZkSession, metadata: MetadataCache) -> None:
+        self._zk = zk
+        self._metadata = metadata
+
+    async def look_at_all(self) -> None:
+        """Reads all topics, and forgets those that are gone."""
+        (topics,) = await self._zk.children_many([paths.TOPICS])
+        await self.look_at({*map(TopicName, topics or ()), *self._metadata.topics})
+
+    async def look_at(self, topics: Iterable[TopicName]) -> None:
+        """Reads these topics, and the brokers. Raises the errors of ZooKeeper."""
+        brokers = await live_brokers(self._zk)
+        names = list(topics)
+        listed = await self._zk.children_many([paths.topic(name) for name in names])
+        states = [await self._topic(name, children or ()) for name, children in zip(names, listed, strict=True)]
+        self._metadata.update(
+            UpdateMetadataRequest(
+                controller_id=_NO_CONTROLLER,
+                controller_epoch=_NO_EPOCH,
+                topic_states=tuple(state for state in states if state is not None),
+                live_brokers=tuple(_broker(broker) for broker in brokers),
+            )
+        )
+
+    async def _topic(self, name: TopicName, children: tuple[str, ...]) -> UpdateMetadataTopicState | None:
+        there = [TopicPartition(name, PartitionId(int(child))) for child in children if child.isdigit()]
+        try:
+            read = [znodes for znodes in await read_partitions(self._zk, there) if znodes.replicas]
+        except MalformedZnode as error:
+            log.error("a topic makes no sense, and what was known of it stays", topic=name, reason=str(error))
+            return None
+        states = {znodes.topic_partition.partition: _partition(znodes) for znodes in read}
+        for gone in self._metadata.partitions(name).keys() - states.keys():
+            states[gone] = UpdateMetadataPartitionState(
+                partition_index=gone,
+                controller_epoch=_NO_EPOCH,
+                leader=LEADER_DURING_DELETE,
+                leader_epoch=LeaderEpoch(0),
+                isr=(),
+                zk_version=PartitionEpoch(0),
+                replicas=(),
+            )
+        if not states:
+            return None
+        topic_id = read[0].topic_id if read else None
+        return UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=tuple(states.values()))
+
+
+def _broker(broker: Broker) -> UpdateMetadataBroker:
+    return UpdateMetadataBroker(
+        id=broker.id,
+        endpoints=tuple(
+            UpdateMetadataEndpoint(
+                port=endpoint.port,
+                host=endpoint.host,
+                listener=endpoint.listener,
+                security_protocol=SecurityProtocol[endpoint.security_protocol].value,
+            )
+            for endpoint in broker.endpoints
+        ),
+        rack=broker.rack,
+    )
+
+
+def _partition(znodes: PartitionZnodes) -> UpdateMetadataPartitionState:
+    leader = znodes.leader
+    return UpdateMetadataPartitionState(
+        partition_index=znodes.topic_partition.partition,
+        controller_epoch=_NO_EPOCH,
+        leader=NO_LEADER if leader is None else leader.broker_id,
+        leader_epoch=LeaderEpoch(max(0, znodes.epoch_version)) if leader is None else leader.epoch,
+        isr=znodes.isr,
+        zk_version=znodes.partition_epoch,
+        replicas=znodes.assigned,
+    )

@@ -1,0 +1,45 @@
+"""The ISR written by its leader (`write r.partition.ISR & r.partition.CUR in ZK`), whenever it changes.
+
+The seed writes it when a leader begins, and does not say that anything changes it afterwards. Followers come and go, so
+the leader keeps the ISR as seed 004 says it, and writes it here with its CUR, in its epoch and over the version it knows.
+"""
+
+from controller_core.model.ids import BrokerId, PartitionEpoch
+from controller_core.wire.messages import ErrorCode
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import Conflict, ZkError, ZkSession
+from replica_broker.replicas.seams import IsrRefused, IsrToWrite, IsrWriteUncertain, IsrWritten
+from replica_broker.v2.znodes.partitions import read_partition
+
+
+class V2IsrWriter:
+    """An `IsrWriter` by the znodes of design v2."""
+
+    def __init__(self, zk: ZkSession) -> None:
+        self._zk = zk
+
+    async def write(self, isr: IsrToWrite) -> IsrWritten | IsrRefused:
+        """See `IsrWriter`."""
+        try:
+            return await self._write(isr)
+        except (ZkError, MalformedZnode) as error:
+            raise IsrWriteUncertain(f"{type(error).__name__}: {error}") from error
+
+    async def _write(self, asked: IsrToWrite) -> IsrWritten | IsrRefused:
+        znodes = await read_partition(self._zk, asked.topic_partition)
+        if znodes.epoch != asked.leader_epoch:
+            return IsrRefused(error_code=ErrorCode.fenced_leader_epoch)
+        if znodes.partition_epoch != asked.partition_epoch:
+            # In its epoch only this broker writes: a write of its own, whose answer was lost.
+            return _written(asked, znodes.isr, znodes.partition_epoch)
+        try:
+            await self._zk.transact(
+                [znodes.fenced(asked.leader_epoch), *znodes.with_isr(asked.isr, assigned=znodes.assigned)]
+            )
+        except Conflict as error:
+            raise IsrWriteUncertain("somebody else has written in between") from error
+        return _written(asked, asked.isr, PartitionEpoch(asked.partition_epoch + 1))
+
+
+def _written(asked: IsrToWrite, isr: tuple[BrokerId, ...], version: PartitionEpoch) -> IsrWritten:
+    return IsrWritten(leader_epoch=asked.leader_epoch, partition_epoch=version, isr=isr)

@@ -1,0 +1,41 @@
+"""Blocks of producer ids without a controller: a counter znode, which each broker raises on condition."""
+
+from typing import Final
+
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import compare_and_set, reading
+from controller_core.zk.session import SetData, WriteOp, ZkNode, ZkSession
+from replica_broker.membership.controller_channel import ProducerIdBlock
+from replica_broker.v2.znodes import paths
+
+BLOCK_LENGTH: Final = 1_000
+"""As Kafka's controllers give them."""
+
+
+async def allocate_producer_ids(zk: ZkSession) -> ProducerIdBlock:
+    """A block that nobody else has. Raises the errors of ZooKeeper, `MalformedZnode` and `Contended`."""
+
+    def raised(present: ZkNode | None) -> list[WriteOp]:
+        return [
+            SetData(
+                path=paths.PRODUCER_IDS,
+                data=str(_next(present) + BLOCK_LENGTH).encode(),
+                version=_there(present).version,
+            )
+        ]
+
+    settled = await compare_and_set(reading(zk, paths.PRODUCER_IDS), raised, zk.transact)
+    return ProducerIdBlock(start=_next(settled.found), length=BLOCK_LENGTH)
+
+
+def _there(present: ZkNode | None) -> ZkNode:
+    if present is None:
+        raise MalformedZnode(paths.PRODUCER_IDS, "it is not there")
+    return present
+
+
+def _next(present: ZkNode | None) -> int:
+    data = _there(present).data
+    if data and not data.isdigit():
+        raise MalformedZnode(paths.PRODUCER_IDS, "it is not a number")
+    return int(data or b"0")
