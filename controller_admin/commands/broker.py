@@ -7,8 +7,11 @@ from typing import Annotated
 import typer
 
 from controller_admin.commands.endings import failure, usage_error
+from controller_admin.commands.v2 import admin
 
 commands = typer.Typer(help="A broker of our own, beside stock ones.", no_args_is_help=True)
+
+commands.add_typer(admin.commands, name="admin")
 
 
 @commands.command("run")
@@ -48,6 +51,21 @@ def run(
     zookeeper_timeout_ms: Annotated[
         int | None, typer.Option(help="How long ZooKeeper may be out of reach at the start.")
     ] = None,
+    design: Annotated[
+        str | None, typer.Option(help="v3: a controller says who leads. v2: the brokers elect leaders, by ZooKeeper.")
+    ] = None,
+    preferred_replica_time_ms: Annotated[
+        int | None, typer.Option(help="v2: how long an election is left to the preferred replica.")
+    ] = None,
+    keep_in_sync_time_ms: Annotated[
+        int | None, typer.Option(help="v2: how long a new leader waits for live followers.")
+    ] = None,
+    state_change_queue_bound: Annotated[
+        int | None, typer.Option(help="v2: how many state change requests wait for one broker.")
+    ] = None,
+    becoming_leader_high_watermark: Annotated[
+        str | None, typer.Option(help="v2: checkpoint, or end: what a new leader takes as committed.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:
@@ -70,13 +88,15 @@ def run(
     from replica_broker.membership.features import IncompatibleFeatures
     from replica_broker.membership.registration import BrokerIdInUse
     from replica_broker.process.run import run_broker
+    from replica_broker.process.run_v2 import run_v2_broker
     from replica_broker.process.settings import load_settings
+    from replica_broker.v2.broker.broker import ClusterHasController
 
     try:
         loaded = load_settings(given, settings)
         configure_logging(loaded.log_format)
-        asyncio.run(run_broker(loaded))
-    except (InvalidSettings, BrokerIdInUse, IdInUse) as error:
+        asyncio.run(run_v2_broker(loaded) if loaded.design == "v2" else run_broker(loaded))
+    except (InvalidSettings, BrokerIdInUse, IdInUse, ClusterHasController) as error:
         raise usage_error(error) from error
     except (IncompatibleFeatures, ZooKeeperGone, ZkError, MalformedZnode, DiskError, LogError, OSError) as error:
         raise failure(error) from error

@@ -51,7 +51,7 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
     Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes what this
     broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
-        zk = await _connect(settings)
+        zk = await connected(settings)
         stack.push_async_callback(zk.close)
         await ensure_parents(zk)
         node = Node(
@@ -176,7 +176,8 @@ def _broker(settings: BrokerProcessSettings) -> Broker:
     )
 
 
-async def _connect(settings: BrokerProcessSettings) -> KazooSession:
+async def connected(settings: BrokerProcessSettings) -> KazooSession:
+    """A session with ZooKeeper, as the settings say. Raises `InvalidSettings` and `ZooKeeperUnreachable`."""
     try:
         return await KazooSession.connect(
             settings.zookeeper,

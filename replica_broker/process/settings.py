@@ -12,6 +12,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
 from controller_core.process.settings import ControllerProcessSettings, load, parse_listener
 from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
+from replica_broker.v2.settings import V2Settings
 
 _FEATURE: Final = re.compile(r"(?P<name>[^:\s,]+):(?P<min>\d{1,5})-(?P<max>\d{1,5})")
 _MOST: Final = 32_767
@@ -74,6 +75,26 @@ class BrokerProcessSettings(BaseSettings):
         default=None,
         description="That the cluster's controller may be in this process, too: ID@LISTENER://HOST:PORT, with an id and a "
         "port of its own. One of all that may is it.",
+    )
+    design: str = Field(
+        default="v3",
+        pattern="^(v2|v3)$",
+        description="v3: a controller says who leads. v2 (seed 003): the brokers elect leaders by way of ZooKeeper, in a "
+        "chroot of their own.",
+    )
+    preferred_replica_time_ms: int = Field(
+        default=1_000, ge=0, description="v2: how long the others leave an election to the preferred replica."
+    )
+    keep_in_sync_time_ms: int = Field(
+        default=5_000, ge=0, description="v2: how long a new leader waits for live followers to catch up."
+    )
+    state_change_queue_bound: int = Field(
+        default=1_000, ge=1, description="v2: how many state change requests wait for one broker."
+    )
+    becoming_leader_high_watermark: str = Field(
+        default="checkpoint",
+        pattern="^(checkpoint|end)$",
+        description="v2: what a new leader takes as committed. end, as seed 003 has it, shows what nobody else may have.",
     )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
@@ -174,6 +195,16 @@ class BrokerProcessSettings(BaseSettings):
             journal_directory=None,
             journal_topic=None,
             journal_bootstrap=None,
+        )
+
+    @property
+    def v2(self) -> V2Settings:
+        """What design v2 does with it."""
+        return V2Settings(
+            preferred_replica_time_ms=self.preferred_replica_time_ms,
+            keep_in_sync_time_ms=self.keep_in_sync_time_ms,
+            state_change_queue_bound=self.state_change_queue_bound,
+            becoming_leader_high_watermark="end" if self.becoming_leader_high_watermark == "end" else "checkpoint",
         )
 
     @property

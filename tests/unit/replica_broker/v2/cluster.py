@@ -1,4 +1,4 @@
-"""Several brokers of design v2 in one event loop: over a simulated ZooKeeper, simulated disks and a network between them."""
+"""Several brokers of design v2 in one event loop, over a simulated ZooKeeper, simulated disks and a network."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -8,7 +8,7 @@ from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.producer_id_counter import allocate_producer_ids
 from replica_broker.v2.znodes import paths
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.v2.cluster import ORDERS, TOPIC, A, B, C, D, Cluster, with_cluster
+from tests.unit.replica_broker.v2.cluster import ORDERS, TOPIC, A, B, C, Cluster, D, with_cluster
 
 
 def test_partitions_are_assigned_to_brokers_that_are_online() -> None:
@@ -137,8 +137,11 @@ def test_a_reassignment_outlives_its_leader() -> None:
         await cluster.kill(A)
         await cluster.until_led(not_by=A)
         await cluster.start(C)
-        await cluster.until_isr(B, C)
-        assert (await cluster.znodes()).replicas == (B, C)
+
+        async def is_over() -> bool:
+            return (await cluster.znodes()).replicas == (B, C)
+
+        await cluster.until(is_over)
         assert cluster.values(C) == ["one"]
         await cluster.start(A)
         assert not cluster.has_log(A)

@@ -8,7 +8,7 @@ from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.broker import ClusterHasController, ensure_parents
 from replica_broker.v2.broker.hosting import NotReplicaForPartition
 from replica_broker.v2.znodes import paths
-from replica_broker.v2.znodes.codecs import StateChange, StateChangeRequest
+from replica_broker.v2.znodes.codecs import StateChange
 from replica_broker.v2.znodes.state_change_queue import FollowerStateChangeQueueFull, send_state_change
 from simulation.fast_loop import run_fast
 from tests.unit.replica_broker.v2.cluster import BOUND, ORDERS, TOPIC, A, B, C, Cluster, with_cluster

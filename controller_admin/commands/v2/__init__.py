@@ -1,0 +1,1 @@
+"""Commands of design v2, which has nobody but ZooKeeper to ask."""

@@ -1,0 +1,109 @@
+"""The process of a broker of design v2: the same logs, replicas and answers, and no controller.
+
+It registers last of all, when its replicas have started. There is no controlled shutdown: what it leads is free for others
+when its session ends, which a process that ends in order does itself.
+"""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import structlog
+
+from controller_core.controller.loop.clock import SystemClock
+from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import Broker
+from controller_core.process.signals import until_signalled
+from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import Contended
+from controller_core.zk.session import ZkError, ZkSession
+from replica_broker.disk.local_disk import LocalDisk
+from replica_broker.log.directories import LogDirectories
+from replica_broker.membership.controller_channel import ProducerIdBlock
+from replica_broker.membership.node import UNREGISTERED, Node
+from replica_broker.membership.registration import Registration
+from replica_broker.membership.startup import read_cluster_id
+from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.run import MOST_REQUEST_BYTES, connected
+from replica_broker.process.settings import BrokerProcessSettings
+from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
+from replica_broker.serving.producer_ids import ProducerIds
+from replica_broker.serving.served import RULES, Served
+from replica_broker.v2.broker.broker import V2Broker, ensure_parents
+from replica_broker.v2.broker.isr_writer import V2IsrWriter
+from replica_broker.v2.broker.opened_replicas import OpenedReplicas
+from replica_broker.v2.broker.producer_id_counter import allocate_producer_ids
+
+log = structlog.get_logger()
+
+_RETRY_S = 0.1
+
+
+async def run_v2_broker(settings: BrokerProcessSettings) -> None:
+    """Runs until SIGTERM or SIGINT.
+
+    Raises `InvalidSettings`, `BrokerIdInUse`, `ClusterHasController`, `ZooKeeperUnreachable`, `DirectoryRefused`, and
+    `OSError` for a port."""
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        zk = await connected(settings)
+        stack.push_async_callback(zk.close)
+        await ensure_parents(zk)
+        node = Node(
+            id=BrokerId(settings.id),
+            cluster_id=await read_cluster_id(zk),
+            rack=settings.rack,
+            listener=settings.bind.listener,
+        )
+        configs = ZkTopicConfigs(zk, settings.own_configs)  # this process's and Kafka's: v2 has no others
+        directories = LogDirectories.opened(
+            LocalDisk(),
+            settings.log_directory,
+            broker_id=node.id,
+            cluster_id=node.cluster_id,
+            config_of=configs.log_config,
+            clock=clock,
+        )
+        replicas = OpenedReplicas(
+            settings.replicas,
+            directories,
+            tcp_leader_links(client_id=f"broker-{node.id}"),
+            V2IsrWriter(zk),
+            configs,
+            clock,
+            is_known=node.metadata.__contains__,
+        )
+        directories.on_offline = lambda _: replicas.on_directory_offline()
+        stack.callback(lambda: directories.close(replicas.high_watermarks))
+        stack.push_async_callback(replicas.close)
+        served = Served(
+            node=node,
+            replicas=replicas,
+            directories=directories,
+            control=None,
+            configs=configs,
+            producer_ids=ProducerIds(lambda: _block_of_producer_ids(zk)),
+        )
+        acceptor = Acceptor(host=settings.bind.host, port=settings.bind.port, apis=served.apis(), relay_targets=None)
+        limits = ListenerLimits(max_own_request_bytes=MOST_REQUEST_BYTES)
+        listener = Listener([acceptor], limits=limits, rules=RULES)
+        await listener.start()
+        stack.push_async_callback(listener.close)
+        replicas.start()
+        await until_signalled(_broker(settings, zk, node, replicas).run())
+
+
+def _broker(settings: BrokerProcessSettings, zk: ZkSession, node: Node, replicas: OpenedReplicas) -> V2Broker:
+    registered = Broker(id=node.id, epoch=UNREGISTERED, endpoints=(settings.endpoint,), rack=settings.rack)
+    registration = Registration(zk, node, registered, session_timeout_ms=settings.zookeeper_session_timeout_ms)
+    return V2Broker(zk, node, replicas, registration, settings.v2, SystemClock())
+
+
+async def _block_of_producer_ids(zk: ZkSession) -> ProducerIdBlock:
+    """Until there is one, or whoever asked has lost patience."""
+    while True:
+        try:
+            return await allocate_producer_ids(zk)
+        except (ZkError, Contended, MalformedZnode) as error:
+            log.warning("no producer ids", reason=f"{type(error).__name__}: {error}")
+            await asyncio.sleep(_RETRY_S)

@@ -1,0 +1,141 @@
+"""Design v2 of seed 003 with real parts: three processes on a real ZooKeeper, no controller, and unmodified clients."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+from kazoo.client import KazooClient
+
+from devcluster.clients import tools
+from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clusters.kontroller import run_command
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.running.processes import wait_until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+LINES = [f"line {number}" for number in range(300)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class V2Cluster:
+    connect: str
+    brokers: dict[int, PythonBroker]
+    client: KazooClient
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.address for broker in self.brokers.values())
+
+    def admin(self, command: str, *arguments: str) -> None:
+        done = run_command("broker", "admin", command, "--zookeeper", self.connect, *arguments)
+        assert done.returncode == 0, done
+
+    def leader(self, topic: str) -> int | None:
+        path = f"/brokers/topics/{topic}/0/leader"
+        return int(self.client.get(path)[0].split(b",")[0]) if self.client.exists(path) else None
+
+    def brokers_in(self, topic: str, name: str) -> list[int]:
+        data = self.client.get(f"/brokers/topics/{topic}/0/{name}")[0]
+        return sorted(int(part) for part in data.split(b",") if part)
+
+    def wait_until_in_sync(self, topic: str, *members: int) -> None:
+        wait_until(lambda: self.brokers_in(topic, "ISR") == [*members], f"{members} are in sync", deadline_s=60)
+
+    def wait_until_led_by_another(self, topic: str, former: int) -> None:
+        wait_until(lambda: self.leader(topic) not in (None, former), "another leads", deadline_s=60)
+
+
+def wait_for_more(producer: AckedProducer) -> None:
+    goal = producer.acknowledged_count + 200
+    wait_until(lambda: producer.acknowledged_count > goal, "two hundred acknowledgements more", deadline_s=60)
+
+
+@pytest.fixture(scope="module")
+def v2(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[V2Cluster]:
+    connect = f"{zookeeper.connect}/design-v2"
+    with ExitStack() as stack:
+        brokers = {}
+        for broker in (1, 2, 3):
+            settings = {"design": "v2", "min_insync_replicas": 2}
+            brokers[broker] = PythonBroker(servers_folder, connect, broker, name=f"v2-{broker}", settings=settings)
+            stack.enter_context(brokers[broker])
+        client = stack.enter_context(connected_client(connect))
+        yield V2Cluster(connect=connect, brokers=brokers, client=client)
+
+
+@pytest.fixture
+def cluster(v2: V2Cluster) -> Iterator[V2Cluster]:
+    """All three alive. No broker may meet what it does not understand, and nobody ever becomes a controller."""
+    for broker in v2.brokers.values():
+        if not broker.process.is_running:
+            broker.start()
+    yield v2
+    for broker in v2.brokers.values():
+        for words in ("failed unexpectedly", "could not be answered", "Traceback"):
+            assert words not in broker.log(), f"a broker's log has {words!r}: {broker.process.log_path}"
+    assert set(v2.client.get_children("/")) == {"brokers", "cluster"}
+
+
+def test_kafkas_own_console_tools_write_and_read(cluster: V2Cluster) -> None:
+    cluster.admin("create-topic", "--topic", "spoken", "--replica-assignment", "2:3:1")
+    cluster.wait_until_in_sync("spoken", 1, 2, 3)
+    produced = tools.run_tool(
+        tools.CONSOLE_PRODUCER,
+        *("--bootstrap-server", cluster.brokers[1].address, "--topic", "spoken"),
+        stdin="\n".join(LINES),
+    )
+    assert (produced.returncode, produced.stderr) == (0, ""), produced.stderr
+    consumed = tools.run_tool(
+        tools.CONSOLE_CONSUMER,
+        *("--bootstrap-server", cluster.brokers[3].address, "--topic", "spoken", "--partition", "0"),
+        *("--offset", "earliest", "--max-messages", str(len(LINES)), "--timeout-ms", "60000"),
+    )
+    assert consumed.stdout.splitlines() == LINES, consumed.stderr
+
+
+def test_nothing_acknowledged_is_lost_when_leaders_are_killed(cluster: V2Cluster) -> None:
+    cluster.admin("create-topic", "--topic", "loaded", "--replica-assignment", "1:2:3")
+    cluster.wait_until_in_sync("loaded", 1, 2, 3)
+    with AckedProducer(cluster.bootstrap, "loaded") as producer:
+        for _ in range(2):
+            wait_for_more(producer)
+            killed = cluster.leader("loaded")
+            assert killed is not None
+            cluster.brokers[killed].kill()
+            cluster.wait_until_led_by_another("loaded", killed)
+            wait_for_more(producer)
+            cluster.brokers[killed].start()
+            cluster.wait_until_in_sync("loaded", 1, 2, 3)
+    report = producer.stop()
+    assert lost(report.acknowledged, read_back(cluster.bootstrap, "loaded")) == []
+
+
+def test_what_is_deleted_while_a_broker_is_down_is_gone_when_it_is_back(cluster: V2Cluster) -> None:
+    cluster.admin("create-topic", "--topic", "gone", "--replica-assignment", "1:2:3")
+    cluster.wait_until_in_sync("gone", 1, 2, 3)
+    cluster.brokers[3].kill()
+    wait_until(lambda: "3" not in cluster.client.get_children("/brokers/ids"), "broker 3 is dead", deadline_s=60)
+    cluster.admin("delete-topic", "--topic", "gone")
+    assert (cluster.brokers[3].log_folder / "gone-0").exists()
+    assert len(cluster.client.get_children("/brokers/state/3")) == 1
+    cluster.brokers[3].start()
+    for broker in cluster.brokers.values():
+        assert not (broker.log_folder / "gone-0").exists()
+    assert "gone" not in cluster.client.get_children("/brokers/topics")
+
+
+def test_a_partition_moves_with_its_messages(cluster: V2Cluster) -> None:
+    cluster.admin("create-topic", "--topic", "moved", "--replica-assignment", "1:2")
+    cluster.wait_until_in_sync("moved", 1, 2)
+    with AckedProducer(cluster.bootstrap, "moved") as producer:
+        wait_for_more(producer)
+        cluster.admin("reassign", "--topic", "moved", "--partition", "0", "--replicas", "2,3")
+        wait_for_more(producer)
+    report = producer.stop()
+    assert lost(report.acknowledged, read_back(cluster.bootstrap, "moved")) == []
+    assert cluster.brokers_in("moved", "replicas") == [2, 3]
+    wait_until(lambda: not (cluster.brokers[1].log_folder / "moved-0").exists(), "the log left behind is deleted")
