@@ -6,6 +6,7 @@ What the seed leaves open, or contradicts:
 - A topic that failed to be created leaves its entries in `partitions_reassigned`, and maybe replicas that have started and
   a leader. Cleaning up tells all of these to close, in the transaction that takes the entry away.
 - `cleanFailedTopicCreationAttempts` shadows its own argument; it cleans the topic that it is given, or all.
+- One partition that failed to be added to a live topic is cleaned up by deleting it.
 - A deletion waits for the live replicas; the others find their close-replica when they start. A partition that has no
   leader cannot be deleted before it has one, as the leader tells the replicas: the entry stays, and it happens then.
 """
@@ -91,6 +92,10 @@ class Admin:
     async def delete_partition(self, where: TopicPartition) -> None:
         """The seed's `deletePartition`: to nobody, by the leader; the znodes go when the live replicas are closed."""
         znodes = await read_partition(self._zk, where)
+        if znodes.replicas is None and znodes.reassigned is not None:
+            await self._clean_failed(znodes)
+            await self._forget_empty(where.topic)
+            return
         if znodes.replicas is None:
             raise AdminFailed(f"there is no {where}")
         if znodes.reassigned:
@@ -144,25 +149,30 @@ class Admin:
     async def clean_failed_topic_creation_attempt(self, topic: TopicName) -> bool:
         """False where it cannot be cleaned up: it exists with a live partition. True where nothing is left of it."""
         entries, partitions = await self._zk.children_many([paths.reassigned_topic(topic), paths.topic(topic)])
+        if entries is None and partitions == ():
+            await self._delete_below(paths.topic(topic))  # it failed before its first partition, or has none any more
+            return True
         if entries is None:
-            return partitions is None or not partitions
+            return partitions is None
         numbers = {*entries, *(partitions or ())}
         read = [await read_partition(self._zk, TopicPartition(topic, PartitionId(int(each)))) for each in numbers]
         if any(znodes.replicas is not None for znodes in read):
             log.error("Cannot cleanup. Topic exists with live partition", topic=topic)
             return False
         for znodes in read:
-            await self._close_failed(znodes)
-            await self._delete_below(paths.partition(znodes.topic_partition))
+            await self._clean_failed(znodes)
         await self._delete_below(paths.topic(topic))
         await self._forget_empty(topic)
         return True
 
-    async def _close_failed(self, znodes: PartitionZnodes) -> None:
-        if znodes.reassigned is None:
-            return
+    async def _clean_failed(self, znodes: PartitionZnodes) -> None:
+        if znodes.reassigned is not None:
+            await self._close_failed(znodes, znodes.reassigned)
+        await self._delete_below(paths.partition(znodes.topic_partition))
+
+    async def _close_failed(self, znodes: PartitionZnodes, replicas: tuple[BrokerId, ...]) -> None:
         operations: list[WriteOp] = [Delete(path=paths.reassigned(znodes.topic_partition))]
-        for broker in znodes.reassigned:
+        for broker in replicas:
             queue = StateChangeQueue(self._zk, broker, bound=self._bound)
             await queue.make_room()
             request = StateChangeRequest(change="close-replica", topic_partition=znodes.topic_partition, epoch=NO_EPOCH)

@@ -123,8 +123,7 @@ class V2Broker:
         await self._view.look_at_all()
         await self._listener.drain()
         for where in self._hosting.started:
-            self._hosting.on_leader_change(where)
-            await self._reassigning.on_partitions_reassigned(where)
+            await self._changed_assignment(where)
 
     async def _dispatch(self, changed: tuple[str, ...]) -> None:
         topics: set[TopicName] = set()
@@ -135,7 +134,7 @@ class V2Broker:
             if path.startswith(f"{paths.TOPICS}/"):
                 topics.add(TopicName(path.removeprefix(f"{paths.TOPICS}/").partition("/")[0]))
                 where = paths.topic_partition_of(path, paths.TOPICS)
-                if where is not None and path == paths.leader(where):
+                if where is not None and path in (paths.leader(where), paths.replicas(where)):
                     leaders.append(where)
             elif path.startswith(f"{paths.REASSIGNED}/"):
                 where = paths.topic_partition_of(path, paths.REASSIGNED)
@@ -146,7 +145,7 @@ class V2Broker:
         for where in self._hosting.started if are_brokers_changed else leaders:
             self._hosting.on_leader_change(where)
         for where in reassigned:
-            await self._reassigning.on_partitions_reassigned(where)
+            await self._changed_assignment(where)
         if any(path.startswith(f"{paths.state(self._node.id)}/") for path in changed):
             await self._listener.drain()
 
@@ -165,8 +164,15 @@ class V2Broker:
                 log.error("a topic makes no sense, and is not started", topic=name, reason=str(error))
         return [znodes for znodes in found if self._node.id in znodes.hosts]
 
+    async def _changed_assignment(self, where: TopicPartition) -> None:
+        self._hosting.on_leader_change(where)
+        try:
+            await self._reassigning.on_partitions_reassigned(where)
+        except MalformedZnode as error:
+            log.error("a reassignment makes no sense", partition=str(where), reason=str(error))
+
     async def _start(self, where: TopicPartition) -> None:
         try:
             await self._hosting.start_replica(where)
-        except NotReplicaForPartition as error:
-            log.info("a replica went to others meanwhile", reason=str(error))
+        except (NotReplicaForPartition, MalformedZnode) as error:
+            log.warning("an assigned replica was not started", reason=str(error))

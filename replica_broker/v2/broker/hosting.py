@@ -17,6 +17,7 @@ import structlog
 from controller_core.model.ids import EPOCH_DURING_DELETE, BrokerId, ControllerEpoch, TopicPartition
 from controller_core.supervision import supervised
 from controller_core.wire.messages import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ConnectionLost, Delete, SessionExpired
 from replica_broker.membership.looking import until_connected
 from replica_broker.v2.broker.becoming import Becoming
@@ -103,6 +104,9 @@ class Hosting:
             except (ConnectionLost, SessionExpired):
                 await until_connected(self._zk)
                 continue
+            except MalformedZnode as error:
+                log.error("a partition makes no sense, and stays as it is", partition=str(where), reason=str(error))
+                is_settled = True
             if is_settled:
                 await woken.wait()
 

@@ -11,6 +11,7 @@ anew, as its start-replica may have gone when the queue was shrunk.
 
 import structlog
 
+from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkSession
 from replica_broker.v2.broker.hosting import Hosting, NotReplicaForPartition
 from replica_broker.v2.znodes.codecs import StateChangeRequest
@@ -33,7 +34,7 @@ class StateChangeListener:
         for path, request in await self._queue.requests():
             try:
                 await self._do(request)
-            except NotReplicaForPartition as error:
+            except (NotReplicaForPartition, MalformedZnode) as error:
                 log.error("a state change request cannot be done", change=request.change, reason=str(error))
             await self._queue.remove(path)
 

@@ -10,11 +10,16 @@ decided from.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicId, TopicPartition
+from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import Check, Create, CreateMode, SessionId, SetData, WriteOp, ZkSession, ZkVersion
 from replica_broker.v2.znodes import codecs, paths
 from replica_broker.v2.znodes.codecs import Leader
+
+log = structlog.get_logger()
 
 NO_VERSION = ZkVersion(-1)
 
@@ -94,10 +99,19 @@ async def read_partitions(zk: ZkSession, topic_partitions: Iterable[TopicPartiti
                 isr=() if isr is None else codecs.decode_brokers(names[first + 3], isr.data),
                 isr_version=NO_VERSION if isr is None else isr.version,
                 epoch_version=NO_VERSION if epoch is None else epoch.version,
-                reassigned=None if reassigned is None else codecs.decode_brokers(names[first + 5], reassigned.data),
+                reassigned=None if reassigned is None else _reassigned(names[first + 5], reassigned.data),
             )
         )
     return found
+
+
+def _reassigned(path: str, data: bytes) -> tuple[BrokerId, ...] | None:
+    """What nobody can make sense of asks for nothing, and hinders nothing."""
+    try:
+        return codecs.decode_brokers(path, data)
+    except MalformedZnode as error:
+        log.error("a reassignment makes no sense, and is not begun", path=path, reason=str(error))
+        return None
 
 
 def _paths(topic_partition: TopicPartition) -> Sequence[str]:

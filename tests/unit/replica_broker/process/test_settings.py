@@ -8,6 +8,7 @@ import pytest
 from controller_core.model.metadata import FeatureRange
 from controller_core.process.settings import InvalidSettings
 from replica_broker.process.settings import load_settings
+from replica_broker.v2.settings import V2Settings
 
 GIVEN: dict[str, Any] = {
     "zookeeper": "here:2181",
@@ -69,3 +70,29 @@ def test_a_controller_in_the_same_process_has_an_id_and_a_port_of_its_own(monkey
     assert settings.controller is not None
     assert (settings.controller.id, settings.controller.listen) == (1003, ("PLAINTEXT://127.0.0.1:9093",))
     assert load_settings(GIVEN).controller is None
+
+
+def test_design_v2_is_chosen_with_its_times_and_bounds() -> None:
+    assert load_settings(GIVEN).design == "v3"
+    assert load_settings(GIVEN).v2 == V2Settings()
+    chosen = load_settings(
+        {
+            **GIVEN,
+            "design": "v2",
+            "preferred_replica_time_ms": 1,
+            "keep_in_sync_time_ms": 2,
+            "state_change_queue_bound": 3,
+            "becoming_leader_high_watermark": "end",
+        }
+    )
+    assert (chosen.design, chosen.v2) == (
+        "v2",
+        V2Settings(
+            preferred_replica_time_ms=1,
+            keep_in_sync_time_ms=2,
+            state_change_queue_bound=3,
+            becoming_leader_high_watermark="end",
+        ),
+    )
+    with pytest.raises(InvalidSettings):
+        load_settings({**GIVEN, "design": "v1"})

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -102,6 +103,15 @@ async def test_older_clients_are_not_told_of_a_feature_from_0_on(client: Request
 async def test_what_is_not_offered_ends_the_connection(client: RequestClient) -> None:
     with pytest.raises(AnswerLost):
         await client.ask_one(empty(JoinGroupRequest), load_response_schema(11, 9))
+
+
+def test_without_a_controller_nobody_can_command(served: Served) -> None:
+    offered, without = (_keys(one) for one in (served, replace(served, control=None)))
+    assert offered - without == {4, 5, 6}  # LeaderAndIsr, StopReplica, UpdateMetadata
+
+
+def _keys(served: Served) -> set[int]:
+    return {api.versions.key for api in served.apis() if isinstance(api, OwnedApi | LocalApi)}
 
 
 def test_no_api_is_served_that_a_stock_broker_does_not_know(served: Served) -> None:

@@ -176,9 +176,9 @@ class Cluster:
         await self.until(is_led)
         return await self.leader()
 
-    async def until_isr(self, *members: BrokerId) -> None:
+    async def until_isr(self, *members: BrokerId, where: TopicPartition = ORDERS) -> None:
         async def is_so() -> bool:
-            return set((await self.znodes()).isr) == set(members)
+            return set((await self.znodes(where)).isr) == set(members)
 
         await self.until(is_so)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
+from controller_core.zk.session import Create
 from replica_broker.v2.admin.assigning import TooFewBrokers, assign_replicas
 from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.producer_id_counter import allocate_producer_ids
@@ -91,6 +92,34 @@ def test_a_failed_creation_is_cleaned_up_and_the_topic_can_be_created() -> None:
         await cluster.create(A, B)
         await cluster.produce(A, "one")
         assert await cluster.admin.clean_failed_topic_creation_attempts() == []
+
+    run_fast(with_cluster(scenario))
+
+
+def test_a_partition_that_failed_to_be_added_is_cleaned_up_by_its_deletion() -> None:
+    added = TopicPartition(TOPIC, PartitionId(1))
+
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A)
+        await cluster.create(A)
+        cluster.admin._timeout_ms = 2_000
+        with pytest.raises(AdminFailed, match="not all of"):
+            await cluster.admin.add_partition(added, (A, B))
+        await cluster.until(lambda: cluster.has_log(A, added))
+        await cluster.admin.delete_partition(added)
+        await cluster.until(lambda: not cluster.has_log(A, added))
+        assert not await cluster.exists(paths.partition(added))
+        assert cluster.has_log(A)
+
+    run_fast(with_cluster(scenario))
+
+
+def test_a_topic_without_partitions_does_not_hinder_its_creation() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A)
+        await cluster.zk.transact([Create(path=paths.topic(TOPIC))])
+        await cluster.create(A)
+        await cluster.produce(A, "one")
 
     run_fast(with_cluster(scenario))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName, TopicPartition
-from controller_core.zk.session import Create
+from controller_core.zk.session import Create, SetData
 from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.broker import ClusterHasController, ensure_parents
 from replica_broker.v2.broker.hosting import NotReplicaForPartition
@@ -172,5 +172,57 @@ def test_a_topic_that_is_not_there_cannot_be_changed() -> None:
         ):
             with pytest.raises(AdminFailed, match="there is no"):
                 await command
+
+    run_fast(with_cluster(scenario))
+
+
+def test_znodes_that_make_no_sense_stop_their_partition_alone_and_only_until_they_are_mended() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.admin.create_topic(OTHER.topic, assignment={OTHER.partition: (B, A)})
+        await cluster.until_isr(A, B, where=OTHER)
+        await cluster.zk.transact([SetData(path=paths.replicas(OTHER), data=b"B and A")])
+        await cluster.zk.transact([Create(path=paths.reassigned_topic(TOPIC))])
+        await cluster.zk.transact([Create(path=paths.reassigned(ORDERS), data=b"to the other one")])
+        await send(cluster, START, A, 1, OTHER)
+        await cluster.until(lambda: is_consumed(cluster, A))
+        await cluster.kill(B)
+        await cluster.clock.sleep_ms(40_000)
+        await cluster.produce(A, "one")
+        await cluster.zk.transact([SetData(path=paths.replicas(OTHER), data=b"2,1")])
+        await cluster.until(lambda: OTHER in cluster.running[A].opened)
+        await cluster.zk.transact([SetData(path=paths.reassigned(ORDERS), data=b"1")])
+        await cluster.until_isr(A)
+
+    run_fast(with_cluster(scenario))
+
+
+def test_a_broker_whose_session_ended_starts_up_again_and_registers_anew() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B)
+        await cluster.create(A, B)
+        before = cluster.nodes[B].epoch
+        await send(cluster, CLOSE, B, 0, OTHER)
+        cluster.zookeeper.expire(cluster.sessions[B])
+        await cluster.until(lambda: cluster.nodes[B].epoch > before)
+        assert await queued(cluster, B) == []
+        await cluster.produce(A, "one")
+        await cluster.until(lambda: cluster.values(B) == ["one"])
+
+    run_fast(with_cluster(scenario))
+
+
+def test_losing_the_connection_for_a_moment_changes_nothing() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B)
+        await cluster.create(A, B)
+        cluster.zookeeper.disconnect(cluster.sessions[B])
+        await send(cluster, CLOSE, B, 0, OTHER)
+        await cluster.clock.sleep_ms(2_000)
+        assert await queued(cluster, B) != []
+        cluster.zookeeper.reconnect(cluster.sessions[B])
+        await cluster.until(lambda: is_consumed(cluster, B))
+        assert (await cluster.znodes()).epoch == 1
 
     run_fast(with_cluster(scenario))
