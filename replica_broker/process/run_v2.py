@@ -81,6 +81,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             replicas=replicas,
             directories=directories,
             control=None,
+            zk=None,
             configs=configs,
             producer_ids=ProducerIds(lambda: _block_of_producer_ids(zk)),
         )

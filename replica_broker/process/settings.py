@@ -131,6 +131,12 @@ class BrokerProcessSettings(BaseSettings):
         return value
 
     @model_validator(mode="after")
+    def _has_a_controller_or_none(self) -> "BrokerProcessSettings":
+        if self.design == "v2" and self.may_be_controller is not None:
+            raise ValueError("design v2 has no controller: leave may_be_controller out")
+        return self
+
+    @model_validator(mode="after")
     def _can_be_reached(self) -> "BrokerProcessSettings":
         advertised = self.endpoint
         if advertised.host in ("0.0.0.0", "::"):  # noqa: S104 - the value is refused here, nothing binds to it

@@ -62,7 +62,8 @@ class Served:
     """None where there is no controller whose commands would be obeyed."""
     configs: describe.DescribedConfigs
     producer_ids: producer_ids.ProducerIds
-    zk: ZkSession
+    zk: ZkSession | None
+    """Where configurations are altered; None where nothing can be configured but the process."""
 
     def apis(self) -> list[Api]:
         """All of them, ApiVersions included, which says what the others are."""
@@ -132,11 +133,7 @@ class Served:
                 _at_once(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
                 _MANY,
             ),
-            _owned(
-                alter_configs.VERSIONS,
-                lambda asked: alter_configs.on_alter_configs(node, self.zk, asked),
-                _MANY,
-            ),
+            *([] if self.zk is None else [_altering(node, self.zk)]),
             _owned(
                 log_dirs.VERSIONS,
                 _at_once(lambda asked: log_dirs.on_describe_log_dirs(self.directories, replicas, asked)),
@@ -158,6 +155,10 @@ class Served:
             _local(metadata.VERSIONS, on_metadata, _MANY),
             _local(fetch.VERSIONS, on_fetch, fetch.LIMITS),
         ]
+
+
+def _altering(node: Node, zk: ZkSession) -> OwnedApi[Any]:
+    return _owned(alter_configs.VERSIONS, lambda asked: alter_configs.on_alter_configs(node, zk, asked), _MANY)
 
 
 def _owned(

@@ -96,3 +96,5 @@ def test_design_v2_is_chosen_with_its_times_and_bounds() -> None:
     )
     with pytest.raises(InvalidSettings):
         load_settings({**GIVEN, "design": "v1"})
+    with pytest.raises(InvalidSettings, match="design v2 has no controller"):
+        load_settings({**GIVEN, "design": "v2", "may_be_controller": "9@PLAINTEXT://127.0.0.1:9099"})
