@@ -113,18 +113,18 @@ class Becoming:
         """Writes who is in sync now; None where this broker was replaced."""
         where = partition.topic_partition
         while partition.leader_epoch == epoch and partition.is_leader:
+            znodes = await read_partition(self.zk, where)
+            if znodes.epoch != epoch:
+                return None
             if partition.proposed is not None:  # a change by a fetch is under way
                 await self.clock.sleep_ms(_LOOK_MS)
                 continue
-            znodes = await read_partition(self.zk, where)
             in_sync = _caught_up(partition) | {self.node.id}
             isr = tuple(broker for broker in znodes.assigned if broker in in_sync)
             partition.proposed = proposed = ProposedIsr(isr)
             try:
                 await self.zk.transact([znodes.fenced(epoch), *znodes.with_isr(isr, assigned=znodes.assigned)])
             except Conflict:
-                if znodes.epoch != epoch:
-                    return None
                 continue
             finally:
                 if partition.proposed is proposed:

@@ -4,7 +4,7 @@ import structlog
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.zk.session import Conflict, ZkSession
+from controller_core.zk.session import Conflict, NoNode, ZkSession
 from replica_broker.v2.settings import V2Settings
 from replica_broker.v2.znodes.partitions import (
     NO_VERSION,
@@ -41,6 +41,8 @@ async def leader_election(
         if znodes.leader is None and may_lead(znodes, broker):
             await write_leader(zk, znodes, broker)
             log.info("elected", partition=str(topic_partition), leader_epoch=znodes.epoch_version + 1)
+    except NoNode:
+        return False  # it was deleted meanwhile
     except Conflict as conflict:
         log.info("another was faster", partition=str(topic_partition), path=conflict.failed.op.path)
     return True

@@ -2,14 +2,15 @@
 
 import pytest
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
+from controller_core.model.ids import NO_EPOCH, BrokerId, PartitionId, TopicPartition
 from controller_core.zk.session import Create
 from replica_broker.v2.admin.assigning import TooFewBrokers, assign_replicas
 from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.producer_id_counter import allocate_producer_ids
 from replica_broker.v2.znodes import paths
+from replica_broker.v2.znodes.state_change_queue import send_state_change
 from simulation.fast_loop import run_fast
-from tests.unit.replica_broker.v2.cluster import ORDERS, TOPIC, A, B, C, Cluster, D, with_cluster
+from tests.unit.replica_broker.v2.cluster import BOUND, ORDERS, TOPIC, A, B, C, Cluster, D, with_cluster
 
 
 def test_partitions_are_assigned_to_brokers_that_are_online() -> None:
@@ -120,6 +121,19 @@ def test_a_topic_without_partitions_does_not_hinder_its_creation() -> None:
         await cluster.zk.transact([Create(path=paths.topic(TOPIC))])
         await cluster.create(A)
         await cluster.produce(A, "one")
+
+    run_fast(with_cluster(scenario))
+
+
+def test_a_start_for_a_topic_that_is_gone_leads_nobody_in_circles() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A)
+        await cluster.admin._write_reassigned(ORDERS, (A,))
+        await send_state_change(cluster.zk, "start-replica", ORDERS, A, NO_EPOCH, bound=BOUND)
+        await cluster.until(lambda: ORDERS in cluster.brokers[A]._hosting.started)
+        await cluster.clock.sleep_ms(1_000)
+        assert await cluster.admin.clean_failed_topic_creation_attempts() == [TOPIC]
+        await cluster.create(A)
 
     run_fast(with_cluster(scenario))
 

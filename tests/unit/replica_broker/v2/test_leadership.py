@@ -4,6 +4,7 @@ import pytest
 
 from controller_core.wire.messages import ErrorCode
 from replica_broker.replicas.errors import NotLeader
+from replica_broker.replicas.partition import ProposedIsr
 from replica_broker.v2.settings import V2Settings
 from replica_broker.v2.znodes import paths
 from simulation.fast_loop import run_fast
@@ -111,6 +112,23 @@ def test_clients_wait_while_a_leader_waits_for_its_followers() -> None:
         with pytest.raises(NotLeader):
             await cluster.produce(leader, "too early")
         assert (await cluster.consume(leader)).error_code is ErrorCode.not_leader_or_follower
+
+    run_fast(with_cluster(scenario))
+
+
+def test_a_leader_that_is_replaced_while_it_waits_to_write_the_isr_takes_part_in_the_next_election() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B, C)
+        await cluster.create(A, B, C)
+        cluster.network.cut(B, C)
+        await cluster.kill(A)
+        await cluster.until(lambda: any(cluster.partition(broker).is_leader for broker in (B, C)))
+        leader = next(broker for broker in (B, C) if cluster.partition(broker).is_leader)
+        cluster.partition(leader).proposed = ProposedIsr((leader,))  # one that is refused, as it is too late
+        cluster.zookeeper.expire(cluster.sessions[leader])
+        cluster.network.mend()
+        await cluster.until(lambda: {cluster.partition(broker).leader_epoch for broker in (B, C)} == {3})
+        await cluster.until_isr(B, C)
 
     run_fast(with_cluster(scenario))
 
