@@ -23,9 +23,9 @@ from replica_broker.v2.broker.opened_replicas import OpenedReplicas
 from replica_broker.v2.settings import V2Settings
 from replica_broker.v2.znodes.partitions import PartitionZnodes, read_partition
 from replica_broker.v2.znodes.state_change_queue import StateChangeQueue
-from simulation.disk import Crashed, SimulatedDisk
 from simulation.fast_loop import LoopClock
-from simulation.leader_links import SimulatedNetwork
+from simulation.replicas.disk import Crashed, SimulatedDisk
+from simulation.replicas.leader_links import SimulatedNetwork
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
 from tests.unit.replica_broker.replicas.cluster import Configs
