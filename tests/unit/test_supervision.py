@@ -14,9 +14,10 @@ from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, no
 from simulation.virtual_time import VirtualClock, until_quiet
 
 PROJECT: Final = Path(__file__).parents[2]
-SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_operator")
+SHIPPED: Final = ("controller_core", "controller_admin", "operator/controller_operator", "replica_broker")
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
+    "controller_admin/client/cluster.py",
     "controller_core/controller/recording/static_configs.py",
     "controller_core/controller/term/groups.py",
     "controller_core/controller/znodes/partition_states.py",
@@ -30,6 +31,7 @@ SUPERVISED_ITSELF: Final = {
     "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
     "controller_core/supervision.py": "here it is done",
     "controller_core/wire/listener/listener.py": "looks at each connection that has ended",
+    "replica_broker/process/own_controller.py": "the broker's process awaits it beside all else, and ends with it",
 }
 
 
