@@ -186,7 +186,7 @@ def move_failed(stage: Stage, name: str) -> Object:
     try:
         stage.objects.apply("PartitionReassignment", name, _move(name, 1, 3))
         _catching_up(stage, name)
-        stage.znodes.rewrite_reassignment({(name, 0): [1, 2]})
+        stage.znodes.reassign({(name, 0): [1, 2]})
         return stage.objects.wait_ready("PartitionReassignment", name, "False", "PartitionsFailed")
     finally:
         _resume(stage)
