@@ -60,6 +60,7 @@ class ListenerAssembly:
         self._unserved = unserved or UnservedRequests(CollectorRegistry())
         self._cluster_id: str | None = None
         self._turns = itertools.count()
+        self._looking: asyncio.Task[None] | None = None
 
     def acceptor(self, host: str, port: int, listener: str) -> Acceptor:
         """What listens there and serves clients as a broker's listener of that name does."""
@@ -69,14 +70,8 @@ class ListenerAssembly:
     def gate(self, rules: AccessRules) -> AddressGate:
         """Who may ask what, by rules and by the hosts that brokers have registered."""
 
-        looking: asyncio.Task[None] | None = None
-
         async def in_charge() -> bool:
-            nonlocal looking
-            if self._is_loading():
-                if looking is None or looking.done():
-                    looking = noticed(self._until_loaded(), name="a term that begins")
-                await asyncio.wait((looking,))
+            await self._loaded()
             return self._term() is not None
 
         return AddressGate(rules, BrokerAddresses(self._broker_hosts), in_charge)
@@ -84,6 +79,13 @@ class ListenerAssembly:
     def _is_loading(self) -> bool:
         term = self._term()
         return term is not None and not term.state.is_loaded
+
+    async def _loaded(self) -> None:
+        """Waits while a term begins: it knows no brokers yet."""
+        if self._is_loading():
+            if self._looking is None or self._looking.done():
+                self._looking = noticed(self._until_loaded(), name="a term that begins")
+            await asyncio.wait((self._looking,))
 
     async def _until_loaded(self) -> None:
         while self._is_loading():  # noqa: ASYNC110 - the term may also end
@@ -169,6 +171,7 @@ class ListenerAssembly:
         return on_request
 
     async def _view(self, listener: str) -> ClusterView:
+        await self._loaded()
         cluster_id = await self._read_cluster_id()
         term = self._term()
         if term is None:

@@ -3,6 +3,10 @@
 What is passed on is served in the versions of the broker that it is passed to, so that broker is asked, and its answer
 amended: what is answered here is served in our versions, what is refused here is not offered, and the finalized features
 are those of the controller, which decides them. Features that are supported are the broker's business.
+
+Where no broker answers, all that would be passed on is offered nevertheless, in the versions that are known here. A client
+takes what is not offered for something that the cluster will never do; what is offered and cannot be passed on now ends
+its connection, and it asks anew.
 """
 
 import re
@@ -19,8 +23,8 @@ from kio.static.primitive import i16, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin.cluster.cluster_view import ClusterView
-from controller_core.wire.api_table import REFUSED_API_KEYS
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS, Handling
+from controller_core.wire.codecs.versions import Versions, converted, known_versions
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import NO_THROTTLE
 
@@ -64,10 +68,8 @@ def on_api_versions(
             ),
         )
 
-    nothing = ApiVersionsResponse(error_code=ErrorCode.none, api_keys=(), throttle_time=NO_THROTTLE)
-
     async def otherwise() -> ResponsePayload:
-        return amended(nothing)
+        return amended(ApiVersionsResponse(error_code=ErrorCode.none, api_keys=_passed_on(), throttle_time=NO_THROTTLE))
 
     return AskBroker(amended=amended, otherwise=otherwise)
 
@@ -76,6 +78,15 @@ def unsupported() -> ResponsePayload:
     """The answer to a version that is not known, in the one that everybody knows: which ones are (KIP-511)."""
     known = ApiVersion0(api_key=i16(VERSIONS.key), min_version=i16(VERSIONS.min), max_version=i16(VERSIONS.max))
     return ApiVersionsResponse0(error_code=ErrorCode.unsupported_version, api_keys=(known,))
+
+
+def _passed_on() -> tuple[ApiVersion, ...]:
+    keys = (key for key, handling in HANDLING.items() if handling is Handling.RELAY)
+    return tuple(
+        _api_version(key, VersionRange(min=versions[0], max=versions[-1]))
+        for key in keys
+        if (versions := known_versions(key))
+    )
 
 
 def _api_version(key: int, versions: VersionRange) -> ApiVersion:

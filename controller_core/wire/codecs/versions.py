@@ -15,6 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.index import api_key_map, schema_name_map
 from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
@@ -110,6 +111,11 @@ def _converted(message: Any, wanted: type[_Message], done: _Arrays) -> _Message:
         for field in fields(cast(Any, wanted))
     }
     return wanted(**values)
+
+
+def known_versions(api_key: int) -> tuple[int, ...]:
+    """The versions of an API that can be read and written here, oldest first."""
+    return tuple(sorted(schema_name_map[api_key_map[api_key]]))
 
 
 def empty(wanted: type[_Message]) -> _Message:

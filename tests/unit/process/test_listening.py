@@ -18,7 +18,9 @@ from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.process.listening import LOADING_LOOK_S, ListenerAssembly
 from controller_core.process.run import SERVED_APIS
+from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
+from controller_core.wire.listener.owned_api import BrokerQuestion
 from controller_core.wire.listener.relay import Address
 from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
 from controller_core.zk import codecs, paths
@@ -113,6 +115,43 @@ async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known
         assert not asking.done()
         term.state.mark_loaded()
         assert await asking is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "response", "id_field"),
+    [(METADATA, MetadataResponse, "node_id"), (DESCRIBE_CLUSTER, DescribeClusterResponse, "broker_id")],
+    ids=["Metadata", "DescribeCluster"],
+)
+async def test_who_asks_for_the_cluster_while_a_term_begins_is_told_of_all_brokers(
+    request_: RequestPayload, response: type[ResponsePayload], id_field: str
+) -> None:
+    async with simulated_cluster() as cluster:
+        register(cluster, 1, endpoint("PLAINTEXT", "10.1.0.1", 1))
+        process = await cluster.serve()
+        assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
+        process.term.state._is_loaded = False
+        asking = asyncio.create_task(answer(assembly, "PLAINTEXT", request_, response))
+        await asyncio.wait([asking], timeout=2 * LOADING_LOOK_S)
+        assert not asking.done()
+        process.term.state.mark_loaded()
+        assert {getattr(node, id_field) for node in (await asking).brokers} == {1, CONTROLLER}
+
+
+async def test_who_asks_what_may_be_asked_while_a_term_begins_is_answered_when_brokers_are_known() -> None:
+    """Before, nobody could be asked what is passed on, and clients held that to be nowhere."""
+    async with simulated_cluster() as cluster:
+        register(cluster, 1, endpoint("PLAINTEXT", "10.1.0.1", 1))
+        process = await cluster.serve()
+        assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
+        process.term.state._is_loaded = False
+        (api,) = (api for api in assembly.apis("PLAINTEXT") if api.key == ASK_FOR_RANGES.__api_key__)
+        content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
+        asking = asyncio.create_task(api.respond(read_request_head(content), content))
+        await asyncio.wait([asking], timeout=2 * LOADING_LOOK_S)
+        assert not asking.done()
+        process.term.state.mark_loaded()
+        assert isinstance(await asking, BrokerQuestion)
+        assert assembly.relay_targets("PLAINTEXT")
 
 
 async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:

@@ -13,6 +13,7 @@ from controller_core.admin.cluster import api_versions
 from controller_core.admin.cluster.api_versions import VersionRange
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.model.features import FinalizedFeatures
+from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.codecs.frames import encode_response
 from controller_core.wire.codecs.versions import converted
 from controller_core.wire.listener.owned_api import AskBroker
@@ -79,10 +80,18 @@ def test_features_are_the_brokers_where_supported_and_the_controllers_where_fina
     assert answer.zk_migration_ready
 
 
-async def test_without_a_broker_only_what_is_answered_here_is_offered(view: ClusterView) -> None:
+async def test_without_a_broker_what_would_be_passed_on_is_offered_and_nothing_that_is_refused(
+    view: ClusterView,
+) -> None:
+    """What is not offered a client holds, for as long as it is connected, to be nowhere: stock ones fail for good."""
     otherwise = question(view, 3).otherwise
     assert otherwise is not None
-    assert ranges_of(await otherwise()) == {3: (0, 12), 56: (3, 3)}
+    offered = ranges_of(await otherwise())
+    assert offered[3] == (0, 12)
+    assert offered[56] == (3, 3)
+    passed_on = {key for key, handling in HANDLING.items() if handling is Handling.RELAY}
+    assert set(offered) == passed_on | set(OWN)
+    assert all(load_request_schema(key, version) for key in passed_on for version in offered[key])
 
 
 @pytest.mark.parametrize("wrong", ["", "-a", "a-", "a b", "ä", "a\n"])
