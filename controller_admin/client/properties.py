@@ -1,23 +1,17 @@
 """The properties of a client, by the names that Kafka's own clients have for them, from a mapping or a file."""
 
-import os
-import re
-import shlex
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-import javaproperties
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from controller_admin.client.errors import InvalidArgument
+from controller_core.security.jaas import read_jaas
+from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.client.request_client import Address, parse_addresses
 from controller_core.wire.client.security import MECHANISMS, PLAIN, Login, Security
-
-_MAX_FILE_BYTES: Final = 1 << 20
-_JAAS_PAIR: Final = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
 def _dotted(name: str) -> str:
@@ -69,7 +63,10 @@ class ClientProperties(BaseModel):
     @classmethod
     def read(cls, file: Path, given: Mapping[str, object]) -> Self:
         """Of a properties file, and what was given beside it, which goes before. Raises `InvalidArgument`."""
-        return cls.of({**read_properties(file), **given})
+        try:
+            return cls.of({**read_properties(file), **given})
+        except InvalidProperties as error:
+            raise InvalidArgument(str(error)) from error
 
     @model_validator(mode="after")
     def _can_log_in(self) -> Self:
@@ -85,77 +82,37 @@ class ClientProperties(BaseModel):
 
     def security(self) -> Security:
         """How to connect. Raises `InvalidArgument` where a certificate or a login cannot be used."""
-        has_tls = self.security_protocol in ("SSL", "SASL_SSL")
-        has_login = self.security_protocol.startswith("SASL")
-        return Security(tls=self._tls() if has_tls else None, login=self._login() if has_login else None)
+        try:
+            return Security(
+                tls=self._tls_files().client_context() if self.security_protocol in ("SSL", "SASL_SSL") else None,
+                login=self._login() if self.security_protocol.startswith("SASL") else None,
+            )
+        except InvalidProperties as error:
+            raise InvalidArgument(str(error)) from error
 
     def _login(self) -> Login:
         assert self.sasl_jaas_config is not None, "it was looked for"
-        options = _jaas_options(self.sasl_jaas_config.get_secret_value())
-        try:
-            return Login(mechanism=self.sasl_mechanism, username=options["username"], password=options["password"])
-        except KeyError as error:
-            module = "plain.Plain" if self.sasl_mechanism == PLAIN else "scram.Scram"
-            example = f'org.apache.kafka.common.security.{module}LoginModule required username="u" password="p";'
-            raise InvalidArgument(f"sasl.jaas.config has no {error}: write it as {example}") from None
+        kind = "plain.Plain" if self.sasl_mechanism == PLAIN else "scram.Scram"
+        user = read_jaas(
+            self.sasl_jaas_config.get_secret_value(),
+            name="sasl.jaas.config",
+            module=f"org.apache.kafka.common.security.{kind}LoginModule",
+        )
+        return Login(mechanism=self.sasl_mechanism, username=user.username, password=user.password)
 
-    def _tls(self) -> ssl.SSLContext:
-        try:
-            context = self._trusting()
-            self._present(context)
-        except (OSError, ValueError) as error:
-            raise InvalidArgument(f"the client's certificates cannot be used: {error}") from error
-        context.check_hostname = bool(self.ssl_endpoint_identification_algorithm)
-        return context
-
-    def _trusting(self) -> ssl.SSLContext:
-        """Who names whom to trust trusts nobody else; the certificate authorities of the system are for who names none."""
-        if self.ssl_truststore_certificates is not None:
-            return ssl.create_default_context(cadata=self.ssl_truststore_certificates.get_secret_value())
-        if self.ssl_truststore_location is not None:
-            _require_pem("truststore", self.ssl_truststore_type)
-            return ssl.create_default_context(cafile=self.ssl_truststore_location)
-        return ssl.create_default_context()
-
-    def _present(self, context: ssl.SSLContext) -> None:
-        password = self.ssl_key_password.get_secret_value() if self.ssl_key_password else None
-        chain, key = self.ssl_keystore_certificate_chain, self.ssl_keystore_key
-        if (chain is None) is not (key is None):
-            given, missing = ("certificate.chain", "key") if key is None else ("key", "certificate.chain")
-            raise ValueError(f"ssl.keystore.{given} is set, and ssl.keystore.{missing} is not: set both")
-        if chain is not None and key is not None:
-            with NamedTemporaryFile("w") as file:  # the standard library reads a key from a file alone
-                file.write(f"{key.get_secret_value()}\n{chain.get_secret_value()}\n")
-                file.flush()
-                context.load_cert_chain(file.name, password=password or "")
-        elif self.ssl_keystore_location is not None:
-            _require_pem("keystore", self.ssl_keystore_type)
-            context.load_cert_chain(self.ssl_keystore_location, password=password or "")
-
-
-def read_properties(file: Path) -> dict[str, str]:
-    """A properties file, as Java writes it. Raises `InvalidArgument`."""
-    try:
-        if os.path.getsize(file) > _MAX_FILE_BYTES:
-            raise InvalidArgument(f"{file} is larger than {_MAX_FILE_BYTES} bytes: it is no file of properties")
-        with file.open(encoding="utf-8") as lines:
-            return dict(javaproperties.load(lines))
-    except (OSError, UnicodeDecodeError, javaproperties.InvalidUEscapeError) as error:
-        raise InvalidArgument(f"{file} cannot be read as properties: {error}") from error
-
-
-def _require_pem(store: str, type_: str) -> None:
-    if type_.upper() != "PEM":
-        raise ValueError(
-            f"ssl.{store}.type is {type_}: convert the {store} to PEM, as with openssl pkcs12, and set ssl.{store}.type=PEM"
+    def _tls_files(self) -> TlsFiles:
+        return TlsFiles(
+            truststore_location=self.ssl_truststore_location,
+            truststore_certificates=_shown(self.ssl_truststore_certificates),
+            truststore_type=self.ssl_truststore_type,
+            keystore_location=self.ssl_keystore_location,
+            keystore_certificate_chain=_shown(self.ssl_keystore_certificate_chain),
+            keystore_key=_shown(self.ssl_keystore_key),
+            keystore_type=self.ssl_keystore_type,
+            key_password=_shown(self.ssl_key_password),
+            verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
         )
 
 
-def _jaas_options(text: str) -> dict[str, str]:
-    """`MODULE required name="value" ...;`"""
-    try:
-        words = shlex.split(text.strip().removesuffix(";"))
-    except ValueError as error:
-        raise InvalidArgument(f"sasl.jaas.config cannot be read: {error}") from None
-    pairs = (_JAAS_PAIR.fullmatch(word) for word in words)
-    return {match[1]: match[2] for match in pairs if match}
+def _shown(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret is not None else None

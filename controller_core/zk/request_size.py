@@ -10,6 +10,7 @@ check is logged. A server does not limit its answers.
 from collections.abc import Sequence
 from typing import Final
 
+from controller_core.zk.acls import OPEN_ACLS, ZnodeAcls
 from controller_core.zk.session import Check, Create, Delete, FailedOp, SetData, TooLarge, WriteOp
 
 DEFAULT_JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
@@ -20,25 +21,26 @@ _OPERATION_HEADER: Final = 9
 """Before every operation, and once more behind the last."""
 _LENGTH: Final = 4
 _VERSION: Final = 4
-_OPEN_ACL: Final = 27
 _FLAGS: Final = 4
 _FRAME: Final = _REQUEST_HEADER + _OPERATION_HEADER
 
-_BESIDE_PATH_AND_DATA: Final[dict[type[WriteOp], int]] = {
-    Create: _OPERATION_HEADER + _LENGTH + _LENGTH + _OPEN_ACL + _FLAGS,
+_BESIDE_PATH_DATA_AND_ACL: Final[dict[type[WriteOp], int]] = {
+    Create: _OPERATION_HEADER + _LENGTH + _LENGTH + _FLAGS,
     SetData: _OPERATION_HEADER + _LENGTH + _LENGTH + _VERSION,
     Delete: _OPERATION_HEADER + _LENGTH + _VERSION,
     Check: _OPERATION_HEADER + _LENGTH + _VERSION,
 }
 
 
-def transaction_bytes(ops: Sequence[WriteOp], chroot: str = "") -> int:
+def transaction_bytes(ops: Sequence[WriteOp], chroot: str = "", acls: ZnodeAcls = OPEN_ACLS) -> int:
     """What a server compares with its `jute.maxbuffer` when the operations arrive as one transaction."""
     size = _FRAME + len(ops) * utf8_bytes(chroot)
     for op in ops:
-        size += _BESIDE_PATH_AND_DATA[type(op)] + utf8_bytes(op.path)
+        size += _BESIDE_PATH_DATA_AND_ACL[type(op)] + utf8_bytes(op.path)
         if isinstance(op, Create | SetData):
             size += len(op.data)
+        if isinstance(op, Create):
+            size += len(acls.of(op.path))
     return size
 
 

@@ -53,6 +53,7 @@ class Broker(Server):
         rack: str | None = None,
         name: str | None = None,
         listeners: ListenerNames = ONE_FOR_ALL,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.broker_id = broker_id
@@ -69,6 +70,7 @@ class Broker(Server):
             server_command("kafka.Kafka", str(self._settings_path), heap_mb=256),
             log_path=folder.log(self.name),
             ready=self._is_registered,
+            env=env,
             stop_deadline_s=60.0,
         )
 
@@ -152,8 +154,10 @@ class KafkaCluster(Startable):
         chroot: str = "",
         name: str | None = None,
         listeners: ListenerNames = ONE_FOR_ALL,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self._folder = folder
+        self._env = env
         self._name = name or chroot.strip("/").replace("/", "-")
         self._zookeeper = zookeeper
         self._chroot = chroot
@@ -190,6 +194,7 @@ class KafkaCluster(Startable):
             rack=rack,
             name=f"{self._name}-broker-{broker_id}" if self._name else None,
             listeners=self._listeners,
+            env=self._env,
         )
         return self.brokers[broker_id]
 

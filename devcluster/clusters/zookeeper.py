@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
@@ -31,6 +32,7 @@ class ZooKeeper(Server):
         heap_mb: int = 512,
         syncs: bool = False,
         further: Mapping[str, object] = MappingProxyType({}),
+        env: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         self._syncs = syncs
@@ -44,6 +46,7 @@ class ZooKeeper(Server):
             server_command("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings), heap_mb=heap_mb),
             log_path=folder.log(name),
             ready=self._is_serving,
+            env=env,
         )
 
     @property
@@ -93,9 +96,11 @@ def is_serving(port: int) -> bool:
 
 
 @contextmanager
-def connected_client(connect: str) -> Iterator[KazooClient]:
-    """A started kazoo client, closed when the block ends; raises ConnectionError when ZooKeeper is out of reach."""
-    client = KazooClient(hosts=connect, timeout=10.0)
+def connected_client(connect: str, **options: Any) -> Iterator[KazooClient]:
+    """A started kazoo client, closed when the block ends; raises ConnectionError when ZooKeeper is out of reach.
+
+    `options` are kazoo's own."""
+    client = KazooClient(hosts=connect, timeout=10.0, **options)
     try:
         try:
             client.start(timeout=15)

@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +23,8 @@ LOCKS = PROJECT / "locks"
 IMAGE_PYTHON = "3.11"
 
 _OLDEST_GLIBC, _IMAGE_GLIBC = 17, 36
+_SOURCE_ONLY = ("pure-sasl", "pyspark")
+"""They are published without wheels, and have nothing of C."""
 _METADATA = ("pyproject.toml", "README.md", "LICENSE")
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
@@ -48,29 +51,27 @@ def dependency_wheels() -> Path:
 
     def build(folder: Path) -> None:
         with progress.step("Fetching the wheels of Kontroller's dependencies"):
-            _download(folder, lock, *_only_for_the_image())
+            _bring(folder, lock)
 
     return cached("image-dependency-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
 
 
 def pipeline_wheels() -> Path:
-    """The folder with the wheels of what the extra `pipeline` needs. Spark comes as source only, without any of C."""
+    """The folder with the wheels of what the extra `pipeline` needs."""
     lock = (LOCKS / "history.txt").read_text()
-    spark, others = split_lock(lock, "pyspark")
 
     def build(folder: Path) -> None:
         with progress.step("Fetching the wheels of Spark, 400 MB"):
-            _with_lock("wheel", folder, spark, "--no-deps", "--no-build-isolation")
-            _download(folder, others, *_only_for_the_image())
+            _bring(folder, lock)
 
     return cached("image-pipeline-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
 
 
-def split_lock(lock: str, name: str) -> tuple[str, str]:
-    """A lock file's entry of one distribution, and the file without it."""
+def split_lock(lock: str, names: Sequence[str]) -> tuple[str, str]:
+    """A lock file's entries of some distributions, and the file without them."""
     entries = re.split(r"\n(?=\S)", lock.rstrip("\n"))
-    of_name = [entry for entry in entries if entry.startswith(f"{name}==")]
-    return "\n".join(of_name), "\n".join(entry for entry in entries if entry not in of_name)
+    named = [entry for entry in entries if entry.startswith(tuple(f"{name}==" for name in names))]
+    return "\n".join(named), "\n".join(entry for entry in entries if entry not in named)
 
 
 def project_wheel() -> Path:
@@ -93,6 +94,14 @@ def _build_wheels() -> Path:
             _download(folder, lock)
 
     return cached("image-build-wheels", lock, sys.version, build=build)
+
+
+def _bring(folder: Path, lock: str) -> None:
+    """The wheels of the image's lock: those that there are, and those that are made of a source."""
+    sources, others = split_lock(lock, _SOURCE_ONLY)
+    if sources:
+        _with_lock("wheel", folder, sources, "--no-deps", "--no-build-isolation")
+    _download(folder, others, *_only_for_the_image())
 
 
 def _download(folder: Path, lock: str, *more: str) -> None:

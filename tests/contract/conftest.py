@@ -1,4 +1,4 @@
-"""Both implementations of `ZkSession` behind one fixture.
+"""Both implementations of `ZkSession` behind one fixture, the real one also over a connection that is secured.
 
 What the tests of this folder say holds for a real ZooKeeper and for the simulated one; whoever changes the simulation
 so that it flatters the controller finds out here.
@@ -11,10 +11,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_zookeeper import SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper
 from tests.contract.ensembles import Ensemble, RealEnsemble, SimulatedEnsemble
 
-_KINDS = ["simulated", pytest.param("real", marks=pytest.mark.real)]
+_KINDS = ["simulated", *(pytest.param(kind, marks=pytest.mark.real) for kind in ("real", "secured"))]
 
 _chroots = itertools.count(1)
 
@@ -25,7 +26,8 @@ async def ensemble(request: pytest.FixtureRequest) -> AsyncIterator[Ensemble]:
     if request.param == "simulated":
         yield SimulatedEnsemble()
         return
-    server: ZooKeeper = request.getfixturevalue("zookeeper")
+    of_kind = {"real": "zookeeper", "secured": "secured_zookeeper"}
+    server: ZooKeeper = request.getfixturevalue(of_kind[request.param])
     async with AsyncExitStack() as cleanup:
         yield RealEnsemble(server, request.getfixturevalue("zookeeper_chroot"), cleanup)
 
@@ -37,14 +39,22 @@ def own_zookeeper(servers_folder: RunFolder) -> Iterator[ZooKeeper]:
         yield server
 
 
+@pytest.fixture(scope="package")
+def secured_zookeeper(servers_folder: RunFolder) -> Iterator[SecuredZooKeeper]:
+    """A server that wants certificates and logins, for the tests of this folder; they may stop it."""
+    with SecuredZooKeeper(servers_folder, name="zookeeper-secured-contract") as server:
+        yield server
+
+
 @pytest.fixture(params=_KINDS)
 async def stoppable(request: pytest.FixtureRequest) -> AsyncIterator[Ensemble]:
     """As `ensemble`, but nobody else uses the server: it may be taken away."""
     if request.param == "simulated":
         yield SimulatedEnsemble()
         return
-    server: ZooKeeper = request.getfixturevalue("own_zookeeper")
+    of_kind = {"real": "own_zookeeper", "secured": "secured_zookeeper"}
+    server: ZooKeeper = request.getfixturevalue(of_kind[request.param])
     async with AsyncExitStack() as cleanup:
-        ensemble = RealEnsemble(server, f"/test-{next(_chroots)}", cleanup)
+        ensemble = RealEnsemble(server, f"/stopped-{next(_chroots)}", cleanup)
         cleanup.push_async_callback(ensemble.give_back)
         yield ensemble

@@ -10,7 +10,9 @@ from kazoo.exceptions import ConnectionDropped
 
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
+from controller_core.zk.security import NO_ZK_SECURITY, ZkSecuritySource, zk_security_source
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
+from devcluster.clusters.secured_zookeeper import SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
@@ -64,9 +66,15 @@ class SimulatedEnsemble:
 
 
 class RealEnsemble:
+    """One server. Of a `SecuredZooKeeper`, sessions use all that it can be secured by."""
+
     def __init__(self, server: ZooKeeper, chroot: str, cleanup: AsyncExitStack) -> None:
         self._server = server
         self._connect = server.connect + chroot
+        self._security: ZkSecuritySource = lambda: NO_ZK_SECURITY
+        if isinstance(server, SecuredZooKeeper):
+            self._connect = server.secure_connect + chroot
+            self._security = zk_security_source(server.write_properties())
         self._cleanup = cleanup
 
     async def session(self, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> ZkSession:
@@ -75,6 +83,7 @@ class RealEnsemble:
             session_timeout_ms=_SESSION_TIMEOUT_MS,
             connect_timeout_ms=10_000,
             jute_maxbuffer_bytes=jute_maxbuffer_bytes,
+            security=self._security,
         )
         self._cleanup.push_async_callback(session.close)
         return session

@@ -130,9 +130,13 @@ def run(
 def properties_of(server: str | None, config: Path | None) -> "ClientProperties":
     """Those of the file, with the servers of the option. Raises `InvalidArgument`."""
     from controller_admin.client.errors import InvalidArgument
-    from controller_admin.client.properties import ClientProperties, read_properties
+    from controller_admin.client.properties import ClientProperties
+    from controller_core.security.properties_file import InvalidProperties, read_properties
 
-    given = read_properties(config) if config is not None else {}
+    try:
+        given = read_properties(config) if config is not None else {}
+    except InvalidProperties as error:
+        raise InvalidArgument(str(error)) from error
     if server is not None:
         given["bootstrap.servers"] = server
     if "bootstrap.servers" not in given:

@@ -4,19 +4,21 @@ kazoo runs one thread for the connection, and by default two more for callbacks,
 response is lost. Here there is one `Mailbox`: whatever the connection thread has to report goes into it in its order, and
 one wake-up of the loop delivers all that has gathered. kazoo's thread never waits for the loop.
 
-`BridgedClient` also closes four gaps in kazoo: a request made while there is no connection is refused instead of queued,
+`BridgedClient` also closes five gaps in kazoo: a request made while there is no connection is refused instead of queued,
 no request slips in between the moment when kazoo fails all outstanding ones and the moment when it is seen to be
-disconnected, one unanswered handshake does not take as long as a session lives, and an error that kazoo does not expect
-does not end its thread, and with it all connecting, for good.
+disconnected, one unanswered handshake does not take as long as a session lives, an error that kazoo does not expect
+does not end its thread, and with it all connecting, for good, and neither does a login that is refused: a server that stops
+in the middle of one says the same. There is a connection when the login is over, not before.
 """
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import ceil
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import structlog
 from kazoo.client import KazooClient
@@ -26,16 +28,25 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.connection import CHILD_EVENT
+from kazoo.protocol.connection import CHILD_EVENT, ConnectionDropped
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
+
+from controller_core.security.jaas import NameAndPassword
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.zk.kazoo.login import log_in
+from controller_core.zk.kazoo.tls_socket import Ready, TlsSocket, select_with_tls
+from controller_core.zk.security import NO_ZK_SECURITY, ZkSecuritySource
 
 _log = structlog.get_logger(__name__)
 
 _HANDSHAKES_PER_SESSION = 3
 _RECONNECT_DELAY_S = 0.1
 _RECONNECT_MAX_DELAY_S = 1.0
+
+_Timeouts: TypeAlias = tuple[float, float]
+"""How long may be read and be written, in milliseconds."""
 
 
 class Request(Protocol):
@@ -98,6 +109,7 @@ class _MailboxHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
     def __init__(self, mailbox: Mailbox) -> None:
         super().__init__()
         self._mailbox = mailbox
+        self.tls: ssl.SSLContext | None = None
 
     def start(self) -> None:
         self._running = True
@@ -108,13 +120,42 @@ class _MailboxHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
     def dispatch_callback(self, callback: Any) -> None:
         self._mailbox.put(partial(callback.func, *callback.args))
 
+    def create_connection(self, *, hostname: str, timeout: float, **how: Any) -> Any:
+        """A socket for kazoo's loop. kazoo's own TLS is left alone: see `tls_socket`."""
+        plain = super().create_connection(hostname=hostname, timeout=timeout, **how)
+        if self.tls is None:
+            return plain
+        try:
+            plain.settimeout(timeout / _HANDSHAKES_PER_SESSION)
+            return TlsSocket(self.tls.wrap_socket(plain, server_hostname=hostname))
+        except BaseException:
+            plain.close()
+            raise
+
+    def select(self, readers: Any, writers: Any, errors: Any, timeout: float | None = None) -> Ready:
+        return select_with_tls(super().select, readers, writers, errors, timeout)
+
 
 class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
     """A kazoo client for one event loop: requests in, futures out. It reconnects until it is stopped."""
 
-    def __init__(self, connect: str, *, session_timeout_ms: int, mailbox: Mailbox) -> None:
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int,
+        mailbox: Mailbox,
+        security: ZkSecuritySource = lambda: NO_ZK_SECURITY,
+    ) -> None:
         self._gate = RLock()
         self._mailbox = mailbox
+        self._security = security
+        self._login: NameAndPassword | None = None
+        self._is_being_admitted = False
+        self.trouble: str | None = None
+        """Why the last connection was not made, or the one before it is no more."""
+        self.refusals = 0
+        """How many logins were refused since the last one that was not."""
         self._tree_watches: dict[str, Callable[[str | None], None]] = {}
         super().__init__(
             hosts=connect,
@@ -130,6 +171,8 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         self.hosts = hosts * ceil(_HANDSHAKES_PER_SESSION / len(hosts))
         self._fire_one_shot_watches = self._connection._read_watch_event
         self._connection._read_watch_event = self._read_watch_event  # kazoo knows no watches of trees
+        self._connection._authenticate_with_sasl = self._log_in
+        self._connection._connect = partial(self._be_admitted, self._connection._connect)
         self._connection.zk_loop = partial(self._keep_connecting, self._connection.zk_loop)
 
     def submit(self, requests: Sequence[Request]) -> "list[asyncio.Future[Any]]":
@@ -194,7 +237,45 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
             if self._stopped.wait(_RECONNECT_MAX_DELAY_S):
                 return None
 
+    def _be_admitted(self, connect: Callable[..., _Timeouts], *server: object) -> _Timeouts:
+        """kazoo's thread: connects and logs in. Raises `ConnectionDropped` where it is refused: it is tried again."""
+        self._is_being_admitted = True
+        try:
+            self._take_security()
+            timeouts = connect(*server)
+        except AuthFailedError as error:
+            self.refusals += 1
+            self.trouble = f"{server[0]} refuses the login: {error}"
+            raise ConnectionDropped(self.trouble) from error
+        except Exception as error:
+            self.trouble = str(error)
+            raise
+        finally:
+            self._is_being_admitted = False
+        self.refusals = 0
+        self._session_callback(KeeperState.CONNECTED)
+        return timeouts
+
+    def _take_security(self) -> None:
+        """As it is now: passwords and certificates change while a process runs."""
+        try:
+            security = self._security()
+            self.handler.tls = security.tls.client_context() if security.tls else None
+        except InvalidProperties as error:
+            raise ConnectionDropped(str(error)) from error
+        login, digest = security.sasl, security.digest
+        self._connection.sasl_options = {} if login else None
+        self._login = login
+        self.auth_data = {("digest", f"{digest.username}:{digest.password}")} if digest else set()
+
+    def _log_in(self, host: str, timeout: float) -> None:
+        """kazoo's thread, instead of kazoo's own."""
+        if self._login is not None:
+            log_in(self._connection, self._login, timeout)
+
     def _session_callback(self, state: str) -> None:
+        if state == KeeperState.CONNECTED and self._is_being_admitted:
+            return
         with self._gate:
             super()._session_callback(state)
 

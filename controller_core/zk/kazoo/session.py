@@ -18,6 +18,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError, UnimplementedError, W
 from kazoo.protocol.serialization import GetChildren as KazooGetChildren
 from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
 
+from controller_core.zk.acls import ZnodeAcls
 from controller_core.zk.kazoo.bridge import BridgedClient, Mailbox, Request
 from controller_core.zk.kazoo.errors import refused, translated
 from controller_core.zk.kazoo.requests import (
@@ -35,6 +36,7 @@ from controller_core.zk.kazoo.requests import (
 )
 from controller_core.zk.kazoo.transaction import FailedAt, Transaction
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES, too_large, transaction_bytes
+from controller_core.zk.security import NO_ZK_SECURITY, ZkSecuritySource
 from controller_core.zk.session import (
     AccessRefused,
     ConnectionLost,
@@ -72,16 +74,21 @@ _EVENTS: Final = {
 }
 
 _STATE_ARRIVES_S: Final = 0.001
+_LOOK_MS: Final = 500
+"""How often it is looked, at the start, whether the login was refused."""
+_REFUSALS_AT_START: Final = 3
+"""A server that stops in the middle of a login seems to refuse it; hardly three times."""
 
 
 class KazooSession:
     """Made by `connect`; belongs to the event loop on which it was made."""
 
-    def __init__(self, client: BridgedClient, mailbox: Mailbox, jute_maxbuffer_bytes: int) -> None:
+    def __init__(self, client: BridgedClient, mailbox: Mailbox, jute_maxbuffer_bytes: int, acls: ZnodeAcls) -> None:
         self._client = client
         self._mailbox = mailbox
         self._chroot: str = client.chroot
         self._max_request_bytes = jute_maxbuffer_bytes
+        self._acls = acls
         self._session_id = SessionId(0)
         self._connected = asyncio.Event()
         self._is_closed = False
@@ -98,20 +105,22 @@ class KazooSession:
         connect_timeout_ms: int,
         makes_chroot: bool = True,
         jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES,
+        security: ZkSecuritySource = lambda: NO_ZK_SECURITY,
     ) -> Self:
         """Connects to `host:port,host:port/chroot`, and creates the chroot where it is missing, as Kafka does.
 
         `jute_maxbuffer_bytes` is the limit that the servers have for requests; answers of any size are read.
 
-        Raises `ZooKeeperUnreachable` when there was no connection within the time, and `ValueError` for an address that
-        is none.
+        Raises `ZooKeeperUnreachable` when there was no connection within the time, `AccessRefused` when the login was
+        refused again and again, `InvalidProperties` of `security`, and `ValueError` for an address that is none.
         """
+        acls = ZnodeAcls((await asyncio.to_thread(security)).sets_acls)
         mailbox = Mailbox(asyncio.get_running_loop())
         try:
-            client = BridgedClient(connect, session_timeout_ms=session_timeout_ms, mailbox=mailbox)
+            client = BridgedClient(connect, session_timeout_ms=session_timeout_ms, mailbox=mailbox, security=security)
         except ValueError as error:
             raise ValueError(f"{connect!r} is no ZooKeeper address: write host:port,host:port/chroot") from error
-        session = cls(client, mailbox, jute_maxbuffer_bytes)
+        session = cls(client, mailbox, jute_maxbuffer_bytes, acls)
         client.start_async()
         try:
             await session._open(connect, connect_timeout_ms, makes_chroot=makes_chroot)
@@ -129,7 +138,7 @@ class KazooSession:
         return self._max_request_bytes
 
     def request_bytes(self, ops: Sequence[WriteOp]) -> int:
-        return transaction_bytes(ops, self._chroot)
+        return transaction_bytes(ops, self._chroot, self._acls)
 
     async def wait_connected(self, timeout_ms: int) -> bool:
         self._refuse_if_ended()
@@ -195,7 +204,7 @@ class KazooSession:
             if (size_bytes := self.request_bytes(ops)) > self._max_request_bytes
         }
         sent = [ops for at, ops in enumerate(transactions) if at not in refused]
-        answers = iter(await self._answers([Transaction(ops, self._chroot) for ops in sent]))
+        answers = iter(await self._answers([Transaction(ops, self._chroot, self._acls) for ops in sent]))
         return [refused.get(at) or _outcome(ops, next(answers)) for at, ops in enumerate(transactions)]
 
     def add_listener(self, listener: SessionListener) -> Callable[[], None]:
@@ -241,14 +250,19 @@ class KazooSession:
         """The first read may cost the connection: a server before 3.6 answers a multi-read by closing it."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while not await self._is_ready(timeout_ms, makes_chroot=makes_chroot):
-                    pass
+                while not await self._is_ready(makes_chroot=makes_chroot):
+                    if self._client.refusals >= _REFUSALS_AT_START:
+                        raise AccessRefused(f"ZooKeeper at {connect}: {self._client.trouble}: correct the credentials")
         except TimeoutError as error:
-            raise ZooKeeperUnreachable(f"no connection to ZooKeeper at {connect} within {timeout_ms} ms") from error
+            why = self._client.trouble or "it does not answer"
+            raise ZooKeeperUnreachable(
+                f"no connection to ZooKeeper at {connect} within {timeout_ms} ms: {why}"
+            ) from error
 
-    async def _is_ready(self, timeout_ms: int, *, makes_chroot: bool) -> bool:
+    async def _is_ready(self, *, makes_chroot: bool) -> bool:
         try:
-            await self.wait_connected(timeout_ms)
+            if not await self.wait_connected(_LOOK_MS):
+                return False
             has_chroot = (await self.read_many(["/"]))[0] is not None
             if makes_chroot and not has_chroot:
                 await self._make_chroot()
@@ -259,7 +273,7 @@ class KazooSession:
     async def _make_chroot(self) -> None:
         names = self._chroot.split("/")
         paths = ["/".join(names[: length + 1]) for length in range(1, len(names))]
-        for answer in await self._answers([Transaction([Create(path=path)], "") for path in paths]):
+        for answer in await self._answers([Transaction([Create(path=path)], "", self._acls) for path in paths]):
             error = _error(answer)
             if error is not None and not isinstance(error, NodeExistsError):
                 raise translated(error)

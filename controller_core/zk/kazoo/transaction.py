@@ -12,8 +12,8 @@ from typing import Final
 
 from kazoo.exceptions import EXCEPTIONS, RolledBackError, RuntimeInconsistency, ZookeeperError
 from kazoo.protocol import serialization as kazoo
-from kazoo.security import OPEN_ACL_UNSAFE
 
+from controller_core.zk.acls import OPEN_ACLS, ZnodeAcls
 from controller_core.zk.session import Create, CreateMode, Delete, SetData, WriteOp
 
 _INT: Final = struct.Struct("!i")
@@ -26,9 +26,6 @@ _DELETE: Final = _HEADER.pack(kazoo.Delete.type, 0, -1)
 _CHECK: Final = _HEADER.pack(kazoo.CheckVersion.type, 0, -1)
 _LAST: Final = _HEADER.pack(-1, 1, -1)
 _FLAGS: Final = {CreateMode.PERSISTENT: 0, CreateMode.EPHEMERAL: 1, CreateMode.PERSISTENT_SEQUENTIAL: 2}
-_OPEN_ACL: Final = _INT.pack(len(OPEN_ACL_UNSAFE)) + b"".join(
-    _INT.pack(acl.perms) + kazoo.write_string(acl.id.scheme) + kazoo.write_string(acl.id.id) for acl in OPEN_ACL_UNSAFE
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +41,10 @@ class Transaction:
 
     type = kazoo.Transaction.type
 
-    def __init__(self, ops: Sequence[WriteOp], chroot: str) -> None:
+    def __init__(self, ops: Sequence[WriteOp], chroot: str, acls: ZnodeAcls = OPEN_ACLS) -> None:
         self._ops = ops
         self._chroot = chroot
+        self._acls = acls
 
     def serialize(self) -> bytes:
         parts: list[bytes] = []
@@ -56,8 +54,8 @@ class Transaction:
                 size = _INT.pack(len(op.data))
                 parts += (_SET_DATA, _INT.pack(len(path)), path, size, op.data, _INT.pack(op.version))
             elif isinstance(op, Create):
-                flags = _INT.pack(_FLAGS[op.mode])
-                parts += (_CREATE, _INT.pack(len(path)), path, _INT.pack(len(op.data)), op.data, _OPEN_ACL, flags)
+                size, rest = _INT.pack(len(op.data)), self._acls.of(op.path) + _INT.pack(_FLAGS[op.mode])
+                parts += (_CREATE, _INT.pack(len(path)), path, size, op.data, rest)
             else:
                 header = _DELETE if isinstance(op, Delete) else _CHECK
                 parts += (header, _INT.pack(len(path)), path, _INT.pack(op.version))

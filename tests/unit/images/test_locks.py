@@ -100,4 +100,4 @@ def test_one_entry_of_a_lock_is_taken_out_whole() -> None:
     first = "a==1 \\\n    --hash=sha256:1"
     spark = "pyspark==2 \\\n    --hash=sha256:2 \\\n    --hash=sha256:3"
     last = "z==3 \\\n    --hash=sha256:4"
-    assert split_lock(f"{first}\n{spark}\n{last}\n", "pyspark") == (spark, f"{first}\n{last}")
+    assert split_lock(f"{first}\n{spark}\n{last}\n", ["pyspark"]) == (spark, f"{first}\n{last}")

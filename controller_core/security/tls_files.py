@@ -1,0 +1,69 @@
+"""What a client shows and whom it trusts where a connection is encrypted: PEM, in files or in words.
+
+Files are read when a context is made, so certificates that were renewed are shown by the next one.
+"""
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from controller_core.security.properties_file import InvalidProperties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """Of each store there is a file, the certificates themselves, or neither."""
+
+    prefix: str = "ssl"
+    """How the names of the properties begin that this was read from: errors name them."""
+    truststore_location: Path | None = None
+    truststore_certificates: str | None = None
+    truststore_type: str = "PEM"
+    keystore_location: Path | None = None
+    keystore_certificate_chain: str | None = None
+    keystore_key: str | None = field(default=None, repr=False)
+    keystore_type: str = "PEM"
+    key_password: str | None = field(default=None, repr=False)
+    verifies_host_name: bool = True
+
+    def client_context(self) -> ssl.SSLContext:
+        """Raises `InvalidProperties` where a certificate or a key cannot be used."""
+        try:
+            context = self._trusting()
+            self._present(context)
+        except (OSError, ValueError) as error:
+            raise InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {error}") from error
+        context.check_hostname = self.verifies_host_name
+        return context
+
+    def _trusting(self) -> ssl.SSLContext:
+        """Who names whom to trust trusts nobody else; the certificate authorities of the system are for who names none."""
+        if self.truststore_certificates is not None:
+            return ssl.create_default_context(cadata=self.truststore_certificates)
+        if self.truststore_location is not None:
+            self._require_pem("truststore", self.truststore_type)
+            return ssl.create_default_context(cafile=self.truststore_location)
+        return ssl.create_default_context()
+
+    def _present(self, context: ssl.SSLContext) -> None:
+        chain, key, password = self.keystore_certificate_chain, self.keystore_key, self.key_password or ""
+        if (chain is None) is not (key is None):
+            given, missing = ("certificate.chain", "key") if key is None else ("key", "certificate.chain")
+            store = f"{self.prefix}.keystore"
+            raise ValueError(f"{store}.{given} is set, and {store}.{missing} is not: set both")
+        if chain is not None and key is not None:
+            with NamedTemporaryFile("w") as file:  # the standard library reads a key from a file alone
+                file.write(f"{key}\n{chain}\n")
+                file.flush()
+                context.load_cert_chain(file.name, password=password)
+        elif self.keystore_location is not None:
+            self._require_pem("keystore", self.keystore_type)
+            context.load_cert_chain(self.keystore_location, password=password)
+
+    def _require_pem(self, store: str, type_: str) -> None:
+        if type_.upper() != "PEM":
+            property_ = f"{self.prefix}.{store}.type"
+            raise ValueError(
+                f"{property_} is {type_}: convert the {store} to PEM, as with openssl pkcs12, and set {property_}=PEM"
+            )

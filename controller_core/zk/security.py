@@ -1,0 +1,136 @@
+"""How a connection to ZooKeeper is made secure: by the properties that a broker's `server.properties` has for it.
+
+Where there is none, `zookeeper.sasl.jaas.config` is what Java reads from a file of logins (its section `Client`), and
+`zookeeper.auth.digest` is what `addauth digest` says in ZooKeeper's shell. The file is read again for each connection, so
+passwords and certificates may change under a process that runs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
+
+from controller_core.security.jaas import NameAndPassword, read_jaas
+from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.tls_files import TlsFiles
+
+_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_NETTY: Final = "org.apache.zookeeper.ClientCnxnSocketNetty"
+_KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkSecurity:
+    """The default is a connection that anybody may make."""
+
+    tls: TlsFiles | None = None
+    sasl: NameAndPassword | None = None
+    """SASL by DIGEST-MD5, as brokers log in."""
+    digest: NameAndPassword | None = None
+    """A name that the ACLs of ZooKeeper's scheme `digest` know; ZooKeeper refuses nobody for it."""
+    sets_acls: bool = False
+    """Whether znodes are made as under `zookeeper.set.acl`."""
+
+
+NO_ZK_SECURITY: Final = ZkSecurity()
+ZkSecuritySource: TypeAlias = Callable[[], ZkSecurity]
+"""Is asked before each connection, in a thread of its own. Raises `InvalidProperties`."""
+
+
+def zk_security_source(file: Path | None) -> ZkSecuritySource:
+    """What a file of properties says; without one, nothing is secured."""
+    if file is None:
+        return lambda: NO_ZK_SECURITY
+    return lambda: zk_security_of(read_properties(file))
+
+
+def zk_security_of(properties: Mapping[str, str]) -> ZkSecurity:
+    """Of the properties of a broker, or of a client of ZooKeeper. Raises `InvalidProperties`, which names the property."""
+    try:
+        return _ZkProperties.model_validate(dict(properties)).security()
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise InvalidProperties(f"the properties of ZooKeeper: {said}") from None
+
+
+def _or_none(value: object) -> object:
+    return value or None
+
+
+_File = Annotated[Path | None, BeforeValidator(_or_none)]
+"""What is set to nothing is not set."""
+
+
+def _of_kafka(name: str) -> str:
+    return "zookeeper." + name.replace("_", ".")
+
+
+class _ZkProperties(BaseModel):
+    """By Kafka's names (KIP-515). What else the file says is not about ZooKeeper."""
+
+    model_config = ConfigDict(alias_generator=_of_kafka, extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    set_acl: bool = False
+    sasl_jaas_config: SecretStr | None = None
+    auth_digest: SecretStr | None = None
+    ssl_client_enable: bool = False
+    clientCnxnSocket: Literal["", "org.apache.zookeeper.ClientCnxnSocketNetty"] = ""  # noqa: N815 - as Kafka calls it
+    ssl_truststore_location: _File = None
+    ssl_truststore_type: str | None = None
+    ssl_keystore_location: _File = None
+    ssl_keystore_type: str | None = None
+    ssl_keystore_password: SecretStr | None = None
+    ssl_endpoint_identification_algorithm: str = "HTTPS"
+
+    def security(self) -> ZkSecurity:
+        security = ZkSecurity(
+            tls=self._tls_files() if self.ssl_client_enable else None,
+            sasl=self._sasl(),
+            digest=self._digest(),
+            sets_acls=self.set_acl,
+        )
+        is_somebody = security.sasl or security.digest or (security.tls and security.tls.keystore_location)
+        if self.set_acl and not is_somebody:
+            raise InvalidProperties(
+                "zookeeper.set.acl is true and nobody logs in: set zookeeper.sasl.jaas.config, zookeeper.auth.digest, or "
+                "zookeeper.ssl.keystore.location with a certificate that ZooKeeper knows"
+            )
+        return security
+
+    def _sasl(self) -> NameAndPassword | None:
+        if self.sasl_jaas_config is None:
+            return None
+        text = self.sasl_jaas_config.get_secret_value()
+        if _KERBEROS in text:
+            raise InvalidProperties(
+                f"zookeeper.sasl.jaas.config asks for Kerberos, which is not supported: use {_LOGIN_MODULE} or certificates"
+            )
+        return read_jaas(text, name="zookeeper.sasl.jaas.config", module=_LOGIN_MODULE)
+
+    def _digest(self) -> NameAndPassword | None:
+        if self.auth_digest is None:
+            return None
+        username, colon, password = self.auth_digest.get_secret_value().partition(":")
+        if not (username and colon and password):
+            raise InvalidProperties("zookeeper.auth.digest is no USER:PASSWORD: write it so")
+        return NameAndPassword(username=username, password=password)
+
+    def _tls_files(self) -> TlsFiles:
+        files = TlsFiles(
+            prefix="zookeeper.ssl",
+            truststore_location=self.ssl_truststore_location,
+            truststore_type=_type_of(self.ssl_truststore_location, self.ssl_truststore_type),
+            keystore_location=self.ssl_keystore_location,
+            keystore_type=_type_of(self.ssl_keystore_location, self.ssl_keystore_type),
+            key_password=self.ssl_keystore_password.get_secret_value() if self.ssl_keystore_password else None,
+            verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
+        )
+        files.client_context()
+        return files
+
+
+def _type_of(location: Path | None, type_: str | None) -> str:
+    """ZooKeeper's client tells the type by the name of the file where nothing else is said."""
+    return type_ or (location.suffix.removeprefix(".") if location is not None else "PEM")

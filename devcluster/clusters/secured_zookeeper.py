@@ -1,0 +1,94 @@
+"""A ZooKeeper that wants TLS and a certificate, and knows users, beside its open port for who looks on; and what clients of
+it have to be told: brokers, and our own processes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from devcluster.clusters.certificates import CertificateFiles, make_certificate
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+from devcluster.running.ports import release_port, reserve_port
+
+USER: Final = "kafka"
+PASSWORD: Final = "kafka secret"  # noqa: S105 - of servers on this machine, for as long as a test runs
+_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
+_PACKAGE: Final = "org.apache.zookeeper"
+
+
+class SecuredZooKeeper(ZooKeeper):
+    """Its port takes anybody, and its secure one only who has a certificate of its own kind; either knows one user."""
+
+    def __init__(self, folder: RunFolder, *, name: str = "secured-zookeeper") -> None:
+        self.secure_port = reserve_port()
+        self.files = folder.data(f"{name}-files")
+        self.certificate = make_certificate(self.files, "localhost", "IP:127.0.0.1")
+        self.store = _store(self.certificate)
+        logins = self.files / "server.jaas"
+        logins.write_text(f'Server {{ {_MODULE} required user_{USER}="{PASSWORD}" user_other="other secret"; }};\n')
+        super().__init__(
+            folder,
+            name=name,
+            further={
+                "secureClientPort": self.secure_port,
+                "secureClientPortAddress": "127.0.0.1",
+                "serverCnxnFactory": f"{_PACKAGE}.server.NettyServerCnxnFactory",
+                "ssl.protocol": "TLSv1.3",
+                "ssl.enabledProtocols": "TLSv1.3,TLSv1.2",
+                "ssl.ciphersuites": "TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                "ssl.keyStore.location": self.store,
+                "ssl.trustStore.location": self.certificate.certificate,
+                "ssl.trustStore.type": "PEM",
+                "authProvider.sasl": f"{_PACKAGE}.server.auth.SASLAuthenticationProvider",
+            },
+            env={"JDK_JAVA_OPTIONS": f"-Djava.security.auth.login.config={logins}"},
+        )
+
+    @property
+    def secure_connect(self) -> str:
+        """The connect string of the secure port, without a chroot."""
+        return f"127.0.0.1:{self.secure_port}"
+
+    def properties(self, *, user: str = USER, password: str = PASSWORD) -> dict[str, str]:
+        """What a client is told, by the names of Kafka's properties: brokers take them, but for the login."""
+        return {
+            **self.broker_properties(),
+            "zookeeper.sasl.jaas.config": f'{_MODULE} required username="{user}" password="{password}";',
+        }
+
+    def broker_properties(self) -> dict[str, str]:
+        """What a broker is told; it finds its login in `broker_env`."""
+        return {
+            "zookeeper.set.acl": "true",
+            "zookeeper.ssl.client.enable": "true",
+            "zookeeper.clientCnxnSocket": f"{_PACKAGE}.ClientCnxnSocketNetty",
+            "zookeeper.ssl.keystore.location": str(self.store),
+            "zookeeper.ssl.keystore.type": "PEM",
+            "zookeeper.ssl.truststore.location": str(self.certificate.certificate),
+            "zookeeper.ssl.truststore.type": "PEM",
+        }
+
+    @property
+    def broker_env(self) -> Mapping[str, str]:
+        """The environment in which a broker finds its login."""
+        logins = self.files / "client.jaas"
+        logins.write_text(f'Client {{ {_MODULE} required username="{USER}" password="{PASSWORD}"; }};\n')
+        return {"JDK_JAVA_OPTIONS": f"-Djava.security.auth.login.config={logins}"}
+
+    def write_properties(self, name: str = "client.properties", **changed: str) -> Path:
+        """A file of `properties`, some of them changed: their names have `_` for `.`."""
+        properties = {**self.properties(), **{key.replace("_", "."): value for key, value in changed.items()}}
+        file = self.files / name
+        file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return file
+
+    def close(self) -> None:
+        super().close()
+        release_port(self.secure_port)
+
+
+def _store(certificate: CertificateFiles) -> Path:
+    """The key and the certificate in one file, as ZooKeeper and Kafka read them."""
+    store = certificate.certificate.parent / "keystore.pem"
+    store.write_text(certificate.key.read_text() + certificate.certificate.read_text())
+    return store

@@ -1,0 +1,202 @@
+"""Who is let in by a ZooKeeper that wants certificates and logins, what is said to who is not, and what ACLs znodes get."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from kazoo.security import ACL, Id
+
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.security import zk_security_source
+from controller_core.zk.session import AccessRefused, Create, SessionState, ZooKeeperUnreachable
+from devcluster.clusters.certificates import make_certificate
+from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from tests.contract.ensembles import States, until
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+ALL = 31
+CREATORS = {ACL(ALL, Id("sasl", USER)), ACL(ALL, Id("x509", "CN=kontroller"))}
+READERS = {ACL(1, Id("world", "anyone"))}
+
+
+@asynccontextmanager
+async def session(
+    connect: str, properties: Path | None, *, connect_timeout_ms: int = 10_000
+) -> AsyncIterator[KazooSession]:
+    made = await KazooSession.connect(
+        connect,
+        session_timeout_ms=6_000,
+        connect_timeout_ms=connect_timeout_ms,
+        security=zk_security_source(properties),
+    )
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+class Relay:
+    """A way to the secure port that can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._writers: list[asyncio.StreamWriter] = []
+        self.address = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        self._writers += (writer, back)
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+
+    def cut(self) -> None:
+        """Ends all connections; new ones can be made."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+        writer.close()
+
+
+@asynccontextmanager
+async def relayed(server: SecuredZooKeeper, host: str = "127.0.0.1") -> AsyncIterator[Relay]:
+    relay = Relay(server.secure_port)
+    async with await asyncio.start_server(relay.serve, host, 0) as listening:
+        relay.address = f"{host}:{listening.sockets[0].getsockname()[1]}"
+        try:
+            yield relay
+        finally:
+            relay.cut()
+
+
+async def why_not(connect: str, properties: Path | None, error: type[Exception]) -> str:
+    """What is said to who is not let in."""
+    with pytest.raises(error) as caught:
+        async with session(connect, properties, connect_timeout_ms=3_000):
+            pass
+    assert PASSWORD not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_wrong_password_is_said_before_the_time_is_over(secured_zookeeper: SecuredZooKeeper) -> None:
+    wrong = secured_zookeeper.write_properties(
+        "wrong.properties",
+        zookeeper_sasl_jaas_config=secured_zookeeper.properties(password="wrong")["zookeeper.sasl.jaas.config"],
+    )
+    async with asyncio.timeout(60):
+        with pytest.raises(AccessRefused, match=r"localhost refuses the login: .*: correct the credentials"):
+            async with session(f"localhost:{secured_zookeeper.secure_port}", wrong, connect_timeout_ms=100_000):
+                pass
+
+
+async def test_who_does_not_trust_the_server_says_so(secured_zookeeper: SecuredZooKeeper, tmp_path: Path) -> None:
+    other = make_certificate(tmp_path, "localhost")
+    properties = secured_zookeeper.write_properties(
+        "untrusting.properties", zookeeper_ssl_truststore_location=str(other.certificate)
+    )
+    said = await why_not(secured_zookeeper.secure_connect, properties, ZooKeeperUnreachable)
+    assert "certificate verify failed" in said.lower()
+
+
+async def test_a_server_of_another_name_is_not_spoken_to(secured_zookeeper: SecuredZooKeeper) -> None:
+    properties = secured_zookeeper.write_properties("named.properties")
+    async with relayed(secured_zookeeper, "127.0.0.2") as relay:
+        assert "IP address mismatch" in await why_not(relay.address, properties, ZooKeeperUnreachable)
+        unnamed = secured_zookeeper.write_properties(
+            "unnamed.properties", zookeeper_ssl_endpoint_identification_algorithm=""
+        )
+        async with session(relay.address, unnamed) as made:
+            assert await made.read_many(["/"]) != [None]
+
+
+async def test_who_has_no_certificate_is_told_that_there_is_no_connection(secured_zookeeper: SecuredZooKeeper) -> None:
+    properties = secured_zookeeper.write_properties("nobody.properties", zookeeper_ssl_keystore_location="")
+    said = await why_not(secured_zookeeper.secure_connect, properties, ZooKeeperUnreachable)
+    assert "within 3000 ms: " in said
+
+
+async def test_who_speaks_no_tls_is_told_that_there_is_no_connection(secured_zookeeper: SecuredZooKeeper) -> None:
+    await why_not(secured_zookeeper.secure_connect, None, ZooKeeperUnreachable)
+
+
+async def test_a_login_at_a_server_that_knows_none_is_refused(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    file = tmp_path / "login.properties"
+    module = "org.apache.zookeeper.server.auth.DigestLoginModule"
+    file.write_text(f'zookeeper.sasl.jaas.config={module} required username="{USER}" password="{PASSWORD}";\n')
+    assert "login" in await why_not(zookeeper.connect, file, AccessRefused)
+
+
+async def test_an_unreadable_file_is_said_before_anything_is_tried(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    assert "absent" in await why_not(zookeeper.connect, tmp_path / "absent", InvalidProperties)
+
+
+async def test_znodes_are_the_creators_and_readable_but_for_secrets(secured_zookeeper: SecuredZooKeeper) -> None:
+    everybody = {ACL(ALL, Id("world", "anyone"))}
+    expected = {
+        "": CREATORS | READERS,
+        "/consumers": everybody,
+        "/brokers": CREATORS | READERS,
+        "/config": CREATORS | READERS,
+        "/config/users": CREATORS,
+        "/config/users/alice": CREATORS,
+        "/config/brokers": CREATORS,
+        "/config/topics": CREATORS | READERS,
+        "/delegation_token": CREATORS | READERS,
+        "/delegation_token/tokens": CREATORS,
+    }
+    properties = secured_zookeeper.write_properties("acls.properties")
+    async with session(f"{secured_zookeeper.secure_connect}/acls", properties) as made:
+        await made.transact([Create(path=path) for path in expected if path])
+    known = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": USER, "password": PASSWORD}}
+    with connected_client(secured_zookeeper.connect, **known) as client:
+        assert {path: set(client.get_acls(f"/acls{path}")[0]) for path in expected} == expected
+
+
+async def test_a_stranger_may_not_write_what_was_made_here(secured_zookeeper: SecuredZooKeeper) -> None:
+    properties = secured_zookeeper.write_properties("own.properties")
+    async with session(f"{secured_zookeeper.secure_connect}/own", properties) as made:
+        await made.transact([Create(path="/mine")])
+        async with session(f"{secured_zookeeper.connect}/own", None) as stranger:
+            with pytest.raises(AccessRefused):
+                await stranger.transact([Create(path="/mine/not")])
+            assert await stranger.read_many(["/mine"]) != [None]
+
+
+async def test_a_password_that_changes_is_taken_at_the_next_connection(secured_zookeeper: SecuredZooKeeper) -> None:
+    """And a server that refuses a login for a while costs the connection, not the session."""
+    server = secured_zookeeper
+    properties = server.write_properties("rotated.properties")
+    async with relayed(server) as relay, session(f"{relay.address}/rotated", properties) as made:
+        states, number = States(made), made.session_id
+        wrong = server.properties(password="wrong")["zookeeper.sasl.jaas.config"]
+        server.write_properties("rotated.properties", zookeeper_sasl_jaas_config=wrong)
+        relay.cut()
+        await until(lambda: made._client.refusals > 0)
+        server.write_properties("rotated.properties")
+        await until(lambda: SessionState.CONNECTED in states.seen)
+        assert (made.session_id, states.seen) == (number, [SessionState.SUSPENDED, SessionState.CONNECTED])
+
+
+async def test_a_certificate_that_changes_is_shown_at_the_next_connection(
+    secured_zookeeper: SecuredZooKeeper, tmp_path: Path
+) -> None:
+    server, store = secured_zookeeper, tmp_path / "keystore.pem"
+    shutil.copy(server.store, store)
+    properties = server.write_properties("renewed.properties", zookeeper_ssl_keystore_location=str(store))
+    unknown = make_certificate(tmp_path, "localhost")
+    async with relayed(server) as relay, session(relay.address, properties) as made:
+        states = States(made)
+        store.write_text(unknown.key.read_text() + unknown.certificate.read_text())
+        relay.cut()
+        await until(lambda: made._client.trouble is not None)
+        assert states.seen == [SessionState.SUSPENDED]
+        shutil.copy(server.store, store)
+        await until(lambda: SessionState.CONNECTED in states.seen)
