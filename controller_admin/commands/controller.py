@@ -14,6 +14,9 @@ commands = typer.Typer(help="The controller core.", no_args_is_help=True)
 @commands.command("run")
 def run(
     zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="How the cluster is secured: a broker's server.properties, or a part of it.")
+    ] = None,
     id: Annotated[int | None, typer.Option(help="The controller's id; no broker may have it.")] = None,  # noqa: A002
     listen: Annotated[
         list[str] | None, typer.Option(help="LISTENER://HOST:PORT, where brokers reach it; may be repeated.")

@@ -11,6 +11,9 @@ from controller_admin.commands.endings import failure, usage_error
 
 def record(
     zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="How the cluster is secured: a broker's server.properties, or a part of it.")
+    ] = None,
     journal_directory: Annotated[
         Path | None, typer.Option(help="Where the journal of the cluster's state is written.")
     ] = None,

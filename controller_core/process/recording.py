@@ -16,11 +16,11 @@ from controller_core.process.journal import close_journals, open_journal
 from controller_core.process.journal_http import journal_routes
 from controller_core.process.settings import InvalidSettings, ProcessSettings
 from controller_core.process.signals import until_signalled
+from controller_core.process.zookeeper import zookeeper_session
 from controller_core.recorder.directory import check_cluster, recorders_directory
 from controller_core.recorder.recorder import Recorder
 from controller_core.recorder.view import cluster_id_of
 from controller_core.zk import paths
-from controller_core.zk.kazoo.session import KazooSession
 
 log = structlog.get_logger()
 
@@ -43,7 +43,7 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
     Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ZkError`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
         ended = stack.enter_context(recorders_directory(settings.journal_directory))
-        zk = await _connect(settings)
+        zk = await zookeeper_session(settings, makes_chroot=False)
         stack.push_async_callback(zk.close)
         root, cluster_id = await zk.read_many(["/", paths.CLUSTER_ID])
         if root is None:
@@ -99,16 +99,3 @@ class RecorderMetrics(Collector):
 
 def _counter(name: str, documentation: str, value: float) -> Metric:
     return CounterMetricFamily(f"kontroller_recorder_{name}", documentation, value=value)
-
-
-async def _connect(settings: RecorderProcessSettings) -> KazooSession:
-    try:
-        return await KazooSession.connect(
-            settings.zookeeper,
-            session_timeout_ms=settings.zookeeper_session_timeout_ms,
-            connect_timeout_ms=settings.zookeeper_timeout_ms,
-            jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
-            makes_chroot=False,
-        )
-    except ValueError as error:
-        raise InvalidSettings(f"--zookeeper: {error}") from error

@@ -26,10 +26,10 @@ from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
+from controller_core.process.zookeeper import zookeeper_session
 from controller_core.wire.limits.admission import connections_within, raise_descriptor_limit
 from controller_core.wire.listener.listener import Listener, ListenerLimits
 from controller_core.wire.tcp_link import tcp_link_factory
-from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.session import ZkSession
 
@@ -47,10 +47,10 @@ async def run_controller(
     """Runs until SIGTERM or SIGINT. `session_of` may wrap the session; tests of failures do. `until` does the work until it
     is to end, for a process that is something else as well.
 
-    Raises `InvalidSettings`, `ZooKeeperUnreachable` (at the start), `ZooKeeperGone` (later), `IdInUse`, and `OSError` for a
-    port."""
+    Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
+    `IdInUse`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
-        session = await _connect(settings)
+        session = await zookeeper_session(settings)
         stack.push_async_callback(session.close)
         zk = session_of(session)
         if settings.id in await registered_brokers(zk):
@@ -82,18 +82,6 @@ def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegis
     if settings.journal_directory is not None:
         writers.append(open_journal(settings.journal_directory, settings, registry))
     return writers
-
-
-async def _connect(settings: ControllerProcessSettings) -> KazooSession:
-    try:
-        return await KazooSession.connect(
-            settings.zookeeper,
-            session_timeout_ms=settings.zookeeper_session_timeout_ms,
-            connect_timeout_ms=settings.zookeeper_timeout_ms,
-            jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
-        )
-    except ValueError as error:
-        raise InvalidSettings(f"--zookeeper: {error}") from error
 
 
 def _assemble(

@@ -44,6 +44,11 @@ class ProcessSettings(BaseSettings):
         le=(1 << 31) - 1,
         description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
     )
+    properties: Path | None = Field(
+        default=None,
+        description="A file that says how the cluster is secured, by the names that a broker's server.properties has for "
+        "it (zookeeper.set.acl, zookeeper.ssl.*, ...): that file itself, or a part of it.",
+    )
     metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
     metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
     journal_segment_bytes: int = Field(default=64 << 20, ge=1 << 16, description="How large a file of it becomes.")

@@ -1,0 +1,45 @@
+"""The session with ZooKeeper that a process works with, as its settings say."""
+
+from pathlib import Path
+from typing import Protocol
+
+from controller_core.process.settings import InvalidSettings
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.security import zk_security_source
+
+
+class ZooKeeperSettings(Protocol):
+    """What the settings of any process that works with a ZooKeeper have."""
+
+    @property
+    def zookeeper(self) -> str: ...
+
+    @property
+    def zookeeper_session_timeout_ms(self) -> int: ...
+
+    @property
+    def zookeeper_timeout_ms(self) -> int: ...
+
+    @property
+    def zookeeper_jute_maxbuffer_bytes(self) -> int: ...
+
+    @property
+    def properties(self) -> Path | None: ...
+
+
+async def zookeeper_session(settings: ZooKeeperSettings, *, makes_chroot: bool = True) -> KazooSession:
+    """Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused`."""
+    try:
+        return await KazooSession.connect(
+            settings.zookeeper,
+            session_timeout_ms=settings.zookeeper_session_timeout_ms,
+            connect_timeout_ms=settings.zookeeper_timeout_ms,
+            jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
+            makes_chroot=makes_chroot,
+            security=zk_security_source(settings.properties),
+        )
+    except InvalidProperties as error:
+        raise InvalidSettings(f"--properties: {error}") from error
+    except ValueError as error:
+        raise InvalidSettings(f"--zookeeper: {error}") from error

@@ -1,0 +1,133 @@
+"""A cluster whose ZooKeeper wants certificates and logins, under Kafka's controller and under ours: the same work is done,
+and the same is left to strangers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import ACL
+from kio.schema.errors import ErrorCode
+
+from controller_admin.client.admin_client import AdminClient
+from controller_admin.client.assignments import partitions_json, reassignment_json
+from controller_admin.client.errors import Refused
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess, RecorderProcess
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
+from devcluster.clusters.zookeeper import connected_client
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+BY_KAFKA, BY_US = "/of-kafka", "/of-ours"
+LOGIN = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": USER, "password": PASSWORD}}
+
+
+@pytest.fixture(scope="module")
+def zookeeper_with_users(servers_folder: RunFolder) -> Iterator[SecuredZooKeeper]:
+    with SecuredZooKeeper(servers_folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def worked(servers_folder: RunFolder, zookeeper_with_users: SecuredZooKeeper) -> Iterator[dict[str, KafkaCluster]]:
+    """Two clusters after a day's work each, by their chroots."""
+    server = zookeeper_with_users
+    with ExitStack() as stack:
+        clusters = {}
+        for chroot in (BY_KAFKA, BY_US):
+            properties = {**server.broker_properties(), "zookeeper.connect": server.secure_connect + chroot}
+            clusters[chroot] = KafkaCluster(
+                servers_folder, server, brokers=2, chroot=chroot, properties=properties, env=server.broker_env
+            )
+            stack.callback(clusters[chroot].close)
+        settings = {"properties": str(server.write_properties())}
+        stack.enter_context(
+            ControllerProcess(
+                servers_folder, server.secure_connect + BY_US, name="secured-controller", settings=settings
+            )
+        )
+        for cluster in clusters.values():
+            cluster.start()
+        yield clusters
+
+
+async def a_day_s_work(cluster: KafkaCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    kept, gone = TopicName("kept"), TopicName("gone")
+    await admin.create_topic(kept, replica_assignment="1:2,2:1", configs={"retention.ms": "1000000"})
+    await admin.create_topic(gone, 1, 2)
+    await as_soon_as_known(lambda: admin.alter_topic(kept, partitions=3, added_configs={"retention.ms": "2000000"}))
+    first = TopicPartition(kept, PartitionId(0))
+    await admin.reassign_partitions(reassignment_json({first: (BrokerId(2), BrokerId(1))}))
+    await admin.preferred_replica_leader_election(partitions_json([first]))
+    await as_soon_as_known(lambda: admin.delete_topic(gone))
+    await admin.set_scram_user("alice", "secret", iterations=4096)
+    for broker in cluster.brokers.values():
+        broker.restart()
+    await as_soon_as_known(lambda: admin.describe_topic(kept))
+    assert (await admin.describe_topic(kept)).partitions[0].replicas == (2, 1)
+
+
+async def as_soon_as_known(ask: Callable[[], Awaitable[object]]) -> None:
+    """Brokers hear of a topic a moment after it is there."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await ask()
+            except Refused as error:
+                if error.code is not ErrorCode.unknown_topic_or_partition:
+                    raise
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+
+async def test_znodes_have_the_acls_that_they_have_in_a_cluster_of_kafka_alone(
+    worked: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper
+) -> None:
+    for cluster in worked.values():
+        await a_day_s_work(cluster)
+    with connected_client(zookeeper_with_users.connect, **LOGIN) as client:
+        of_kafka, of_ours = (acls_below(client, chroot) for chroot in (BY_KAFKA, BY_US))
+    assert {"/config/users/alice", "/brokers/topics/kept/partitions/0/state", "/controller_epoch"} <= set(of_kafka)
+    differing = {path: (acls, of_ours[path]) for path, acls in of_kafka.items() if of_ours.get(path, acls) != acls}
+    assert differing == {}
+    usual = of_kafka["/brokers"]
+    assert {path for path in of_ours.keys() - of_kafka.keys() if of_ours[path] != usual} == set()
+    assert of_kafka["/config/users"] != usual
+
+
+def acls_below(client: KazooClient, root: str) -> dict[str, frozenset[ACL]]:
+    """Of each znode below a root, by its path without that."""
+    found = {}
+    waiting = [""]
+    while waiting:
+        path = waiting.pop()
+        waiting += [f"{path}/{name}" for name in client.get_children(root + path)]
+        if path:
+            found[path] = frozenset(client.get_acls(root + path)[0])
+    return found
+
+
+def test_no_password_is_in_a_log(worked: dict[str, KafkaCluster], servers_folder: RunFolder) -> None:
+    log = servers_folder.log("secured-controller").read_text()
+    assert log
+    assert PASSWORD not in log
+
+
+def test_a_recorder_looks_on_by_the_same_properties(
+    worked: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper, servers_folder: RunFolder
+) -> None:
+    server = zookeeper_with_users
+    with RecorderProcess(
+        servers_folder,
+        server.secure_connect + BY_KAFKA,
+        servers_folder.data("secured-journal"),
+        name="secured-recorder",
+        options=["--properties", str(server.write_properties())],
+    ) as recorder:
+        assert (recorder.metric("kontroller_recorder_controller_epoch") or 0) > 0
