@@ -22,6 +22,12 @@ def run(
     zookeeper_jute_maxbuffer_bytes: Annotated[
         int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
     ] = None,
+    properties: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="How a cluster is secured: a broker's server.properties, or a part of it; may be given again."
+        ),
+    ] = None,
     lease: Annotated[str | None, typer.Option(help="The Lease that says which of several works.")] = None,
     lease_namespace: Annotated[str | None, typer.Option(help="Its namespace; none: that of the pod.")] = None,
     webhook: Annotated[
@@ -42,6 +48,7 @@ def run(
 
     from controller_core.process.logging import configure_logging
     from controller_core.process.settings import invalid
+    from controller_core.security.properties_file import InvalidProperties
     from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiRefused
     from controller_operator.leading.leadership import NotLeading
@@ -56,6 +63,7 @@ def run(
         "metrics_port": metrics_port,
         "zookeeper_session_timeout_ms": zookeeper_session_timeout_ms,
         "zookeeper_jute_maxbuffer_bytes": zookeeper_jute_maxbuffer_bytes,
+        "properties": properties or None,
         "lease": lease,
         "lease_namespace": lease_namespace,
         "webhook": webhook,
@@ -69,6 +77,8 @@ def run(
     configure_logging(log_format)
     try:
         asyncio.run(run_operator(settings))
+    except InvalidProperties as error:
+        raise usage_error(error) from error
     except (NoKubernetes, ApiRefused, NotLeading, OSError) as error:
         raise failure(error) from error
 

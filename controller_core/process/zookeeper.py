@@ -6,7 +6,7 @@ from typing import Protocol
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.kazoo.session import KazooSession
-from controller_core.zk.security import zk_security_source
+from controller_core.zk.secured.properties import zk_security_source
 
 
 class ZooKeeperSettings(Protocol):

@@ -10,7 +10,7 @@ check is logged. A server does not limit its answers.
 from collections.abc import Sequence
 from typing import Final
 
-from controller_core.zk.acls import OPEN_ACLS, ZnodeAcls
+from controller_core.zk.secured.acls import OPEN_ACLS, ZnodeAcls
 from controller_core.zk.session import Check, Create, Delete, FailedOp, SetData, TooLarge, WriteOp
 
 DEFAULT_JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF

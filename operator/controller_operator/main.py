@@ -11,6 +11,7 @@ import structlog
 
 from controller_core.process.http import serve_metrics
 from controller_core.process.signals import until_signalled
+from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.learned_limit import LearnedLimitSession
@@ -18,6 +19,7 @@ from controller_core.zk.session import ZkSession
 from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.admission.server import Certificate, serve_admission
+from controller_operator.kafka.ensembles import Ensembles
 from controller_operator.kubernetes.api_client import api_client
 from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
 from controller_operator.kubernetes.object_api import ObjectApi
@@ -42,7 +44,8 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
 
     `api` and `connect` are the seams to the API server and to ZooKeeper, for who wants to stand in between. Raises
     `NoKubernetes`, `ApiRefused` where rights are missing, `OSError` where a port is taken or the webhook's certificate is
-    of no use, and `NotLeading` where there is a lease and it was lost: whoever runs operators then runs this one anew.
+    of no use, `InvalidProperties`, and `NotLeading` where there is a lease and it was lost: whoever runs operators then
+    runs this one anew.
     """
     connect = connect or zookeeper_connector(settings)
     async with AsyncExitStack() as stack:
@@ -129,7 +132,9 @@ async def _work(runtime: OperatorRuntime, elector: Elector | None) -> None:
 
 
 def zookeeper_connector(settings: OperatorSettings) -> Connect:
-    """Opens real ZooKeeper sessions, with the timeouts of the settings."""
+    """Opens real ZooKeeper sessions, with the timeouts of the settings. Raises `InvalidProperties`."""
+    ensembles = Ensembles(settings.properties)
+    ensembles.check()
 
     async def connect(address: str) -> ZkSession:
         try:
@@ -139,8 +144,9 @@ def zookeeper_connector(settings: OperatorSettings) -> Connect:
                 session_timeout_ms=settings.zookeeper_session_timeout_ms,
                 connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
                 jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
+                security=partial(ensembles.security_of, address),
             )
-        except ValueError as error:
+        except (ValueError, InvalidProperties) as error:
             raise NotCurrent(str(error)) from error
         try:
             await _require_chroot(address, session)

@@ -1,9 +1,10 @@
 """The settings of the operator: the command's options, then the environment (`KONTROLLER_*`)."""
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
@@ -34,6 +35,11 @@ class OperatorSettings(BaseSettings):
         ge=1 << 18,
         le=(1 << 31) - 1,
         description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
+    )
+    properties: Annotated[tuple[Path, ...], NoDecode] = Field(
+        default=(),
+        description="Files that say how clusters are secured, each by the names that a broker's server.properties has for "
+        "it; zookeeper.connect among them says which cluster a file is for.",
     )
     webhook: str | None = Field(
         default=None,
@@ -79,6 +85,11 @@ class OperatorSettings(BaseSettings):
     objects_unreachable_grace_s: float = Field(
         default=60.0, ge=0, description="How long ZooKeeper may be out of reach before every other object says so."
     )
+
+    @field_validator("properties", mode="before")
+    @classmethod
+    def _files_are_after_commas(cls, value: object) -> object:
+        return tuple(value.split(",")) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _watches_something(self) -> "OperatorSettings":

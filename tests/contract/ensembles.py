@@ -10,7 +10,7 @@ from kazoo.exceptions import ConnectionDropped
 
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
-from controller_core.zk.security import NO_ZK_SECURITY, ZkSecuritySource, zk_security_source
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecuritySource, zk_security_source
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
 from devcluster.clusters.secured_zookeeper import SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper

@@ -11,7 +11,7 @@ from kazoo.security import ACL, Id
 
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.kazoo.session import KazooSession
-from controller_core.zk.security import zk_security_source
+from controller_core.zk.secured.properties import zk_security_source
 from controller_core.zk.session import AccessRefused, Create, SessionState, ZooKeeperUnreachable
 from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper

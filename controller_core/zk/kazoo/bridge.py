@@ -37,7 +37,7 @@ from controller_core.security.jaas import NameAndPassword
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.kazoo.login import log_in
 from controller_core.zk.kazoo.tls_socket import Ready, TlsSocket, select_with_tls
-from controller_core.zk.security import NO_ZK_SECURITY, ZkSecuritySource
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecuritySource
 
 _log = structlog.get_logger(__name__)
 

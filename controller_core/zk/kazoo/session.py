@@ -18,7 +18,6 @@ from kazoo.exceptions import NodeExistsError, NoNodeError, UnimplementedError, W
 from kazoo.protocol.serialization import GetChildren as KazooGetChildren
 from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
 
-from controller_core.zk.acls import ZnodeAcls
 from controller_core.zk.kazoo.bridge import BridgedClient, Mailbox, Request
 from controller_core.zk.kazoo.errors import refused, translated
 from controller_core.zk.kazoo.requests import (
@@ -36,7 +35,8 @@ from controller_core.zk.kazoo.requests import (
 )
 from controller_core.zk.kazoo.transaction import FailedAt, Transaction
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES, too_large, transaction_bytes
-from controller_core.zk.security import NO_ZK_SECURITY, ZkSecuritySource
+from controller_core.zk.secured.acls import ZnodeAcls
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecuritySource
 from controller_core.zk.session import (
     AccessRefused,
     ConnectionLost,

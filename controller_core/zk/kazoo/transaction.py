@@ -13,7 +13,7 @@ from typing import Final
 from kazoo.exceptions import EXCEPTIONS, RolledBackError, RuntimeInconsistency, ZookeeperError
 from kazoo.protocol import serialization as kazoo
 
-from controller_core.zk.acls import OPEN_ACLS, ZnodeAcls
+from controller_core.zk.secured.acls import OPEN_ACLS, ZnodeAcls
 from controller_core.zk.session import Create, CreateMode, Delete, SetData, WriteOp
 
 _INT: Final = struct.Struct("!i")

@@ -48,6 +48,25 @@ def test_each_controller_has_an_id_of_its_own_that_counts_down_from_the_first(
     assert first[3] == "--id=1000"
 
 
+def test_the_controller_finds_how_its_cluster_is_secured_in_one_folder(api: KubernetesApi) -> None:
+    secrets = ("--set", "controller.connectionSecrets={kafka-login,kafka-certificates}")
+    spec = workload(api, "controller", *secrets)["template"]["spec"]
+    (file,) = (option.split("=")[1] for option in spec["containers"][0]["args"] if option.startswith("--properties="))
+    (mount,) = (each for each in spec["containers"][0]["volumeMounts"] if file.startswith(f"{each['mountPath']}/"))
+    (volume,) = (each for each in spec["volumes"] if each["name"] == mount["name"])
+    names = [source["secret"]["name"] for source in volume["projected"]["sources"]]
+    assert (mount["readOnly"], names) == (True, ["kafka-login", "kafka-certificates"])
+
+
+def test_the_operator_finds_how_each_cluster_is_secured_in_a_folder_of_its_own(api: KubernetesApi) -> None:
+    spec = workload(api, "operator", "--set", "operator.connectionSecrets={one,two}")["template"]["spec"]
+    files = [option.split("=")[1] for option in spec["containers"][0]["args"] if option.startswith("--properties=")]
+    mounts = {each["mountPath"]: each["name"] for each in spec["containers"][0]["volumeMounts"]}
+    secrets = {each["name"]: each.get("secret", {}).get("secretName") for each in spec["volumes"]}
+    assert [secrets[mounts[file.removesuffix("/server.properties")]] for file in files] == ["one", "two"]
+    assert "--properties" in options_of("operator", "run")
+
+
 def test_the_controller_can_use_the_settings_that_the_chart_gives(
     api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,8 @@
 
 Where there is none, `zookeeper.sasl.jaas.config` is what Java reads from a file of logins (its section `Client`), and
 `zookeeper.auth.digest` is what `addauth digest` says in ZooKeeper's shell. The file is read again for each connection, so
-passwords and certificates may change under a process that runs.
+passwords and certificates may change under a process that runs. Files that it names without a folder are beside it: as
+Secrets are mounted.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,13 +44,15 @@ def zk_security_source(file: Path | None) -> ZkSecuritySource:
     """What a file of properties says; without one, nothing is secured."""
     if file is None:
         return lambda: NO_ZK_SECURITY
-    return lambda: zk_security_of(read_properties(file))
+    return lambda: zk_security_of(read_properties(file), file.parent)
 
 
-def zk_security_of(properties: Mapping[str, str]) -> ZkSecurity:
-    """Of the properties of a broker, or of a client of ZooKeeper. Raises `InvalidProperties`, which names the property."""
+def zk_security_of(properties: Mapping[str, str], folder: Path) -> ZkSecurity:
+    """Of the properties of a broker, or of a client of ZooKeeper. `folder`: where files are that have no other.
+
+    Raises `InvalidProperties`, which names the property."""
     try:
-        return _ZkProperties.model_validate(dict(properties)).security()
+        return _ZkProperties.model_validate(dict(properties)).security(folder)
     except ValidationError as error:
         said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise InvalidProperties(f"the properties of ZooKeeper: {said}") from None
@@ -60,6 +63,7 @@ def _or_none(value: object) -> object:
 
 
 _File = Annotated[Path | None, BeforeValidator(_or_none)]
+_Secret = Annotated[SecretStr | None, BeforeValidator(_or_none)]
 """What is set to nothing is not set."""
 
 
@@ -73,20 +77,20 @@ class _ZkProperties(BaseModel):
     model_config = ConfigDict(alias_generator=_of_kafka, extra="ignore", frozen=True, hide_input_in_errors=True)
 
     set_acl: bool = False
-    sasl_jaas_config: SecretStr | None = None
-    auth_digest: SecretStr | None = None
+    sasl_jaas_config: _Secret = None
+    auth_digest: _Secret = None
     ssl_client_enable: bool = False
     clientCnxnSocket: Literal["", "org.apache.zookeeper.ClientCnxnSocketNetty"] = ""  # noqa: N815 - as Kafka calls it
     ssl_truststore_location: _File = None
     ssl_truststore_type: str | None = None
     ssl_keystore_location: _File = None
     ssl_keystore_type: str | None = None
-    ssl_keystore_password: SecretStr | None = None
+    ssl_keystore_password: _Secret = None
     ssl_endpoint_identification_algorithm: str = "HTTPS"
 
-    def security(self) -> ZkSecurity:
+    def security(self, folder: Path) -> ZkSecurity:
         security = ZkSecurity(
-            tls=self._tls_files() if self.ssl_client_enable else None,
+            tls=self._tls_files(folder) if self.ssl_client_enable else None,
             sasl=self._sasl(),
             digest=self._digest(),
             sets_acls=self.set_acl,
@@ -117,12 +121,12 @@ class _ZkProperties(BaseModel):
             raise InvalidProperties("zookeeper.auth.digest is no USER:PASSWORD: write it so")
         return NameAndPassword(username=username, password=password)
 
-    def _tls_files(self) -> TlsFiles:
+    def _tls_files(self, folder: Path) -> TlsFiles:
         files = TlsFiles(
             prefix="zookeeper.ssl",
-            truststore_location=self.ssl_truststore_location,
+            truststore_location=self.ssl_truststore_location and folder / self.ssl_truststore_location,
             truststore_type=_type_of(self.ssl_truststore_location, self.ssl_truststore_type),
-            keystore_location=self.ssl_keystore_location,
+            keystore_location=self.ssl_keystore_location and folder / self.ssl_keystore_location,
             keystore_type=_type_of(self.ssl_keystore_location, self.ssl_keystore_type),
             key_password=self.ssl_keystore_password.get_secret_value() if self.ssl_keystore_password else None,
             verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
@@ -132,5 +136,6 @@ class _ZkProperties(BaseModel):
 
 
 def _type_of(location: Path | None, type_: str | None) -> str:
-    """ZooKeeper's client tells the type by the name of the file where nothing else is said."""
-    return type_ or (location.suffix.removeprefix(".") if location is not None else "PEM")
+    """ZooKeeper's client tells the type by the name of the file where nothing else is said; certificates are PEM."""
+    suffix = location.suffix.removeprefix(".") if location is not None else ""
+    return type_ or ("PEM" if suffix in ("", "crt", "key") else suffix)
