@@ -2,8 +2,7 @@
 and the same is left to strangers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable
 
 import pytest
 from kazoo.client import KazooClient
@@ -15,44 +14,15 @@ from controller_admin.client.assignments import partitions_json, reassignment_js
 from controller_admin.client.errors import Refused
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.kontroller import ControllerProcess, RecorderProcess
+from devcluster.clusters.kontroller import RecorderProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import connected_client
+from tests.real.secured.clusters import BY_KAFKA, BY_US
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-BY_KAFKA, BY_US = "/of-kafka", "/of-ours"
 LOGIN = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": USER, "password": PASSWORD}}
-
-
-@pytest.fixture(scope="module")
-def zookeeper_with_users(servers_folder: RunFolder) -> Iterator[SecuredZooKeeper]:
-    with SecuredZooKeeper(servers_folder) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def worked(servers_folder: RunFolder, zookeeper_with_users: SecuredZooKeeper) -> Iterator[dict[str, KafkaCluster]]:
-    """Two clusters after a day's work each, by their chroots."""
-    server = zookeeper_with_users
-    with ExitStack() as stack:
-        clusters = {}
-        for chroot in (BY_KAFKA, BY_US):
-            properties = {**server.broker_properties(), "zookeeper.connect": server.secure_connect + chroot}
-            clusters[chroot] = KafkaCluster(
-                servers_folder, server, brokers=2, chroot=chroot, properties=properties, env=server.broker_env
-            )
-            stack.callback(clusters[chroot].close)
-        settings = {"properties": str(server.write_properties())}
-        stack.enter_context(
-            ControllerProcess(
-                servers_folder, server.secure_connect + BY_US, name="secured-controller", settings=settings
-            )
-        )
-        for cluster in clusters.values():
-            cluster.start()
-        yield clusters
 
 
 async def a_day_s_work(cluster: KafkaCluster) -> None:
@@ -87,9 +57,9 @@ async def as_soon_as_known(ask: Callable[[], Awaitable[object]]) -> None:
 
 
 async def test_znodes_have_the_acls_that_they_have_in_a_cluster_of_kafka_alone(
-    worked: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper
+    secured: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper
 ) -> None:
-    for cluster in worked.values():
+    for cluster in secured.values():
         await a_day_s_work(cluster)
     with connected_client(zookeeper_with_users.connect, **LOGIN) as client:
         of_kafka, of_ours = (acls_below(client, chroot) for chroot in (BY_KAFKA, BY_US))
@@ -113,14 +83,14 @@ def acls_below(client: KazooClient, root: str) -> dict[str, frozenset[ACL]]:
     return found
 
 
-def test_no_password_is_in_a_log(worked: dict[str, KafkaCluster], servers_folder: RunFolder) -> None:
+def test_no_password_is_in_a_log(secured: dict[str, KafkaCluster], servers_folder: RunFolder) -> None:
     log = servers_folder.log("secured-controller").read_text()
     assert log
     assert PASSWORD not in log
 
 
 def test_a_recorder_looks_on_by_the_same_properties(
-    worked: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper, servers_folder: RunFolder
+    secured: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper, servers_folder: RunFolder
 ) -> None:
     server = zookeeper_with_users
     with RecorderProcess(
