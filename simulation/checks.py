@@ -48,10 +48,10 @@ def assert_sound(cluster: Cluster) -> None:
         assert metadata.controller_id == process.id, f"broker {broker_id} knows another controller"
         assert set(metadata.live_brokers) == {*cluster.live, process.id}
     partitions = [
-        TopicPartition(TopicName(name), partition)
+        topic_partition
         for name in cluster.zk.tree.children(paths.TOPICS) or ()
-        for partition in cluster.topic(name).partitions
-        if name not in state.deletions
+        for topic_partition in (TopicPartition(TopicName(name), number) for number in cluster.topic(name).partitions)
+        if name not in state.deletions and topic_partition not in state.removals
     ]
     assert {partition for partition in state.all_partitions() if partition.topic not in state.deletions} == set(
         partitions

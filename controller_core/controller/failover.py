@@ -21,6 +21,7 @@ from controller_core.controller.operations import (
 )
 from controller_core.controller.operations.topics import add_topics, read_topic_names
 from controller_core.controller.reassigning import drop, reassignment, requested, throttle_cleanup
+from controller_core.controller.resizing import adding, removing
 from controller_core.controller.sending.prepared_topic import Prepared
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, recorded_configs, removed_replicas
@@ -57,6 +58,8 @@ async def on_controller_failover(term: Term) -> None:
     await throttle_cleanup.mark_begun(term, term.state.reassignments)
     await throttle_cleanup.sweep(term)
     await deletion.resume(term)
+    await adding.on_partitions_add(term)
+    await removing.on_partitions_remove(term)
     # 4. resume preferred leader election, if any
     await elections.on_preferred_election_requested(term)
     leader_rebalance.start_balancing(term)
@@ -83,6 +86,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     phantoms = await add_topics(term, {name: z for name, z in znodes.items() if name not in term.state.topics})
     await recorded_configs.load_of_topics(term, term.state.topics)
     await _load_states(term, [name for name in term.state.topics if name not in prepared])
+    await removing.load(term)
     await deletion.load_deletions(term)
     await removed_replicas.load(term)
     await deleted_topics.load(term)
@@ -95,6 +99,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
         partitions=len(term.state.states),
         reassignments=len(term.state.reassignments),
         deletions=len(term.state.deletions),
+        partition_removals=len(term.state.removals),
         removed_replicas=len(term.state.removed_replicas),
     )
     return [partition for partition in phantoms if partition in term.state.states], prepared

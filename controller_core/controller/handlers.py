@@ -22,6 +22,8 @@ from controller_core.controller.loop.events import (
     JournalDue,
     LedgerDue,
     LogDirsFailed,
+    PartitionRemovalsRequested,
+    PartitionsRequested,
     PreferredElectionRequested,
     ReassignmentsCompletable,
     ReassignmentsEnded,
@@ -47,6 +49,7 @@ from controller_core.controller.operations import (
     topics,
 )
 from controller_core.controller.reassigning import completion, requested, throttle_cleanup
+from controller_core.controller.resizing import adding, removing
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas, removed_replicas_retention
@@ -83,6 +86,10 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             await topics.on_topics_modified(term, (topic, *others))
         case TopicDeletionsRequested():
             await deletion.on_topic_deletions_requested(term)
+        case PartitionsRequested():
+            await adding.on_partitions_add(term)
+        case PartitionRemovalsRequested():
+            await removing.on_partitions_remove(term)
         case ReassignmentsRequested():
             await requested.on_reassignments_requested(term)
         case ReassignmentsCompletable():
@@ -106,6 +113,7 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
             term.enqueue_later(JournalDue(), await term.journal.record_alive())
         case LedgerDue():
             await removed_replicas_retention.on_ledger_due(term)
+            await removing.finish(term)
         case FeaturesChanged():
             await features.on_features_changed(term)
         case BrokerAnswered():
@@ -200,6 +208,8 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     completion.on_replicas_not_deleted(term, answered.broker, failed)
     deletion.on_replicas_not_deleted(term, answered.broker, failed)
     await deletion.on_replicas_deleted(term, answered.broker, deleted)
+    removing.on_replicas_not_deleted(term, answered.broker, failed)
+    await removing.on_replicas_deleted(term, answered.broker, deleted)
 
 
 def _report(answered: BrokerAnswered, topic: str, partition: PartitionId, error_code: ErrorCode) -> None:

@@ -57,6 +57,8 @@ class Broker:
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     features: Mapping[str, FeatureRange] = field(default_factory=dict)
+    is_ours: bool = False
+    """Whether it is no stock broker but one of Kontroller's, which says so where it registers."""
     unusable: tuple[str, ...] = ()
     """What is wrong with those of its endpoints that are not among the endpoints."""
 

@@ -1,7 +1,8 @@
 """Where Kafka keeps what in ZooKeeper: the path of every znode that a controller reads, writes or watches.
 
 All paths are within the cluster's chroot. They are those of Kafka 3.9 (`kafka.zk.ZkData`), but for what is below
-`/kontroller`, which brokers never look at; and no other module of Kontroller spells one out. What the name of a znode
+`/kontroller` and the requests for single partitions, which brokers never look at; and no other module of Kontroller spells
+one out. What the name of a znode
 stands for is read here too: anybody may have put anything among the children of another.
 """
 
@@ -28,6 +29,10 @@ ADMIN: Final = "/admin"
 REASSIGN_PARTITIONS: Final = f"{ADMIN}/reassign_partitions"
 PREFERRED_REPLICA_ELECTION: Final = f"{ADMIN}/preferred_replica_election"
 DELETE_TOPICS: Final = f"{ADMIN}/delete_topics"
+PARTITIONS_ADD: Final = f"{ADMIN}/partitions_add"
+PARTITIONS_REMOVE: Final = f"{ADMIN}/partitions_remove"
+PARTITIONS_REASSIGNED: Final = f"{ADMIN}/partitions_reassigned"
+"""Requests for single partitions, each in a znode `TOPIC/NUMBER` below one of the three (seed 004)."""
 
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
@@ -113,6 +118,11 @@ def partition_states(topic_partitions: Iterable[TopicPartition]) -> list[str]:
 def delete_topic(name: TopicName) -> str:
     """The mark that a topic is to be deleted; without data."""
     return f"{DELETE_TOPICS}/{name}"
+
+
+def partition_request(parent: str, topic_partition: TopicPartition) -> str:
+    """A request for one partition, below one of the three `PARTITIONS_...`."""
+    return f"{parent}/{topic_partition.topic}/{topic_partition.partition}"
 
 
 def isr_change(name: str) -> str:

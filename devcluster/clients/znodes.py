@@ -14,6 +14,9 @@ from kazoo.exceptions import BadVersionError, NoNodeError, RolledBackError, Runt
 
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
+PARTITIONS_ADD = "/admin/partitions_add"
+PARTITIONS_REMOVE = "/admin/partitions_remove"
+PARTITIONS_REASSIGNED = "/admin/partitions_reassigned"
 
 
 class ClusterZnodes:
@@ -128,6 +131,13 @@ class ClusterZnodes:
     def rewrite_reassignment(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
         """Asks for other targets while the znode of the former request is still there."""
         self.client.set(REASSIGN_PARTITIONS, _encoded_targets(targets))
+
+    def ask_of_partition(self, kind: str, topic: str, partition: int, replicas: Sequence[int] | None = None) -> str:
+        """Asks for one partition, in one of the three `PARTITIONS_...`; returns the path of the request."""
+        path = f"{kind}/{topic}/{partition}"
+        content = b"" if replicas is None else json.dumps({"version": 1, "replicas": list(replicas)}).encode()
+        self.client.create(path, content, makepath=True)
+        return path
 
     def elect_preferred(self, partitions: Sequence[tuple[str, int]]) -> None:
         """Asks for the election of the partitions' preferred replicas."""

@@ -11,16 +11,15 @@ commit: its ISR is decided under the epochs of that time.
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Final
 
-import orjson
 import structlog
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.codecs.json_fields import json_object
 from controller_core.zk.registered_brokers import registered_brokers
 from controller_core.zk.session import (
     ConnectionLost,
@@ -37,7 +36,6 @@ from replica_broker.membership.node import Node
 
 log = structlog.get_logger()
 
-_OURS: Final = "kontroller_broker"
 _LOOK_S: Final = 0.2
 _PATIENCE_S: Final = 15.0
 """Beyond the session's timeout: ZooKeeper ends sessions a little later, and an earlier life may have had a longer one."""
@@ -126,9 +124,8 @@ class Registration:
 
 
 def encoded_as_ours(broker: Broker, *, timestamp_ms: int) -> bytes:
-    """A registration with a field of our own, which stock brokers do not look at: it says that this is none of them."""
-    json = orjson.loads(codecs.encode_broker(broker, timestamp_ms=timestamp_ms))
-    return orjson.dumps({**json, _OURS: True})
+    """The registration of a broker that is none of the stock ones, and says so."""
+    return codecs.encode_broker(replace(broker, is_ours=True), timestamp_ms=timestamp_ms)
 
 
 async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
@@ -142,7 +139,7 @@ async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
 
 def _is_ours(broker: BrokerId, node: ZkNode) -> bool:
     try:
-        return json_object(paths.broker(broker), node.data).get(_OURS) is True
+        return codecs.decode_broker(broker, node).is_ours
     except MalformedZnode:
         return False
 

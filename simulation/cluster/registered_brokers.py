@@ -30,6 +30,8 @@ class RegisteredBrokers(Znodes):
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
         self.features: dict[BrokerId, Mapping[str, FeatureRange]] = {}
         """What brokers say that they support when they register the next time."""
+        self.ours: set[int] = set()
+        """The brokers that say that they are Kontroller's when they register the next time."""
         self._sessions: dict[BrokerId, SessionId] = {}
 
     def broker(self, number: int) -> SimulatedBroker:
@@ -112,5 +114,11 @@ class RegisteredBrokers(Znodes):
         endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host=f"broker-{broker_id}", port=port)
         features = self.features.get(broker_id, {})
         return codecs.encode_broker(
-            Broker(id=broker_id, epoch=BrokerEpoch(0), endpoints=(endpoint,), features=features)
+            Broker(
+                id=broker_id,
+                epoch=BrokerEpoch(0),
+                endpoints=(endpoint,),
+                features=features,
+                is_ours=broker_id in self.ours,
+            )
         )

@@ -129,6 +129,14 @@ class Znodes:
             codecs.encode_reassignment({partition: ids(target) for partition, target in targets.items()}),
         )
 
+    def request_of_partition(self, parent: str, partition: TopicPartition, replicas: Sequence[int] = ()) -> None:
+        """A request for one partition, with the replicas that it shall have, or with nothing."""
+        topic = f"{parent}/{partition.topic}"
+        for path in (parent, topic):
+            if not self.exists(path):
+                self.write(Create(path=path))
+        self.put(paths.partition_request(parent, partition), codecs.encode_replicas(ids(replicas)) if replicas else b"")
+
     def request_election(self, *partitions: TopicPartition) -> None:
         self.put(paths.PREFERRED_REPLICA_ELECTION, codecs.encode_preferred_election(partitions))
 

@@ -28,6 +28,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.metadata import TopicAssignment
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import NotEnoughBrokers
+from controller_core.model.wording import listed
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
@@ -109,6 +110,9 @@ async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode |
     name = TopicName(topic.name)
     if name in term.state.deletions:
         raise Refused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
+    if removed := term.state.removals.numbers_of(name):
+        message = f"Partitions of the topic are being removed, wait until they are gone: {listed(sorted(removed))}."
+        raise Refused(ErrorCode.invalid_partitions, message)
     if znode is not None and any(assignment.is_being_reassigned for assignment in znode.content.partitions.values()):
         message = f"A partition reassignment is in progress for the topic '{name}'."
         raise Refused(ErrorCode.reassignment_in_progress, message)

@@ -66,8 +66,18 @@ class TopicDeletionsRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionsRequested:
+    """Partitions were asked for below `/admin/partitions_add`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRemovalsRequested:
+    """Partitions are to be removed, below `/admin/partitions_remove`, or a removal goes on."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReassignmentsRequested:
-    """`/admin/reassign_partitions` was created or written."""
+    """`/admin/reassign_partitions` was created or written, or something below `/admin/partitions_reassigned`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +197,8 @@ Event: TypeAlias = (
     | TopicsChanged
     | TopicModified
     | TopicDeletionsRequested
+    | PartitionsRequested
+    | PartitionRemovalsRequested
     | ReassignmentsRequested
     | ReassignmentsCompletable
     | ReassignmentsEnded

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.loop.events import BrokerModified, BrokersChanged
+from controller_core.controller.loop.events import BrokerModified, BrokersChanged, PartitionRemovalsRequested
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.operations import deletion
 from controller_core.controller.reassigning import completion, reassignment
@@ -119,6 +119,8 @@ async def _send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> No
     # 4. complete any outstanding partition reassignment
     await reassignment.resume(term, set(brokers))
     await deletion.resume(term, set(brokers))
+    if term.state.removals.ask_again(brokers.keys()):
+        term.enqueue(PartitionRemovalsRequested())
 
 
 async def elect_offline_partitions(term: Term) -> None:

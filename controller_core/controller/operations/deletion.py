@@ -1,7 +1,8 @@
 """Topics are deleted: every replica is stopped and deleted by its broker, then the topic's znodes are removed.
 
 A topic is marked in `/admin/delete_topics`. A replica on a broker that is down is deleted when the broker is back, and the
-znodes stay until then: a topic created again under the same name must not meet the log of the old one (KAFKA-10548).
+znodes stay until then: a topic created again under the same name must not meet the log of the old one (KAFKA-10548). Where
+single partitions of it are being removed, that ends first.
 
 Deletion wins over a reassignment, as in effect with Kafka: one that is stuck on a dead broker, or throttled, would hold it
 up for ever. Where a marked topic's partitions are being reassigned, that ends at once: all replicas of OAR and RAR are
@@ -19,20 +20,16 @@ from controller_core.controller.loop.events import ReassignmentsEnded, TopicDele
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.term.groups import in_groups
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes import deleted_topics, topic_znodes
+from controller_core.controller.znodes import deleted_topics, subtrees, topic_znodes
 from controller_core.controller.znodes.reassignment_znode import supplant_requests
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.transitions import PartitionStatus
 from controller_core.model.wording import listed
 from controller_core.zk import paths
-from controller_core.zk.compare_and_set import compare_and_set
-from controller_core.zk.session import Delete, TooLarge, WriteOp
+from controller_core.zk.session import Delete, WriteOp
 
 log = structlog.get_logger()
-
-ZNODES_PER_WRITE = 900
-"""How many znodes are deleted together, below the limit of a transaction."""
 
 
 async def on_topic_deletions_requested(term: Term) -> None:
@@ -141,7 +138,12 @@ async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
     """Removes the znodes of those topics whose replicas are deleted, and each one's mark together with the topic: a new
     controller takes up all of it or nothing."""
     deletions = term.state.deletions
-    done = [t for t in topics if (deletion := deletions.get(t)) and deletion.started and not deletion.awaiting_deletion]
+    done = [
+        topic
+        for topic in topics
+        if (deletion := deletions.get(topic)) and deletion.started and not deletion.awaiting_deletion
+        if not term.state.removals.numbers_of(topic)
+    ]
     for topic in await _delete_as_known(term, done):
         await _delete_as_found(term, topic)
     for topic in done:
@@ -175,34 +177,7 @@ async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[Top
 
 async def _delete_as_found(term: Term, topic: TopicName) -> None:
     """Deletes whatever is there of a topic, also what other hands left there."""
-    below = await _below(term, paths.partitions(topic))
-    for start in range(0, len(below), ZNODES_PER_WRITE):
-        await _delete_existing(term, below[start : start + ZNODES_PER_WRITE])
-    await _delete_existing(
+    await subtrees.delete_below(term, paths.partitions(topic))
+    await subtrees.delete_existing(
         term, [paths.partitions(topic), paths.topic(topic), paths.topic_config(topic), paths.delete_topic(topic)]
     )
-
-
-async def _below(term: Term, path: str) -> list[str]:
-    """All znodes below one, children before their parents: also what other hands left there."""
-    found: list[str] = []
-    level = [path]
-    while level:
-        children = await term.zk.children_many(level)
-        level = [f"{parent}/{name}" for parent, names in zip(level, children, strict=True) for name in names or ()]
-        found = level + found
-    return found
-
-
-async def _delete_existing(term: Term, doomed: list[str]) -> None:
-    async def existing() -> list[Delete]:
-        nodes = await term.zk.read_many(doomed)
-        return [Delete(path=path) for path, node in zip(doomed, nodes, strict=True) if node is not None]
-
-    try:
-        await compare_and_set(existing, lambda deletes: deletes, term.writer.transact)
-    except TooLarge:
-        if len(doomed) == 1:
-            raise
-        await _delete_existing(term, doomed[: len(doomed) // 2])
-        await _delete_existing(term, doomed[len(doomed) // 2 :])

@@ -7,7 +7,7 @@ exist, and is replaced before anything else happens to the partition.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.events import (
+    PartitionRemovalsRequested,
     ReassignmentsEnded,
     ReassignmentsRequested,
     TopicDeletionsRequested,
@@ -34,7 +35,7 @@ from controller_core.controller.znodes.topic_znodes import (
     read_topics,
     rewrite_topics,
 )
-from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, TopicAssignment
 from controller_core.model.topics.placement_repair import without_phantom
 from controller_core.model.topics.topic_names import why_illegal
@@ -89,6 +90,8 @@ def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
         topic_id = known_id(term, name)
         if name in term.state.deletions:
             term.enqueue(TopicDeletionsRequested())  # its mark would meet the next topic of this name
+        if term.state.removals.numbers_of(name):
+            term.enqueue(PartitionRemovalsRequested())  # and so would the requests that partitions of it be removed
         partitions = term.state.remove_topic(name)
         log.warning("topic vanished from ZooKeeper", topic=name, topic_id=str(topic_id), partitions=len(partitions))
         term.batch.forget_metadata(partitions, None)
@@ -143,10 +146,10 @@ async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
         log.error("topic znode was rewritten without its topic id, which is restored", topic=name)
     await _make_sound(term, without_id)
     grown = {name: znode for name, znode in znodes.items() if _added(term, name, znode.content)}
-    for name in grown:
-        if name in term.state.deletions:
-            await _remove_added(term, name)
-    contents = await _make_sound(term, {name: z for name, z in grown.items() if name not in term.state.deletions})
+    growing = {name: znode for name, znode in grown.items() if not _is_on_its_way_out(term, name)}
+    for name in grown.keys() - growing.keys():
+        await _remove_added(term, name)
+    contents = await _make_sound(term, growing)
     added = [(partition, content) for name, content in contents.items() for partition in _added(term, name, content)]
     for partition, content in added:
         term.state.set_assignment(partition, content.partitions[partition.partition])
@@ -177,19 +180,31 @@ def _lost_its_id(term: Term, name: TopicName, znode: TopicZnode) -> bool:
 
 
 def _added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
-    known = term.state.topics[name].partitions
+    known = _known_numbers(term, name)
     return [TopicPartition(name, partition) for partition in content.partitions if partition not in known]
 
 
+def _known_numbers(term: Term, name: TopicName) -> Set[PartitionId]:
+    """The partitions that a topic is known to have, those among them that are being removed."""
+    return term.state.topics[name].partitions.keys() | term.state.removals.numbers_of(name)
+
+
+def _is_on_its_way_out(term: Term, name: TopicName) -> bool:
+    """Whether a topic, or the last partitions of it, are being deleted: what is added would be nobody's, or leave a gap."""
+    return name in term.state.deletions or bool(term.state.removals.numbers_of(name))
+
+
 async def _remove_added(term: Term, topic: TopicName) -> None:
-    """Partitions that are added to a topic on its way out would be nobody's: they are taken out again (KAFKA-6612)."""
-    log.error("partitions added to a topic that is being deleted are taken back", topic=topic)
-    known = term.state.topics[topic].partitions
+    """Partitions that are added to a topic on its way out, or above some that are, are taken out again (KAFKA-6612)."""
+    log.error("partitions added to a topic that is being deleted, in whole or in part, are taken back", topic=topic)
+    known = _known_numbers(term, topic)
 
     def without_added(_: TopicName, content: TopicAssignment) -> TopicAssignment:
         return replace(content, partitions={p: a for p, a in content.partitions.items() if p in known})
 
     await rewrite_topics(term, [topic], without_added)
+    if term.state.removals.numbers_of(topic):
+        term.enqueue(PartitionRemovalsRequested())  # those below may be able to go now
 
 
 async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartition]) -> None:

@@ -76,7 +76,8 @@ def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) 
 async def _requested(term: Term) -> Collection[TopicPartition]:
     """What is asked for, and perhaps not taken up yet."""
     node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
+    singly = term.state.reassignments.asked_singly
     try:
-        return codecs.decode_reassignment(node.data).partitions if node is not None else ()
+        return {*singly, *(codecs.decode_reassignment(node.data).partitions if node is not None else ())}
     except MalformedZnode:
-        return ()  # reported and removed by whoever takes up the requests
+        return singly  # the other is reported and removed by whoever takes up the requests

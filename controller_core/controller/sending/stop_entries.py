@@ -31,7 +31,7 @@ def stop_entries(
 
 def _leader_epoch(state: ClusterState, partition: TopicPartition) -> LeaderEpoch:
     """The fence of KIP-570: a delayed StopReplica must not stop a replica that was added again since."""
-    if partition.topic in state.deletions:
+    if partition.topic in state.deletions or partition in state.removals:
         return EPOCH_DURING_DELETE
     known = state.states.get(partition)
     return known.leader_and_isr.leader_epoch if known else NO_EPOCH

@@ -98,6 +98,16 @@ class AssignedReplicas:
         if topic.topic_id is not None and self._names.get(topic.topic_id) == name:
             del self._names[topic.topic_id]
 
+    def _forget_partition(self, topic_partition: TopicPartition) -> None:
+        self._revision += 1
+        self._rewritten.pop(topic_partition.topic, None)
+        topic = self._topics[topic_partition.topic]
+        before = topic._partitions.pop(topic_partition.partition)
+        del topic._known[topic_partition.partition]
+        for broker in before.replicas:
+            self._partitions_on[broker].pop(topic_partition, None)
+        self.changes.record(Kind.ASSIGNMENT, topic_partition, before, None)
+
     def partitions_of(self, name: TopicName) -> list[TopicPartition]:
         topic = self.topics.get(name)
         return list(topic.known.values()) if topic else []

@@ -7,10 +7,11 @@ read-only. Topics and their assignments are in a part of its own (`assigned_repl
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Final, TypeVar
 
 from controller_core.controller.state.assigned_replicas import AssignedReplicas
+from controller_core.controller.state.partition_removals import PartitionRemovals
 from controller_core.controller.state.reassignments import Reassignments
 from controller_core.controller.state.removed_replicas import RemovedReplicas
 from controller_core.controller.state.replica_statuses import ReplicaStatuses
@@ -61,6 +62,7 @@ class ClusterState(AssignedReplicas):
         self.partition_status: Final[Mapping[TopicPartition, PartitionStatus]] = self._partition_status
         self.replica_status: Final = ReplicaStatuses()
         self.reassignments: Final = Reassignments()
+        self.removals: Final = PartitionRemovals()
         self._deletions: dict[TopicName, TopicDeletion] = {}
         self.deletions: Final[Mapping[TopicName, TopicDeletion]] = self._deletions
         self._failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = tracked(Kind.OFFLINE_REPLICAS, recorded_by)
@@ -178,6 +180,23 @@ class ClusterState(AssignedReplicas):
     def remove_topic(self, name: TopicName) -> list[TopicPartition]:
         """Forgets a topic with everything about its partitions; returns what they were."""
         forgotten = self.partitions_of(name)
+        self._forget_leaderships(forgotten)
+        self.removals.forget_topic(name)
+        self._deletions.pop(name, None)
+        self._topic_configs.pop(name, None)
+        self._forget_topic(name)
+        return forgotten
+
+    def begin_removals(self, partitions: Collection[TopicPartition]) -> None:
+        """Forgets partitions of topics that stay, but for the replicas that are to be deleted."""
+        for topic_partition in partitions:
+            self.removals.begin(topic_partition, self.known_replicas(topic_partition))
+        self._forget_leaderships(partitions)
+        for topic_partition in partitions:
+            self._forget_partition(topic_partition)
+
+    def _forget_leaderships(self, partitions: Iterable[TopicPartition]) -> None:
+        forgotten = list(partitions)
         for topic_partition in forgotten:
             for broker in self.known_replicas(topic_partition):
                 self.replica_status.remove(PartitionReplica(topic_partition, broker))
@@ -188,10 +207,6 @@ class ClusterState(AssignedReplicas):
         for broker, failed in list(self.failed_replicas.items()):
             if not failed.isdisjoint(forgotten):
                 self.set_failed_replicas(broker, failed.difference(forgotten))
-        self._deletions.pop(name, None)
-        self._topic_configs.pop(name, None)
-        self._forget_topic(name)
-        return forgotten
 
     def may_have(self, topic_partition: TopicPartition) -> bool:
         """Whether there is such a partition, or nobody can tell: its topic's znode makes no sense, or not all of it."""

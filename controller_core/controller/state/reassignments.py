@@ -1,11 +1,12 @@
 """The reassignments that are under way, and what the last steps of each still wait for."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from controller_core.controller.state.entries import Entries
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
+from controller_core.zk.session import ZkVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,14 @@ class RunningReassignment:
         return self.awaiting_deletion is not None and not self.awaiting_deletion
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleRequest:
+    """A request for one partition in a znode of its own."""
+
+    target: tuple[BrokerId, ...]
+    version: ZkVersion
+
+
 class Reassignments(Entries[TopicPartition, RunningReassignment]):
     """Partition -> its reassignment, of those that are under way."""
 
@@ -36,6 +45,7 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
         super().__init__()
         self._completable: set[TopicPartition] = set()
         self._completable_since_ms: float | None = None
+        self._asked_singly: dict[TopicPartition, SingleRequest] = {}
 
     def begin(self, partition: TopicPartition, full: ReplicaAssignment) -> None:
         """A reassignment begins, or another target takes the place of the former one."""
@@ -78,6 +88,25 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
         if not self._completable:
             self._completable_since_ms = None
         return self._entries.pop(partition)
+
+    # Those that are asked for in znodes of their own
+
+    @property
+    def asked_singly(self) -> Mapping[TopicPartition, SingleRequest]:
+        """The requests as they were read last, without those that were removed since."""
+        return self._asked_singly
+
+    def set_asked_singly(self, requests: Mapping[TopicPartition, SingleRequest]) -> None:
+        """These are the requests that there are."""
+        self._asked_singly = dict(requests)
+
+    def take_asked_singly(
+        self, served: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    ) -> dict[TopicPartition, ZkVersion]:
+        """The requests for these targets, which are to be removed, by their versions."""
+        asked = self._asked_singly
+        taken = [p for p in served if p in asked and asked[p].target == served[p]] if asked else []
+        return {partition: asked.pop(partition).version for partition in taken}
 
     # Those that are complete, and wait to be ended together
 

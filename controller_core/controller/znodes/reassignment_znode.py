@@ -2,6 +2,9 @@
 
 An entry stays until its reassignment is done, so that a new controller goes on with it; what cannot be done is taken out
 at once, so that it never blocks the next one.
+
+A partition may be asked for in a znode of its own as well, `/admin/partitions_reassigned/TOPIC/NUMBER` (seed 004), with its
+replicas: `{"version":1,"replicas":[1,2]}`. That is as good as an entry, and supplants the entry of the same partition.
 """
 
 from collections.abc import Mapping, Set
@@ -11,12 +14,15 @@ from typing import NamedTuple
 import structlog
 
 from controller_core.controller.loop.events import ReassignmentsRequested
+from controller_core.controller.state.reassignments import SingleRequest
 from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.partition_requests import read_partition_requests, remove_partition_requests
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.wording import listed
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended, compare_and_set, put
-from controller_core.zk.session import Delete, TransactionFailed, WriteOp, ZkNode
+from controller_core.zk.session import Delete, TransactionFailed, WriteOp, ZkNode, ZkVersion
 
 log = structlog.get_logger()
 
@@ -27,16 +33,51 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 async def read_requests(term: Term) -> Targets:
     """What is asked for, watched for changes."""
     node = await term.watched.node(paths.REASSIGN_PARTITIONS, ReassignmentsRequested())
-    return await _decode_or_remove(term, node) if node is not None else {}
+    together = await _decode_or_remove(term, node) if node is not None else {}
+    singly = await _read_single_requests(term)
+    supplanted = {p: target for p, target in together.items() if singly.get(p, target) != target}
+    if supplanted:
+        partitions = listed(sorted(supplanted))
+        log.warning("entries of the reassignment are supplanted by requests of their own", partitions=partitions)
+        await _take_out(term, supplanted)
+    return {**together, **singly} if singly else together
+
+
+async def _read_single_requests(term: Term) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    """What is asked for in znodes of their own; an unreadable one is removed, with an error."""
+    requests = await read_partition_requests(term, paths.PARTITIONS_REASSIGNED, watched=True)
+    targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+    unreadable: dict[TopicPartition, ZkVersion] = {}
+    for partition, node in requests.items():
+        path = paths.partition_request(paths.PARTITIONS_REASSIGNED, partition)
+        try:
+            targets[partition] = codecs.decode_replicas(path, node.data)
+        except MalformedZnode as error:
+            term.state.unusable.report_removed(path, "unreadable reassignment removed", error)
+            unreadable[partition] = node.version
+    await remove_partition_requests(term, paths.PARTITIONS_REASSIGNED, unreadable)
+    term.state.reassignments.set_asked_singly(
+        {
+            partition: SingleRequest(target=target, version=requests[partition].version)
+            for partition, target in targets.items()
+        }
+    )
+    return targets
 
 
 async def remove_requests(term: Term, served: Targets) -> None:
-    """Takes served requests out of `/admin/reassign_partitions`, and deletes it when nothing is left in it.
+    """Takes served requests out of `/admin/reassign_partitions`, and deletes it when nothing is left in it; and removes
+    those that have znodes of their own.
 
     A partition for which another target was written in the meantime stays, and is looked at again."""
     if not served:
         return
+    singly = term.state.reassignments.take_asked_singly(served)
+    await remove_partition_requests(term, paths.PARTITIONS_REASSIGNED, singly)
+    await _take_out(term, served)
 
+
+async def _take_out(term: Term, served: Targets) -> None:
     async def read() -> _Requested | None:
         node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
         return _Requested(node, await _decode_or_remove(term, node)) if node is not None else None
@@ -71,10 +112,12 @@ def _without(served: Targets, requested: _Requested | None) -> list[WriteOp]:
 
 async def supplant_requests(term: Term, partitions: Set[TopicPartition]) -> None:
     """Takes out the requests for partitions that are reassigned by another way, whatever their targets (KIP-455)."""
+    singly = term.state.reassignments.asked_singly
+    await remove_requests(term, {p: request.target for p, request in singly.items() if p in partitions})
     node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
     if node is not None:
         requested = await _decode_or_remove(term, node)
-        await remove_requests(term, {p: target for p, target in requested.items() if p in partitions})
+        await _take_out(term, {p: target for p, target in requested.items() if p in partitions})
 
 
 async def _decode_or_remove(term: Term, node: ZkNode) -> Targets:

@@ -1,4 +1,5 @@
-"""Requests that people and tools put under `/admin` as JSON: reassignments and preferred replica elections.
+"""Requests that people and tools put under `/admin` as JSON: reassignments, elections, and what is to become of single
+partitions.
 
 One bad entry must not hold up the others, and nobody reads the answer of a znode: bad entries are left out and reported
 as readable reasons beside the good ones. Only data that is no such document at all raises `MalformedZnode`.
@@ -12,10 +13,18 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.topics.topic_names import why_illegal
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import INT32_MAX, described, field, json_object
+from controller_core.zk.codecs.json_fields import (
+    INT32_MAX,
+    MalformedZnode,
+    broker_ids,
+    described,
+    field,
+    json_object,
+)
+from controller_core.zk.codecs.topics import decode_topic_id, encode_topic_id
 
 _VERSION: Final = 1
 _SHOWN: Final = 300
@@ -132,6 +141,32 @@ def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
             "partitions": [{"topic": topic, "partition": partition} for topic, partition in partitions],
         }
     )
+
+
+def decode_replicas(path: str, data: bytes) -> tuple[BrokerId, ...]:
+    """A request to add one partition or to reassign it: its replicas, preferred first. Raises `MalformedZnode`."""
+    replicas = broker_ids(path, "replicas", field(path, json_object(path, data), "replicas", list))
+    if not replicas:
+        raise MalformedZnode(path, '"replicas" is empty; name one broker at least')
+    if len(set(replicas)) != len(replicas):
+        raise MalformedZnode(path, f'"replicas" is {described(replicas)}; name each broker once')
+    return tuple(map(BrokerId, replicas))
+
+
+def encode_replicas(replicas: Iterable[BrokerId]) -> bytes:
+    return orjson.dumps({"version": _VERSION, "replicas": list(replicas)})
+
+
+def decode_partition_removal(path: str, data: bytes) -> TopicId | None:
+    """The topic of which a partition is being removed; None where that has not begun. Who asks may write anything."""
+    try:
+        return decode_topic_id(path, field(path, json_object(path, data), "begun_for_topic_id", str, None))
+    except MalformedZnode:
+        return None
+
+
+def encode_partition_removal(begun_for: TopicId | None) -> bytes:
+    return orjson.dumps({"version": _VERSION, "begun_for_topic_id": begun_for and encode_topic_id(begun_for)})
 
 
 def _rejected(path: str, data: bytes, accept: Callable[[Any], str | None]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from controller_core.zk.codecs.json_fields import (
 from controller_core.zk.session import ZkNode
 
 _VERSION: Final = 5
+_IS_OURS: Final = "kontroller_broker"
 _PLAINTEXT: Final = SecurityProtocol.PLAINTEXT.name
 _ENDPOINT: Final = re.compile(r"(?P<listener>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]+)\]?:(?P<port>[0-9]{1,5})")
 _PORTS: Final = range(1 << 16)
@@ -46,12 +47,13 @@ def decode_broker(broker_id: BrokerId, node: ZkNode) -> Broker:
         endpoints=endpoints,
         rack=text(path, json, "rack", None),
         features=_features(path, field(path, json, "features", dict, {})),
+        is_ours=json.get(_IS_OURS) is True,
         unusable=unusable,
     )
 
 
 def encode_broker(broker: Broker, *, timestamp_ms: int = 0, jmx_port: int = -1) -> bytes:
-    """What a Kafka 3.9 broker writes when it registers."""
+    """What a Kafka 3.9 broker writes when it registers; for one of ours also that it is one, which others pass over."""
     plaintext = next((e for e in broker.endpoints if e.security_protocol == _PLAINTEXT), None)
     json: dict[str, object] = {
         "version": _VERSION,
@@ -68,6 +70,8 @@ def encode_broker(broker: Broker, *, timestamp_ms: int = 0, jmx_port: int = -1) 
     }
     if broker.rack is not None:
         json["rack"] = broker.rack
+    if broker.is_ours:
+        json[_IS_OURS] = True
     return orjson.dumps(json)
 
 

@@ -24,6 +24,8 @@ SAID: Final[Mapping[str, str]] = {
     "topics_changed": "topics appeared or vanished",
     "topic_modified": "the assignment of a topic was written",
     "topic_deletions_requested": "topics were being deleted",
+    "partitions_requested": "partitions were asked for",
+    "partition_removals_requested": "partitions were being removed",
     "reassignments_requested": "partitions were being reassigned",
     "reassignments_ended": "reassignments had ended",
     "reassignments_completable": "reassignments were completed",

@@ -1,7 +1,7 @@
 """A cluster of brokers of ours alone, under our controller: what stock brokers do not allow.
 
-Features can be finalized, as all brokers advertise them (seed 001); leaders write the ISR into ZooKeeper themselves, and
-followers cut their logs to the high watermark, as seed 004 writes it.
+Features can be finalized, as all brokers advertise them (seed 001); leaders write the ISR into ZooKeeper themselves,
+followers cut their logs to the high watermark, and single partitions are removed, as seed 004 writes it.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from devcluster.clients.load import AckedProducer, lost, read_back
-from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clients.znodes import PARTITIONS_ADD, PARTITIONS_REMOVE, ClusterZnodes
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
@@ -26,6 +26,7 @@ AS_THE_SEED_HAS_IT = {"isr_writes": "zookeeper", "truncate_to": "high-watermark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlyOurs:
+    controller: ControllerProcess
     brokers: dict[int, PythonBroker]
     znodes: ClusterZnodes
 
@@ -36,12 +37,48 @@ class OnlyOurs:
     def wait_until_served(self, topic: str, *partitions: int) -> None:
         wait_until(lambda: self.znodes.is_served(topic, partitions), f"all of {topic} is in sync", deadline_s=60)
 
+    def wait_until_removed(self, topic: str, *partitions: int) -> None:
+        """Waits until nothing is left of partitions of a topic that stays: no znode, no log, and no broker shows them."""
+        for partition in partitions:
+            request, znode = (
+                f"{PARTITIONS_REMOVE}/{topic}/{partition}",
+                f"/brokers/topics/{topic}/partitions/{partition}",
+            )
+            wait_until(lambda path=request: not self.znodes.client.exists(path), f"{request} is gone", deadline_s=60)  # type: ignore[misc]  # a lambda with a default
+            assert not self.znodes.client.exists(znode)
+            assert self.brokers_with_a_log(topic, partition) == set()
+        wait_until(
+            lambda: all(not self.shown(broker, topic) & set(partitions) for broker in self.brokers),
+            f"no broker shows {partitions} of {topic}",
+        )
+
+    def brokers_with_a_log(self, topic: str, partition: int) -> set[int]:
+        return {
+            number for number, broker in self.brokers.items() if (broker.log_folder / f"{topic}-{partition}").exists()
+        }
+
+    def write(self, topic: str, partition: int, value: str) -> None:
+        """Writes one message, which is acknowledged by all in sync."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all"})
+        producer.produce(topic, value=value, partition=partition)
+        assert producer.flush(30) == 0
+
+    def shown(self, broker: int, topic: str) -> set[int]:
+        """The partitions of a topic that a broker shows clients."""
+        from confluent_kafka.admin import AdminClient
+
+        client = AdminClient({"bootstrap.servers": self.brokers[broker].address})
+        return set(client.list_topics(topic, timeout=30).topics[topic].partitions)
+
 
 @pytest.fixture(scope="module")
 def ours(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[OnlyOurs]:
     connect = f"{zookeeper.connect}/only-ours"
     with ExitStack() as stack:
-        stack.enter_context(ControllerProcess(servers_folder, connect, name="only-ours-controller"))
+        controller = ControllerProcess(servers_folder, connect, name="only-ours-controller")
+        stack.enter_context(controller)
         brokers = {}
         for broker, feature in SUPPORTS.items():
             settings = {**AS_THE_SEED_HAS_IT, "feature": [feature], "controlled_shutdown_retry_backoff_ms": 200}
@@ -49,7 +86,7 @@ def ours(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[OnlyOurs]:
             brokers[broker] = PythonBroker(servers_folder, connect, broker, name=name, settings=settings)
             stack.enter_context(brokers[broker])
         client = stack.enter_context(connected_client(connect))
-        yield OnlyOurs(brokers=brokers, znodes=ClusterZnodes(client))
+        yield OnlyOurs(controller=controller, brokers=brokers, znodes=ClusterZnodes(client))
 
 
 def test_a_feature_is_finalized_where_all_brokers_support_it(ours: OnlyOurs) -> None:
@@ -104,3 +141,51 @@ def test_messages_of_every_codec_are_taken_and_given_as_they_are(ours: OnlyOurs)
     assert {value.rsplit("-", 1)[0] for value in read} == {
         f"{codec}-{number}" for codec in ("none", "gzip", "snappy", "lz4", "zstd") for number in range(50)
     }
+
+
+def test_the_last_partitions_are_removed_and_the_others_go_on(ours: OnlyOurs) -> None:
+    ours.znodes.create_topic("beside", [[1, 2, 3]])
+    ours.znodes.create_topic("shrunk", [[1, 2], [2, 3], [3, 1]])
+    ours.wait_until_served("beside", 0)
+    ours.wait_until_served("shrunk", 0, 1, 2)
+    wait_until(lambda: ours.brokers_with_a_log("shrunk", 2) == {3, 1}, "there is something to remove", deadline_s=60)
+    with AckedProducer(ours.bootstrap, "beside") as producer:
+        for number in range(3):
+            ours.write("shrunk", number, f"before-{number}")
+        for partition in (1, 2):
+            ours.znodes.ask_of_partition(PARTITIONS_REMOVE, "shrunk", partition)
+        ours.wait_until_removed("shrunk", 1, 2)
+        ours.write("shrunk", 0, "after")
+    report = producer.stop()
+    assert ours.znodes.partitions("shrunk") == {0: [1, 2]}
+    assert read_back(ours.bootstrap, "shrunk") == {"before-0", "after"}
+    assert lost(report.acknowledged, read_back(ours.bootstrap, "beside")) == []
+
+
+def test_a_removal_waits_for_a_broker_that_is_down_and_goes_on_under_the_next_controller(ours: OnlyOurs) -> None:
+    ours.znodes.create_topic("held-up", [[1, 2], [2, 3]])
+    ours.wait_until_served("held-up", 0, 1)
+    wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {2, 3}, "there is something to remove", deadline_s=60)
+    ours.brokers[3].kill()
+    wait_until(lambda: ours.znodes.isr("held-up", 1) == [2], "broker 3 is out", deadline_s=60)
+    request = ours.znodes.ask_of_partition(PARTITIONS_REMOVE, "held-up", 1)
+    wait_until(lambda: ours.brokers_with_a_log("held-up", 1) == {3}, "only the log on 3 is left", deadline_s=60)
+    ours.controller.kill()
+    ours.controller.start()
+    assert ours.znodes.client.exists(request)
+    ours.brokers[3].start()
+    ours.wait_until_removed("held-up", 1)
+    assert ours.znodes.partitions("held-up") == {0: [1, 2]}
+
+
+def test_a_partition_that_was_removed_begins_anew_when_it_is_added_again(ours: OnlyOurs) -> None:
+    ours.znodes.create_topic("again", [[1, 2], [2, 3]])
+    ours.wait_until_served("again", 0, 1)
+    ours.write("again", 1, "former")
+    ours.znodes.ask_of_partition(PARTITIONS_REMOVE, "again", 1)
+    ours.wait_until_removed("again", 1)
+    ours.znodes.ask_of_partition(PARTITIONS_ADD, "again", 1, [3, 2])
+    ours.wait_until_served("again", 1)
+    wait_until(lambda: all(ours.shown(broker, "again") == {0, 1} for broker in ours.brokers), "all show it")
+    ours.write("again", 1, "present")
+    assert read_back(ours.bootstrap, "again") == {"present"}

@@ -4,12 +4,14 @@ import json
 
 import pytest
 
+from devcluster.clients.znodes import PARTITIONS_REMOVE
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.processes import wait_until
 from tests.real.conftest import StartKafka
+from tests.real.replica_broker.mixed import MixedCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -101,3 +103,14 @@ def test_cutting_to_the_high_watermark_is_refused_beside_stock_brokers(
         assert "--truncate-to high-watermark may lose" in broker.log()
     finally:
         broker.close()
+
+
+@pytest.mark.parametrize("started", ["kontroller"], indirect=True, scope="package")
+def test_no_partition_is_removed_where_stock_brokers_are_members(cluster: MixedCluster) -> None:
+    cluster.serve_topic("not-removed", [[3], [3]])
+    path = cluster.znodes.ask_of_partition(PARTITIONS_REMOVE, "not-removed", 1)
+    wait_until(lambda: not cluster.znodes.client.exists(path), "the request is refused")
+    assert cluster.znodes.is_served("not-removed", [0, 1])
+    assert cluster.own_controller is not None
+    log = cluster.own_controller.process.log_path.read_text()
+    assert "stock brokers cannot lose one partition of a topic, and 1, 2 are some" in log

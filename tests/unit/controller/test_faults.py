@@ -239,6 +239,63 @@ class DeletionOfMoving(TopicDeletion):
         assert_no_log_is_nobodys(cluster)
 
 
+class PartitionAdded(Procedure):
+    steps_at_least = 3
+
+    async def act(self, cluster: Cluster) -> None:
+        added = tp("orders", 2)
+        if 2 not in cluster.topic("orders").partitions and not cluster.zk.tree.children(paths.PARTITIONS_ADD):
+            cluster.request_of_partition(paths.PARTITIONS_ADD, added, [3, 1])
+        await cluster.settle()
+
+    def check(self, cluster: Cluster) -> None:
+        assert cluster.leadership(tp("orders", 2)) == (3, [3, 1])
+        assert cluster.zk.tree.children(paths.PARTITIONS_ADD) == ()
+
+
+class PartitionsRemoved(Procedure):
+    """The last two of a topic, of which the upper one has a replica on a broker that is down, and returns."""
+
+    steps_at_least = 6
+
+    async def prepare(self, cluster: Cluster) -> None:
+        cluster.ours = {1, 2, 3}
+        await super().prepare(cluster)
+        cluster.add_partitions("orders", [1, 2], [3, 2])
+        await cluster.settle()
+
+    async def act(self, cluster: Cluster) -> None:
+        if 3 in cluster.live and not cluster.exists(paths.PARTITIONS_REMOVE):
+            cluster.kill_broker(3)
+            for number in (2, 3):
+                cluster.request_of_partition(paths.PARTITIONS_REMOVE, tp("orders", number))
+        await cluster.settle()
+        if 3 not in cluster.live:
+            cluster.start_broker(3)
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        assert list(cluster.topic("orders").partitions) == [0, 1]
+        assert cluster.zk.tree.children(paths.PARTITIONS_REMOVE) == ()
+        assert set(cluster.zk.tree.children(paths.partitions(ORDERS.topic)) or ()) == {"0", "1"}
+        assert_no_log_is_nobodys(cluster)
+
+
+class SingleReassignment(Reassignment):
+    """Asked for in a znode of its own."""
+
+    async def act(self, cluster: Cluster) -> None:
+        request = paths.partition_request(paths.PARTITIONS_REASSIGNED, ORDERS)
+        if not cluster.exists(request) and cluster.assigned(ORDERS) == [1, 2, 3]:
+            self.stages = observe_stages(cluster)
+            cluster.request_of_partition(paths.PARTITIONS_REASSIGNED, ORDERS, [4, 5, 6])
+        await cluster.replicate()
+
+    def check(self, cluster: Cluster) -> None:
+        super().check(cluster)
+        assert cluster.zk.tree.children(paths.PARTITIONS_REASSIGNED) == ()
+
+
 class BrokerFailure(Procedure):
     steps_at_least = 2
 
@@ -456,8 +513,8 @@ async def interrupted_at(procedure: Procedure, interrupt: Interruption, step: in
     "procedure",
     [
         Reassignment, ThrottledReassignment, TakingBack, AwayFromTheDead,
-        TopicCreation, TopicDeletion, DeletionOfMoving, BrokerFailure, RollingRestart, PreferredElection, TakeOver,
-        FeatureUpdate,
+        TopicCreation, TopicDeletion, DeletionOfMoving, PartitionAdded, PartitionsRemoved, SingleReassignment,
+        BrokerFailure, RollingRestart, PreferredElection, TakeOver, FeatureUpdate,
     ],
     ids=lambda procedure: procedure.__name__,
 )  # fmt: skip

@@ -1,0 +1,117 @@
+"""`on_partitions_add` of seed 004: partitions are added to topics, as `/admin/partitions_add/TOPIC/NUMBER` asks for them.
+
+The request has the replicas, preferred first: `{"version":1,"replicas":[1,2]}`. The topic's znode is written first, and not
+last as in the seed: whoever is the controller next finds the partition there, and the request, which goes when the
+partition is served. What cannot be added is refused: the request goes at once, and the log says why.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from controller_core.controller.operations import topics
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes.partition_requests import (
+    Requests,
+    read_partition_requests,
+    remove_partition_requests,
+    report_refused,
+)
+from controller_core.controller.znodes.topic_znodes import TopicZnode, known_id, read_topics, rewrite_topics
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.topics.partition_numbers import refused_additions
+from controller_core.model.wording import listed
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+
+REFUSED: Final = "partitions are not added"
+
+Additions = Mapping[PartitionId, ReplicaAssignment]
+
+
+async def on_partitions_add(term: Term) -> None:
+    """on_partitions_add, its steps as they are numbered in the specification."""
+    # 1. determine the set of partitions to be added (set_p)
+    asked = await read_partition_requests(term, paths.PARTITIONS_ADD)
+    if not asked:
+        return
+    wanted = await _wanted(term, asked)
+    # 4. update the Topic path in ZK with the added partitions
+    contents = await _add_to_topics(term, wanted)
+    # 2. call init_leaders(set_p)
+    await topics.on_topics_modified(term, wanted)
+    # 3. delete the PartitionAdd path in ZK
+    _report_unwritten(wanted, contents)
+    await remove_partition_requests(term, paths.PARTITIONS_ADD, {p: node.version for p, node in asked.items()})
+
+
+async def _wanted(term: Term, asked: Requests) -> dict[TopicName, Additions]:
+    """What can be added to each topic, or was added already when a former controller died; the rest is reported."""
+    by_topic: defaultdict[TopicName, dict[PartitionId, ReplicaAssignment]] = defaultdict(dict)
+    for (topic, number), node in asked.items():
+        path = paths.partition_request(paths.PARTITIONS_ADD, TopicPartition(topic, number))
+        try:
+            by_topic[topic][number] = ReplicaAssignment(replicas=codecs.decode_replicas(path, node.data))
+        except MalformedZnode as error:
+            term.state.unusable.report_removed(path, REFUSED, error)
+    znodes = await read_topics(term, by_topic)
+    wanted: dict[TopicName, Additions] = {}
+    refused: dict[TopicPartition, str] = {}
+    for topic, additions in by_topic.items():
+        why_not = _why_not(term, topic, additions, znodes.get(topic))
+        refused |= {TopicPartition(topic, number): reason for number, reason in why_not.items()}
+        if accepted := {number: each for number, each in additions.items() if number not in why_not}:
+            wanted[topic] = accepted
+    report_refused(REFUSED, refused)
+    return wanted
+
+
+def _why_not(term: Term, topic: TopicName, asked: Additions, znode: TopicZnode | None) -> dict[PartitionId, str]:
+    """The partitions that cannot be added, and why, in words."""
+    reason = _why_not_to(term, topic, znode)
+    if reason is not None or znode is None:
+        return dict.fromkeys(asked, reason or "")
+    present = znode.content.partitions
+    refused: dict[PartitionId, str] = {}
+    for number, assignment in asked.items():
+        unknown = [broker for broker in assignment.replicas if broker not in term.state.brokers]
+        if unknown and number not in present:
+            refused[number] = f"brokers {unknown} are not registered: start them, or name others"
+    new = [number for number in asked if number not in refused and present.get(number) != asked[number]]
+    return refused | refused_additions(present, new)
+
+
+def _why_not_to(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | None:
+    if topic in term.state.deletions:
+        return "their topic is being deleted"
+    if znode is None:
+        return "there is no such topic, or none whose znode can be read"
+    if znode.content.unusable:
+        return f"entries of partitions in {paths.topic(topic)} cannot be read: mend them first"
+    if removed := term.state.removals.numbers_of(topic):
+        return f"partitions {listed(sorted(removed))} of the topic are being removed: ask again when they are gone"
+    return None
+
+
+async def _add_to_topics(term: Term, wanted: Mapping[TopicName, Additions]) -> dict[TopicName, TopicAssignment]:
+    def with_added(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+        new = {number: each for number, each in wanted[name].items() if number not in content.partitions}
+        if not new:
+            return content
+        topic_id = content.topic_id or known_id(term, name)
+        return replace(content, topic_id=topic_id, partitions={**content.partitions, **dict(sorted(new.items()))})
+
+    return await rewrite_topics(term, wanted, with_added)
+
+
+def _report_unwritten(wanted: Mapping[TopicName, Additions], contents: Mapping[TopicName, TopicAssignment]) -> None:
+    """A topic's znode may have no room for them, and somebody else may have added the same partition a moment before."""
+    refused = {
+        TopicPartition(topic, number): "their topic's znode was not written: other errors here may say why"
+        for topic, additions in wanted.items()
+        for number in additions
+        if topic not in contents or contents[topic].partitions.get(number) != additions[number]
+    }
+    report_refused(REFUSED, refused)

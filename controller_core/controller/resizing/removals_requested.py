@@ -1,0 +1,100 @@
+"""Which partitions may be removed: those of `/admin/partitions_remove`, and what no request may ask for.
+
+Stock brokers have no such procedure, so it is refused while one of them is a member; one that joins later does not stop
+what has begun. Partitions go from the last one down, as clients take their numbers for contiguous. What is refused is
+removed at once, and the log says why. The request of a removal that has begun can be withdrawn no more: it only says to
+the next controller that this one must go on, and of which topic the partition is.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from controller_core.controller.loop.events import PartitionRemovalsRequested
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import deleted_topics
+from controller_core.controller.znodes.partition_requests import (
+    Requests,
+    Versions,
+    remove_partition_requests,
+    report_refused,
+)
+from controller_core.controller.znodes.topic_znodes import known_id
+from controller_core.model.ids import TopicPartition
+from controller_core.model.topics.partition_numbers import numbers_by_topic, refused_removals
+from controller_core.model.wording import listed
+from controller_core.zk import codecs, paths
+from controller_core.zk.session import NoNode, SetData, ZkVersion
+
+REFUSED: Final = "partitions are not removed"
+
+
+def begun_and_ended(term: Term, asked: Requests) -> tuple[list[TopicPartition], Versions]:
+    """The removals that have begun and are to go on, and the requests whose removals have ended: all of the partition is
+    gone, or it was of a topic that had the name before."""
+    begun: list[TopicPartition] = []
+    ended: dict[TopicPartition, ZkVersion] = {}
+    for partition, node in asked.items():
+        path = paths.partition_request(paths.PARTITIONS_REMOVE, partition)
+        topic_id = codecs.decode_partition_removal(path, node.data)
+        if topic_id is None:
+            continue
+        if term.state.has(partition) and topic_id == known_id(term, partition.topic):
+            begun.append(partition)
+        elif term.state.has(partition) or not term.state.may_have(partition):
+            ended[partition] = node.version
+    return begun, ended
+
+
+async def accepted(term: Term, asked: Requests) -> list[TopicPartition]:
+    """The partitions whose removals may begin, in whose requests that is marked; the others are refused."""
+    refused = _why_not(term, asked)
+    report_refused(REFUSED, refused)
+    await remove_partition_requests(term, paths.PARTITIONS_REMOVE, {p: asked[p].version for p in refused})
+    beginning = {partition: node.version for partition, node in asked.items() if partition not in refused}
+    if not beginning:
+        return []
+    counts = {topic: len(term.state.topics[topic].partitions) for topic in {p.topic for p in beginning}}
+    await deleted_topics.remember(term, counts)
+    outcome = await term.writer.write({p: [_mark_of_begin(term, p, version)] for p, version in beginning.items()})
+    if any(not isinstance(error, NoNode) for error in outcome.failed.values()):
+        term.enqueue(PartitionRemovalsRequested())  # somebody wrote a request while it was looked at
+    return list(outcome.written)
+
+
+def _mark_of_begin(term: Term, partition: TopicPartition, version: ZkVersion) -> SetData:
+    data = codecs.encode_partition_removal(known_id(term, partition.topic))
+    return SetData(path=paths.partition_request(paths.PARTITIONS_REMOVE, partition), data=data, version=version)
+
+
+def _why_not(term: Term, asked: Collection[TopicPartition]) -> dict[TopicPartition, str]:
+    """The partitions that cannot be removed, and why, in words."""
+    if (reason := _why_none(term)) is not None:
+        return dict.fromkeys(asked, reason)
+    refused: dict[TopicPartition, str] = {}
+    for partition in asked:
+        if (reason := _why_not_now(term, partition)) is not None:
+            refused[partition] = reason
+    for topic, numbers in numbers_by_topic(partition for partition in asked if partition not in refused).items():
+        known = term.state.topics.get(topic)
+        reasons = refused_removals(known.partitions.keys() if known else (), numbers)
+        refused |= {TopicPartition(topic, number): reason for number, reason in reasons.items()}
+    return refused
+
+
+def _why_none(term: Term) -> str | None:
+    if not term.settings.delete_topic_enable:
+        return "delete-topic-enable is false"
+    stock = sorted(broker.id for broker in term.state.brokers.values() if not broker.is_ours)
+    if stock:
+        return f"stock brokers cannot lose one partition of a topic, and {listed(stock)} are some: stop them first"
+    return None
+
+
+def _why_not_now(term: Term, partition: TopicPartition) -> str | None:
+    if partition.topic in term.state.deletions:
+        return "its topic is being deleted"
+    if term.state.unusable.has(paths.topic(partition.topic)):
+        return f"entries of partitions in {paths.topic(partition.topic)} cannot be read: mend them first"
+    if partition in term.state.reassignments:
+        return "it is being reassigned: wait until that has ended, or cancel it"
+    return None

@@ -1,0 +1,167 @@
+"""`on_partitions_remove` of seed 004: the last partitions of topics go, as `/admin/partitions_remove/TOPIC/NUMBER` asks.
+
+From its begin on a partition is served no more: it leaves the cluster state, and brokers and clients forget it. Its
+replicas are deleted, then its state, then its entry in the topic's znode, and at last the request, in which is marked that
+it has begun: whoever is the controller next goes on with it. A replica on a broker that is down is deleted when the broker
+is back, and the entry stays until then: a partition of that number must not meet the log of the old one.
+
+Which removals may begin, and why the others are refused, is said in `removals_requested`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from controller_core.controller.loop.events import (
+    ReassignmentsEnded,
+    ReassignmentsRequested,
+    TopicDeletionsRequested,
+)
+from controller_core.controller.machines import partition_machine
+from controller_core.controller.operations import topics
+from controller_core.controller.resizing.removals_requested import accepted, begun_and_ended
+from controller_core.controller.term.groups import in_groups
+from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import subtrees
+from controller_core.controller.znodes.partition_requests import (
+    Requests,
+    read_partition_requests,
+    remove_partition_requests,
+)
+from controller_core.controller.znodes.topic_znodes import known_id, rewrite_topics
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.metadata import TopicAssignment
+from controller_core.model.topics.partition_numbers import numbers_by_topic, removable
+from controller_core.model.transitions import PartitionStatus
+from controller_core.model.wording import listed
+from controller_core.zk import paths
+from controller_core.zk.session import ANY_VERSION, Delete
+
+log = structlog.get_logger()
+
+
+async def on_partitions_remove(term: Term) -> None:
+    """on_partitions_remove, its steps as they are numbered in the specification."""
+    # 1. determine the set of partitions to be deleted
+    asked = await read_partition_requests(term, paths.PARTITIONS_REMOVE)
+    new = {partition: node for partition, node in asked.items() if partition not in term.state.removals}
+    await _learn_of(term, new)
+    begun, ended = begun_and_ended(term, new)
+    await remove_partition_requests(term, paths.PARTITIONS_REMOVE, ended)
+    unbegun = new.keys() - {*begun, *ended}
+    _begin(term, [*begun, *await accepted(term, {partition: new[partition] for partition in unbegun})])
+    # 2. send a StopReplicaCommand for each partition to the affected brokers
+    _stop_replicas(term)
+    await finish(term)
+
+
+async def load(term: Term) -> None:
+    """What a former controller had begun is served no more, before anything is decided or sent."""
+    begun, _ = begun_and_ended(term, await read_partition_requests(term, paths.PARTITIONS_REMOVE))
+    term.state.begin_removals(begun)
+
+
+async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it deleted replicas; with the last one the partition can go."""
+    for partition in partitions:
+        if partition in term.state.removals:
+            term.state.removals.mark_deleted(partition, broker)
+    await finish(term)
+
+
+def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+    """A broker answered that it cannot delete replicas: their partitions wait until it starts anew."""
+    for partition in partitions:
+        removal = term.state.removals.get(partition)
+        if removal is not None and broker in removal.awaiting:
+            log.error("partition's removal is held up until a broker restarts", partition=str(partition), broker=broker)
+
+
+async def _learn_of(term: Term, asked: Requests) -> None:
+    """A partition that was created a moment ago may not have been seen by us yet."""
+    if unknown := {partition.topic for partition in asked if not term.state.has(partition)}:
+        await topics.on_topics_modified(term, unknown)
+
+
+def _begin(term: Term, partitions: Sequence[TopicPartition]) -> None:
+    if not partitions:
+        return
+    log.warning("partitions are being removed", partitions=listed(sorted(partitions)))
+    status = term.state.partition_status
+    partition_machine.to_offline(term, [p for p in partitions if status.get(p) is not PartitionStatus.OFFLINE])
+    partition_machine.to_non_existent(term, partitions)
+    for topic, numbers in numbers_by_topic(partitions).items():
+        gone = [TopicPartition(topic, number) for number in numbers]
+        term.batch.forget_metadata(gone, known_id(term, topic))
+    term.state.begin_removals(partitions)
+
+
+def _stop_replicas(term: Term) -> None:
+    live = term.state.live_or_shutting_down
+    for partition, removal in list(term.state.removals.items()):
+        asking = (removal.awaiting - removal.asked) & live
+        for broker in asking:
+            term.batch.stop_replica(partition, broker, delete=True)
+        if asking:
+            term.state.removals.mark_asked(partition, asking)
+
+
+async def finish(term: Term) -> None:
+    """The last steps, for partitions whose replicas are all deleted."""
+    done = _done(term)
+    if not done:
+        return
+    await _delete_states(term, done)
+    # 4. update the Topic path in ZK with the removed partitions
+    gone = await _take_out_of_topics(term, done)
+    # 3. delete the PartitionRemove path in ZK
+    await remove_partition_requests(term, paths.PARTITIONS_REMOVE, dict.fromkeys(gone, ANY_VERSION))
+    for partition in gone:
+        term.state.removals.end(partition)
+    log.info("partitions removed", partitions=listed(gone))
+    # Somebody may have asked for one of them to be moved, throttled that, or want all of its topic to go.
+    term.enqueue(ReassignmentsRequested())
+    term.enqueue(ReassignmentsEnded())
+    if any(partition.topic in term.state.deletions for partition in gone):
+        term.enqueue(TopicDeletionsRequested())
+
+
+def _done(term: Term) -> list[TopicPartition]:
+    """The partitions that can go: the last ones of their topics, of which nobody has a log, no former replica either."""
+    deleted = {partition for partition, removal in term.state.removals.items() if not removal.awaiting}
+    if deleted:
+        deleted -= {replica.topic_partition for replica in term.state.removed_replicas}
+    done: list[TopicPartition] = []
+    for topic, numbers in numbers_by_topic(deleted).items():
+        present = term.state.topics[topic].partitions.keys() | term.state.removals.numbers_of(topic)
+        done += [TopicPartition(topic, number) for number in sorted(removable(present, numbers))]
+    return done
+
+
+async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> None:
+    unlike: list[TopicPartition] = []
+
+    async def delete(group: Sequence[TopicPartition]) -> None:
+        doomed = {p: [Delete(path=paths.partition_state(p)), Delete(path=paths.partition(p))] for p in group}
+        unlike.extend((await term.writer.write(doomed)).failed)
+
+    await in_groups(term, partitions, delete)
+    for partition in unlike:
+        await subtrees.delete_below(term, paths.partition(partition))
+        await subtrees.delete_existing(term, [paths.partition(partition)])
+
+
+async def _take_out_of_topics(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Returns those that are in no topic's znode any more: where others have added a partition above, none goes yet."""
+    by_topic = numbers_by_topic(partitions)
+
+    def without(name: TopicName, content: TopicAssignment) -> TopicAssignment:
+        gone = removable(content.partitions.keys(), by_topic[name])
+        if not gone:
+            return content
+        remaining = {number: each for number, each in content.partitions.items() if number not in gone}
+        return replace(content, topic_id=content.topic_id or known_id(term, name), partitions=remaining)
+
+    contents = await rewrite_topics(term, by_topic, without)
+    return [p for p in partitions if p.topic in contents and p.partition not in contents[p.topic].partitions]

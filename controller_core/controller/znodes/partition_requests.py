@@ -1,0 +1,137 @@
+"""What is asked for of single partitions, below `/admin/partitions_add`, `_remove` and `_reassigned` (seed 004).
+
+Each request is a znode of its own, `TOPIC/NUMBER` below one of the three. It stays until it is served, so that a new
+controller goes on with it. What cannot be done is removed at once, and the reason is in the log, as nobody reads the answer
+of a znode. With the last request of a topic the topic's znode goes, too. A child that asks for no partition is reported and
+left alone. The three are created by whoever asks: where nobody does, they cost one watch each.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import structlog
+
+from controller_core.controller.loop.events import (
+    Event,
+    PartitionRemovalsRequested,
+    PartitionsRequested,
+    ReassignmentsRequested,
+)
+from controller_core.controller.term.groups import MOST_IN_A_GROUP
+from controller_core.controller.term.term import Term
+from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.topics.partition_numbers import numbers_by_topic
+from controller_core.model.topics.topic_names import why_illegal
+from controller_core.model.wording import listed
+from controller_core.zk import paths
+from controller_core.zk.session import BadVersion, Delete, NotEmpty, TransactionFailed, WriteOp, ZkNode, ZkVersion
+
+log = structlog.get_logger()
+
+SHOWN: Final = 300
+"""How much is said of a name that may be very long."""
+NO_REQUEST: Final = "a znode that asks for nothing, left alone"
+STAYS: Final = "a request that is dealt with stays, as there are znodes below it"
+
+Requests: TypeAlias = Mapping[TopicPartition, ZkNode]
+Versions: TypeAlias = Mapping[TopicPartition, ZkVersion]
+
+_EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
+    {
+        paths.PARTITIONS_ADD: PartitionsRequested(),
+        paths.PARTITIONS_REMOVE: PartitionRemovalsRequested(),
+        paths.PARTITIONS_REASSIGNED: ReassignmentsRequested(),
+    }
+)
+
+
+async def read_partition_requests(term: Term, parent: str, *, watched: bool = False) -> dict[TopicPartition, ZkNode]:
+    """The requests below one of the three, watched for others; `watched`: each of them for being rewritten, too."""
+    event = _EVENTS[parent]
+    if await term.watched.node(parent, event) is None:
+        term.state.unusable.keep_among(parent, ())
+        return {}
+    topics = _topics(term, parent, await term.watched.children(parent, event))
+    partitions: list[TopicPartition] = []
+    for start in range(0, len(topics), MOST_IN_A_GROUP):
+        group = topics[start : start + MOST_IN_A_GROUP]
+        below = await asyncio.gather(*(term.watched.children(f"{parent}/{topic}", event) for topic in group))
+        for topic, names in zip(group, below, strict=True):
+            partitions += _partitions(term, parent, topic, names)
+    found = [paths.partition_request(parent, partition) for partition in partitions]
+    nodes = await (term.watched.nodes(found, lambda _: event) if watched else term.zk.read_many(found))
+    return {partition: node for partition, node in zip(partitions, nodes, strict=True) if node is not None}
+
+
+def _topics(term: Term, parent: str, names: Sequence[str]) -> list[TopicName]:
+    term.state.unusable.keep_among(parent, names)
+    topics = []
+    for name in names:
+        if (reason := why_illegal(name)) is None:
+            topics.append(TopicName(name))
+        else:
+            term.state.unusable.report(f"{parent}/{name}", NO_REQUEST, reason[:SHOWN])
+    return topics
+
+
+def _partitions(term: Term, parent: str, topic: TopicName, names: Sequence[str]) -> list[TopicPartition]:
+    above = f"{parent}/{topic}"
+    term.state.unusable.keep_among(above, names)
+    partitions = []
+    for name in names:
+        if (number := paths.partition_number(name)) is not None:
+            partitions.append(TopicPartition(topic, number))
+        else:
+            reason = f"{name[:SHOWN]!r} is no number of a partition"
+            term.state.unusable.report(f"{above}/{name}", NO_REQUEST, reason)
+    return partitions
+
+
+async def remove_partition_requests(term: Term, parent: str, versions: Versions) -> None:
+    """Removes requests, by the versions of them that were dealt with: one that was rewritten since is looked at again.
+
+    The last one of a topic goes together with the topic's znode, unless somebody asks for more of it meanwhile."""
+    if not versions:
+        return
+    deletes: dict[TopicPartition, WriteOp] = {
+        partition: Delete(path=paths.partition_request(parent, partition), version=version)
+        for partition, version in versions.items()
+    }
+    last = await _last_of_topics(term, parent, versions)
+    failed = await _write(term, {partition: [deletes[partition]] for partition in deletes if partition not in last})
+    of_topics = {p: [deletes[p], Delete(path=f"{parent}/{p.topic}")] for p in last}
+    failed |= await _write(term, {p: [deletes[p]] for p in await _write(term, of_topics)})
+    for partition, error in failed.items():
+        if isinstance(error, BadVersion):
+            term.enqueue(_EVENTS[parent])
+        elif isinstance(error, NotEmpty):
+            term.state.unusable.report(paths.partition_request(parent, partition), STAYS, error)
+
+
+async def _last_of_topics(term: Term, parent: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """One of the partitions of each topic for which nothing else is asked."""
+    by_topic = numbers_by_topic(partitions)
+    children = await term.zk.children_many([f"{parent}/{topic}" for topic in by_topic])
+    return {
+        TopicPartition(topic, max(numbers))
+        for (topic, numbers), names in zip(by_topic.items(), children, strict=True)
+        if names is not None and {*names} == {*map(str, numbers)}
+    }
+
+
+async def _write(
+    term: Term, groups: Mapping[TopicPartition, Sequence[WriteOp]]
+) -> dict[TopicPartition, TransactionFailed]:
+    return (await term.writer.write(groups)).failed if groups else {}
+
+
+def report_refused(what: str, refused: Mapping[TopicPartition, str]) -> None:
+    """One line for each topic and reason: very many partitions may be refused together."""
+    alike: defaultdict[tuple[TopicName, str], list[TopicPartition]] = defaultdict(list)
+    for partition, reason in refused.items():
+        alike[partition.topic, reason].append(partition)
+    for (_, reason), partitions in alike.items():
+        log.error(what, partitions=listed(partitions), reason=reason)

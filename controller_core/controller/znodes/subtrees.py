@@ -1,0 +1,44 @@
+"""Deleting what is there: also what other hands have put below a znode, and not what they have taken away already."""
+
+from typing import Final
+
+from controller_core.controller.term.term import Term
+from controller_core.zk.compare_and_set import compare_and_set
+from controller_core.zk.session import Delete, TooLarge
+
+ZNODES_PER_WRITE: Final = 900
+"""How many znodes are deleted together, below the limit of a transaction."""
+
+
+async def delete_below(term: Term, path: str) -> None:
+    """Deletes all below a znode."""
+    found = await _tree_below(term, path)
+    for start in range(0, len(found), ZNODES_PER_WRITE):
+        await delete_existing(term, found[start : start + ZNODES_PER_WRITE])
+
+
+async def _tree_below(term: Term, path: str) -> list[str]:
+    """All znodes below one, children before their parents."""
+    found: list[str] = []
+    level = [path]
+    while level:
+        children = await term.zk.children_many(level)
+        level = [f"{parent}/{name}" for parent, names in zip(level, children, strict=True) for name in names or ()]
+        found = level + found
+    return found
+
+
+async def delete_existing(term: Term, doomed: list[str]) -> None:
+    """Deletes those of the znodes that are there, each of them listed before its parent."""
+
+    async def existing() -> list[Delete]:
+        nodes = await term.zk.read_many(doomed)
+        return [Delete(path=path) for path, node in zip(doomed, nodes, strict=True) if node is not None]
+
+    try:
+        await compare_and_set(existing, lambda deletes: deletes, term.writer.transact)
+    except TooLarge:
+        if len(doomed) == 1:
+            raise
+        await delete_existing(term, doomed[: len(doomed) // 2])
+        await delete_existing(term, doomed[len(doomed) // 2 :])
