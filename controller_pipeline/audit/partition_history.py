@@ -1,6 +1,7 @@
 """What every record says of a partition, with all that was known of the partition then and just before.
 
-A partition's life ends with its topic (`audit/lives.py`).
+A partition's life ends with its topic (`audit/lives.py`), or when it is removed from a topic that stays: what is added
+under its number begins at leader epoch 0.
 Records of a time whose state is unknown, after a gap and before the next snapshot, are left out, as they cannot be judged;
 what is before such a time is still compared with what is after it, since epochs never fall, known or not.
 """
@@ -99,6 +100,7 @@ def _folded(records: DataFrame) -> DataFrame:
     return records.select(
         *_ENVELOPE,
         "record",
+        f.sum((f.col("kind") == "assignment_removed").cast("int")).over(so_far).alias("times_removed"),
         known_of("leadership", LEADERSHIP).alias("now"),
         known_of("assignment", ASSIGNMENT).alias("assigned"),
         record_of("leadership").alias("now_record"),
@@ -108,7 +110,8 @@ def _folded(records: DataFrame) -> DataFrame:
 
 def _compared(folded: DataFrame) -> DataFrame:
     order = Window.partitionBy(*_OF_ONE).orderBy(*_ORDER)
-    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    of_one_life = Window.partitionBy(*_OF_ONE, "times_removed").orderBy(*_ORDER)
+    before = of_one_life.rowsBetween(Window.unboundedPreceding, -1)
     leads = f.struct(f.col("now.leader").alias("leader"), f.col("now.leader_epoch").alias("leader_epoch"), "record")
     compared = folded.withColumns(
         {

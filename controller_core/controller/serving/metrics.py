@@ -132,6 +132,7 @@ class _Gauges(Collector):
             partitions.not_led_by_preferred,
         )
         yield _gauge("kontroller_topics_to_delete", "Topics on their way out", len(state.deletions))
+        yield _gauge("kontroller_partitions_to_remove", "Single partitions on their way out", len(state.removals))
         yield _gauge(
             "kontroller_topics_ineligible_to_delete",
             "Topics on their way out that wait for a reassignment, a broker, or a log directory",

@@ -3,6 +3,7 @@
 import asyncio
 from functools import cache
 
+from controller_core.zk import paths
 from simulation.checks import simulated_cluster
 from simulation.cluster import Cluster, tp
 from simulation.process import ProcessSettings
@@ -14,7 +15,8 @@ A_WHILE_MS = 100_000
 
 @cache
 def story() -> tuple[bytes, ...]:
-    """Its lines: two terms; brokers fail, restart and return, leaders move, replicas too, and an election is unclean."""
+    """Its lines: two terms; brokers fail, restart and return, leaders move, replicas too, an election is unclean, and a
+    partition is removed and added again, with another leader in the same leader epoch."""
     return asyncio.run(_told())
 
 
@@ -22,6 +24,7 @@ async def _told() -> tuple[bytes, ...]:
     async with simulated_cluster() as cluster:
         journal = cluster.journal = MemoryJournal()
         cluster.settings = ProcessSettings(journal_snapshot_interval_seconds=600)
+        cluster.ours = {1, 2, 3, 4}
         cluster.start_brokers(1, 2, 3, 4)
         first = await cluster.serve()
         await _live(cluster)
@@ -57,6 +60,12 @@ async def _live(cluster: Cluster) -> None:
     cluster.start_broker(2)
     await _rest(cluster)
     cluster.request_deletion("logs")
+    await _rest(cluster)
+    cluster.create_topic("sized", [1, 2], [2, 3])
+    await _rest(cluster)
+    cluster.request_of_partition(paths.PARTITIONS_REMOVE, tp("sized", 1))
+    await _rest(cluster)
+    cluster.request_of_partition(paths.PARTITIONS_ADD, tp("sized", 1), [3, 4])
     await _rest(cluster)
 
 

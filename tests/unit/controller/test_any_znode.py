@@ -62,6 +62,9 @@ WELL_FORMED: Final[dict[str, object]] = {
     f"{paths.TOPICS}/other/partitions/1/state": STATE,
     paths.REASSIGN_PARTITIONS: {"version": 1, "partitions": [ENTRY, {**ENTRY, "topic": "other", "partition": 0}]},
     paths.PREFERRED_REPLICA_ELECTION: {"version": 1, "partitions": [ENTRY]},
+    f"{paths.PARTITIONS_ADD}/orders/2": {"version": 1, "replicas": [3, 2]},
+    f"{paths.PARTITIONS_REMOVE}/orders/1": {"version": 1, "begun_for_topic_id": "XRwcjopbTw6dfgEjRWeJqw"},
+    f"{paths.PARTITIONS_REASSIGNED}/orders/0": {"version": 1, "replicas": [3, 2]},
     f"{paths.DELETE_TOPICS}/ghost": {},
     f"{paths.ISR_CHANGE_PREFIX}0000000007": {"version": 1, "partitions": [ENTRY]},
     f"{paths.LOG_DIR_EVENT_PREFIX}0000000007": {"version": 1, "broker": 2, "event": 1},
@@ -79,6 +82,8 @@ WELL_FORMED: Final[dict[str, object]] = {
 FOLDERS: Final = (
     paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS, paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION,
     paths.CONFIG_CHANGES, paths.TOPIC_CONFIGS, paths.BROKER_CONFIGS, paths.REMOVED_REPLICAS, paths.THROTTLES,
+    paths.PARTITIONS_ADD, paths.PARTITIONS_REMOVE, paths.PARTITIONS_REASSIGNED, f"{paths.PARTITIONS_ADD}/orders",
+    f"{paths.PARTITIONS_REMOVE}/orders", f"{paths.PARTITIONS_REASSIGNED}/orders",
 )  # fmt: skip
 MANY_DIGITS: Final = "9" * 4400
 IS_NIGHT: Final = settings.get_current_profile_name() == "nightly"
@@ -178,6 +183,7 @@ def write(cluster: Cluster, znode: Znode) -> None:
 
 async def at_work(cluster: Cluster) -> Process:
     cluster.journal = MemoryJournal()
+    cluster.ours = {1, 2, 3}
     cluster.start_brokers(1, 2, 3)
     cluster.create_topic("orders", [1, 2], [2, 3])
     return await cluster.serve()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import orjson
 import pytest
@@ -63,6 +64,7 @@ _registrations = st.builds(
     features=st.dictionaries(
         st.text(), st.builds(FeatureRange, min_version=st.integers(0, 99), max_version=st.integers(0, 99))
     ),
+    is_ours=st.booleans(),
 )
 
 
@@ -192,6 +194,7 @@ _documents = st.dictionaries(_keys, _values, max_size=8).map(orjson.dumps) | _va
         codecs.decode_preferred_election,
         codecs.decode_producer_id_block,
         codecs.decode_reassignment,
+        partial(codecs.decode_replicas, "/somewhere"),
         lambda data: codecs.decode_broker(BrokerId(1), znode(data)),
         lambda data: codecs.decode_partition_state(ORDERS_0, znode(data)),
         lambda data: codecs.decode_topic(ORDERS, data),

@@ -14,6 +14,7 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32, i32Timedelta
 
+from controller_core.zk import paths
 from simulation.checks import assert_sound, simulated_cluster
 from simulation.cluster import Cluster, tp
 
@@ -106,6 +107,23 @@ async def test_a_topic_on_its_way_out_does_not_grow(served: Cluster) -> None:
     served.request_deletion("orders")
     await served.settle()
     assert await codes(served, topic("orders", 3)) == [ErrorCode.invalid_topic_exception]
+
+
+async def test_a_topic_whose_last_partition_is_being_removed_does_not_grow(served: Cluster) -> None:
+    for number in (1, 2, 3):
+        served.ours.add(number)
+        served.bounce_broker(number)
+    served.kill_broker(3)
+    await served.settle()
+    served.request_of_partition(paths.PARTITIONS_REMOVE, tp("orders", 1))
+    await served.settle()
+    (result,) = (await served.request(request(topic("orders", 3)))).results
+    assert result.error_code is ErrorCode.invalid_partitions
+    assert result.error_message == "Partitions of the topic are being removed, wait until they are gone: 1."
+    served.start_broker(3)
+    await served.settle()
+    assert await codes(served, topic("orders", 3)) == [ErrorCode.none]
+    assert_sound(served)
 
 
 async def test_too_few_brokers_for_the_replicas_of_the_topic_are_said(served: Cluster) -> None:

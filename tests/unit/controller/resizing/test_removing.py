@@ -155,9 +155,11 @@ async def test_a_replica_on_a_dead_broker_is_deleted_when_the_broker_is_back(our
     assert LAST not in ours.broker(3).logs
     assert 2 in ours.topic("orders").partitions, "a partition of this number must not meet the log on 1"
     assert LAST not in ours.broker(2).metadata.partitions
+    assert ours.active.metric("kontroller_partitions_to_remove") == 1
     ours.start_broker(1)
     await ours.settle()
     assert_removed(ours, 2)
+    assert ours.active.metric("kontroller_partitions_to_remove") == 0
 
 
 async def test_a_removal_that_waits_goes_on_though_stock_brokers_join_and_controllers_change(ours: Cluster) -> None:
