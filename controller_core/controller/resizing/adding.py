@@ -70,10 +70,10 @@ async def _wanted(term: Term, asked: Requests) -> dict[TopicName, Additions]:
 
 def _why_not(term: Term, topic: TopicName, asked: Additions, znode: TopicZnode | None) -> dict[PartitionId, str]:
     """The partitions that cannot be added, and why, in words."""
-    reason = _why_not_to(term, topic, znode)
-    if reason is not None or znode is None:
-        return dict.fromkeys(asked, reason or "")
-    present = znode.content.partitions
+    reason = _why_none(term, topic, znode)
+    if reason is not None:
+        return dict.fromkeys(asked, reason)
+    present: Additions = znode.content.partitions if znode is not None else {}
     refused: dict[PartitionId, str] = {}
     for number, assignment in asked.items():
         unknown = [broker for broker in assignment.replicas if broker not in term.state.brokers]
@@ -83,7 +83,7 @@ def _why_not(term: Term, topic: TopicName, asked: Additions, znode: TopicZnode |
     return refused | refused_additions(present, new)
 
 
-def _why_not_to(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | None:
+def _why_none(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | None:
     if topic in term.state.deletions:
         return "their topic is being deleted"
     if znode is None:

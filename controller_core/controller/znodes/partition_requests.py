@@ -22,19 +22,19 @@ from controller_core.controller.loop.events import (
 )
 from controller_core.controller.term.groups import MOST_IN_A_GROUP
 from controller_core.controller.term.term import Term
+from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.topics.partition_numbers import numbers_by_topic
 from controller_core.model.topics.topic_names import why_illegal
 from controller_core.model.wording import listed
 from controller_core.zk import paths
-from controller_core.zk.session import BadVersion, Delete, NotEmpty, TransactionFailed, WriteOp, ZkNode, ZkVersion
+from controller_core.zk.session import BadVersion, Delete, NotEmpty, WriteOp, ZkNode, ZkVersion
 
 log = structlog.get_logger()
 
 SHOWN: Final = 300
 """How much is said of a name that may be very long."""
 NO_REQUEST: Final = "a znode that asks for nothing, left alone"
-STAYS: Final = "a request that is dealt with stays, as there are znodes below it"
 
 Requests: TypeAlias = Mapping[TopicPartition, ZkNode]
 Versions: TypeAlias = Mapping[TopicPartition, ZkVersion]
@@ -93,22 +93,30 @@ def _partitions(term: Term, parent: str, topic: TopicName, names: Sequence[str])
 async def remove_partition_requests(term: Term, parent: str, versions: Versions) -> None:
     """Removes requests, by the versions of them that were dealt with: one that was rewritten since is looked at again.
 
-    The last one of a topic goes together with the topic's znode, unless somebody asks for more of it meanwhile."""
+    The last one of a topic goes together with the topic's znode, unless somebody asks for more of it meanwhile. What
+    others have put below a request goes with it."""
+    stuck = await _remove(term, parent, versions)
+    for partition in stuck:
+        await subtrees.delete_below(term, paths.partition_request(parent, partition))
+    await _remove(term, parent, {partition: versions[partition] for partition in stuck})
+
+
+async def _remove(term: Term, parent: str, versions: Versions) -> list[TopicPartition]:
+    """Returns the requests that could not be removed, as there are znodes below them."""
     if not versions:
-        return
+        return []
     deletes: dict[TopicPartition, WriteOp] = {
         partition: Delete(path=paths.partition_request(parent, partition), version=version)
         for partition, version in versions.items()
     }
     last = await _last_of_topics(term, parent, versions)
-    failed = await _write(term, {partition: [deletes[partition]] for partition in deletes if partition not in last})
     of_topics = {p: [deletes[p], Delete(path=f"{parent}/{p.topic}")] for p in last}
-    failed |= await _write(term, {p: [deletes[p]] for p in await _write(term, of_topics)})
-    for partition, error in failed.items():
-        if isinstance(error, BadVersion):
-            term.enqueue(_EVENTS[parent])
-        elif isinstance(error, NotEmpty):
-            term.state.unusable.report(paths.partition_request(parent, partition), STAYS, error)
+    failed = (await term.writer.write({p: [delete] for p, delete in deletes.items() if p not in last})).failed
+    alone = (await term.writer.write(of_topics)).failed
+    failed |= (await term.writer.write({p: [deletes[p]] for p in alone})).failed
+    if any(isinstance(error, BadVersion) for error in failed.values()):
+        term.enqueue(_EVENTS[parent])
+    return [partition for partition, error in failed.items() if isinstance(error, NotEmpty)]
 
 
 async def _last_of_topics(term: Term, parent: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
@@ -120,12 +128,6 @@ async def _last_of_topics(term: Term, parent: str, partitions: Iterable[TopicPar
         for (topic, numbers), names in zip(by_topic.items(), children, strict=True)
         if names is not None and {*names} == {*map(str, numbers)}
     }
-
-
-async def _write(
-    term: Term, groups: Mapping[TopicPartition, Sequence[WriteOp]]
-) -> dict[TopicPartition, TransactionFailed]:
-    return (await term.writer.write(groups)).failed if groups else {}
 
 
 def report_refused(what: str, refused: Mapping[TopicPartition, str]) -> None:

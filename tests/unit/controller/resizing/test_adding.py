@@ -146,15 +146,14 @@ async def test_odd_children_are_left_alone_and_counted_until_they_go(served: Clu
     assert served.zk.tree.children(ADD) == ("empty",)
 
 
-async def test_a_request_that_has_children_is_served_and_stays(served: Cluster) -> None:
+async def test_a_request_goes_with_all_that_is_below_it(served: Cluster) -> None:
     served.request_of_partition(ADD, ORDERS_1, [1])
-    served.write(Create(path=f"{paths.partition_request(ADD, ORDERS_1)}/below"))
+    served.request_of_partition(ADD, tp("orders", 2), [2])
+    for path in ("1/below", "1/below/it", "2/below"):
+        served.write(Create(path=f"{ADD}/orders/{path}"))
     await served.settle()
-    assert served.leadership(ORDERS_1) == (1, [1])
-    assert served.active.metric("kontroller_unusable_znodes", kind="partition_add") == 1
-    served.remove(f"{ADD}/orders")
-    await served.settle()
-    assert served.active.metric("kontroller_unusable_znodes", kind="partition_add") == 0
+    assert [served.leadership(tp("orders", number)) for number in (1, 2)] == [(1, [1]), (2, [2])]
+    assert served.zk.tree.children(ADD) == ()
 
 
 async def test_a_request_without_a_controller_waits_for_one(served: Cluster) -> None:

@@ -162,7 +162,12 @@ async def test_a_replica_on_a_dead_broker_is_deleted_when_the_broker_is_back(our
     assert ours.active.metric("kontroller_partitions_to_remove") == 0
 
 
-async def test_a_removal_that_waits_goes_on_though_stock_brokers_join_and_controllers_change(ours: Cluster) -> None:
+@pytest.mark.parametrize("is_hot", [False, True])
+async def test_a_removal_that_waits_goes_on_though_stock_brokers_join_and_controllers_change(
+    ours: Cluster, is_hot: bool
+) -> None:
+    if is_hot:
+        ours.start_controller(1001)
     ours.kill_broker(1)
     await ours.settle()
     ours.request_of_partition(REMOVE, LAST)
@@ -170,8 +175,9 @@ async def test_a_removal_that_waits_goes_on_though_stock_brokers_join_and_contro
     ours.start_broker(5)
     await ours.settle()
     await ours.active.kill()
-    await ours.serve()
-    await ours.settle()
+    if not is_hot:
+        ours.start_controller()
+    await ours.settle(20_000)
     assert LAST not in ours.broker(5).metadata.partitions
     assert LAST not in ours.broker(3).logs
     assert_sound(ours)
