@@ -111,7 +111,7 @@ class AdminClient:
     async def list_topics(self, *, timeout_ms: int | None = None) -> TopicList:
         """The topics that are alive, and those that are marked for deletion, which only `zookeeper.connect` tells."""
         call = self._cluster.call(timeout_ms)
-        marked = await marked_for_deletion(call, self._properties.zookeeper_connect)
+        marked = await marked_for_deletion(call, self._properties)
         going = frozenset(marked or ())
         alive = tuple(topic for topic in await topics.alive(call) if topic not in going)
         return TopicList(alive=alive, marked_for_deletion=marked)

@@ -12,6 +12,7 @@ from controller_core.security.properties_file import InvalidProperties, read_pro
 from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.client.request_client import Address, parse_addresses
 from controller_core.wire.client.security import MECHANISMS, PLAIN, Login, Security
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
 
 
 def _dotted(name: str) -> str:
@@ -37,6 +38,8 @@ class ClientProperties(BaseModel):
     socket_connection_setup_timeout_ms: int = Field(default=5_000, ge=1, le=86_400_000)
     zookeeper_connect: str | None = None
     """Not Kafka's: only ZooKeeper knows the topics that are marked for deletion."""
+    zookeeper_security: ZkSecurity = NO_ZK_SECURITY
+    """As the properties of a broker say it, whose names begin with `zookeeper.`."""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: str = "GSSAPI"
@@ -52,10 +55,14 @@ class ClientProperties(BaseModel):
     ssl_endpoint_identification_algorithm: str = "https"
 
     @classmethod
-    def of(cls, properties: Mapping[str, object]) -> Self:
-        """Of a mapping. Raises `InvalidArgument`, which names the property."""
+    def of(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
+        """Of a mapping; `folder`: where the files of ZooKeeper's are that have no other. Raises `InvalidArgument`, which
+        names the property."""
         try:
-            return cls.model_validate(dict(properties))
+            of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
+            return cls.model_validate({**properties, "zookeeper.security": zk_security_of(of_zookeeper, folder)})
+        except InvalidProperties as error:
+            raise InvalidArgument(str(error)) from error
         except ValidationError as error:
             said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             raise InvalidArgument(f"the client's properties: {said}") from None
@@ -64,7 +71,7 @@ class ClientProperties(BaseModel):
     def read(cls, file: Path, given: Mapping[str, object]) -> Self:
         """Of a properties file, and what was given beside it, which goes before. Raises `InvalidArgument`."""
         try:
-            return cls.of({**read_properties(file), **given})
+            return cls.of({**read_properties(file), **given}, file.parent)
         except InvalidProperties as error:
             raise InvalidArgument(str(error)) from error
 

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +38,12 @@ def import_topics(
         str | None,
         typer.Option(
             help="ZooKeeper, HOST:PORT[,HOST:PORT...][/chroot], where the KafkaCluster's own does not lead from here."
+        ),
+    ] = None,
+    properties: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="How the cluster is secured: a broker's server.properties, or a part of it, with its zookeeper.connect."
         ),
     ] = None,
     without_kubernetes: Annotated[
@@ -88,6 +96,7 @@ def import_topics(
     from controller_admin.importing.documents import Target
     from controller_admin.importing.live_topics import Choice, NoTopics
     from controller_admin.importing.managed_topics import NoSuchCluster
+    from controller_core.security.properties_file import InvalidProperties
     from controller_core.zk.session import ZkError
     from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiError
@@ -97,10 +106,12 @@ def import_topics(
 
     async def run() -> None:
         known = None if without_kubernetes else await _known(target, context)
-        await _import_live(zookeeper, target, choice, known, out)
+        await _import_live(zookeeper, target, choice, known, out, properties or [])
 
     try:
         asyncio.run(run())
+    except InvalidProperties as error:
+        raise usage_error(error) from error
     except (NoKubernetes, NoSuchCluster, NoTopics, ApiError, ZkError) as error:
         raise failure(error) from error
     raise typer.Exit(out.exit_code)
@@ -136,7 +147,12 @@ async def _known(target: "Target", context: str | None) -> "KnownCluster":
 
 
 async def _import_live(
-    zookeeper: str | None, target: "Target", choice: "Choice", known: "KnownCluster | None", out: _Output
+    zookeeper: str | None,
+    target: "Target",
+    choice: "Choice",
+    known: "KnownCluster | None",
+    out: _Output,
+    properties: Sequence[Path],
 ) -> None:
     from dataclasses import replace
 
@@ -150,7 +166,10 @@ async def _import_live(
         out.say(note)
     left_out = LeftOut()
     async with AsyncExitStack() as stack:
-        session = await zookeeper_connector(OperatorSettings(all_namespaces=True))(address)
+        settings = OperatorSettings(all_namespaces=True)
+        if properties:
+            settings = settings.model_copy(update={"properties": tuple(properties)})
+        session = await zookeeper_connector(settings)(address)
         stack.push_async_callback(session.close)
         chosen = replace(choice, managed=known.managed) if known else choice
         names = ObjectNames(known.taken if known else ())

@@ -4,6 +4,7 @@ from typing import Final
 
 from controller_admin.client.cluster import Call
 from controller_admin.client.errors import Unreachable
+from controller_admin.client.properties import ClientProperties
 from controller_core.model.ids import TopicName
 from controller_core.zk import paths
 from controller_core.zk.kazoo.session import KazooSession
@@ -12,8 +13,9 @@ from controller_core.zk.session import ZkError
 _SESSION_TIMEOUT_MS: Final = 10_000
 
 
-async def marked_for_deletion(call: Call, zookeeper_connect: str | None) -> tuple[TopicName, ...] | None:
+async def marked_for_deletion(call: Call, properties: ClientProperties) -> tuple[TopicName, ...] | None:
     """By name; None where no ZooKeeper is known. Raises `Unreachable`."""
+    zookeeper_connect = properties.zookeeper_connect
     if zookeeper_connect is None:
         return None
     try:
@@ -22,6 +24,7 @@ async def marked_for_deletion(call: Call, zookeeper_connect: str | None) -> tupl
             makes_chroot=False,
             session_timeout_ms=_SESSION_TIMEOUT_MS,
             connect_timeout_ms=min(call.left_ms, _SESSION_TIMEOUT_MS),
+            security=lambda: properties.zookeeper_security,
         )
         try:
             (names,) = await session.children_many([paths.DELETE_TOPICS])

@@ -141,7 +141,7 @@ def properties_of(server: str | None, config: Path | None) -> "ClientProperties"
         given["bootstrap.servers"] = server
     if "bootstrap.servers" not in given:
         raise InvalidArgument("name servers of the cluster: --bootstrap-server HOST:PORT")
-    return ClientProperties.of(given)
+    return ClientProperties.of(given, config.parent if config is not None else Path())
 
 
 def read_text(file: Path) -> str:

@@ -12,9 +12,10 @@ from kio.schema.errors import ErrorCode
 from controller_admin.client.admin_client import AdminClient
 from controller_admin.client.assignments import partitions_json, reassignment_json
 from controller_admin.client.errors import Refused
+from controller_admin.client.properties import ClientProperties
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.kontroller import RecorderProcess
+from devcluster.clusters.kontroller import RecorderProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import connected_client
@@ -101,3 +102,27 @@ def test_a_recorder_looks_on_by_the_same_properties(
         options=["--properties", str(server.write_properties())],
     ) as recorder:
         assert (recorder.metric("kontroller_recorder_controller_epoch") or 0) > 0
+
+
+async def test_topics_that_are_marked_for_deletion_are_known_by_the_client_s_own_file(
+    secured: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper
+) -> None:
+    server = zookeeper_with_users
+    connect = server.secure_connect + BY_US
+    file = server.write_properties("admin.properties", zookeeper_connect=connect)
+    bootstrap = {"bootstrap.servers": secured[BY_US].bootstrap_servers}
+    listed = await AdminClient(ClientProperties.read(file, bootstrap)).list_topics()
+    assert listed.marked_for_deletion is not None
+
+
+def test_topics_are_imported_by_the_same_properties(
+    secured: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper
+) -> None:
+    server = zookeeper_with_users
+    connect = server.secure_connect + BY_KAFKA
+    file = server.write_properties("import.properties", zookeeper_connect=connect)
+    asked = ("import", "--cluster", "c", "--namespace", "n", "--without-kubernetes", "--zookeeper", connect)
+    imported = run_command(*asked, "--properties", str(file))
+    assert (imported.returncode, "topics imported" in imported.stderr) == (0, True), imported.stderr
+    refused = run_command(*asked, "--properties", str(server.files / "absent"))
+    assert (refused.returncode, "absent" in refused.stderr) == (2, True), refused.stderr
