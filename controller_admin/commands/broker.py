@@ -18,9 +18,14 @@ commands.add_typer(admin.commands, name="admin")
 def run(
     zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
     id: Annotated[int | None, typer.Option(help="The broker's id.")] = None,  # noqa: A002
-    listen: Annotated[str | None, typer.Option(help="LISTENER://HOST:PORT, the listener between brokers.")] = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(help="LISTENER://HOST:PORT to listen on; may be repeated. All are PLAINTEXT.")
+    ] = None,
     advertise: Annotated[
-        str | None, typer.Option(help="LISTENER://HOST:PORT that others are told, if another.")
+        list[str] | None, typer.Option(help="LISTENER://HOST:PORT that others are told, if another; may be repeated.")
+    ] = None,
+    inter_broker_listener: Annotated[
+        str | None, typer.Option(help="The listener between brokers; by default that of the first --listen.")
     ] = None,
     log_directory: Annotated[list[Path] | None, typer.Option(help="Where the logs are; may be repeated.")] = None,
     rack: Annotated[str | None, typer.Option(help="The broker's rack.")] = None,

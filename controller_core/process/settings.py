@@ -1,24 +1,26 @@
 """The settings of a process: command line, then environment (`KONTROLLER_*`), then a settings file (YAML)."""
 
 import os
-import re
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from controller_core.controller.sending.broker_requests import SECURITY_PROTOCOL_IDS
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
+from controller_core.process.listener_addresses import (
+    LISTENER_NAME,
+    advertised,
+    parse_listener,
+    require_apart,
+    require_readable,
+    unreachable,
+)
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
-
-_NAME: Final = "[A-Za-z0-9_.-]+"
-_LISTENER: Final = re.compile(rf"(?P<listener>{_NAME})://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s,]+):(?P<port>\d{{1,5}})")
 
 
 class InvalidSettings(Exception):
@@ -26,7 +28,6 @@ class InvalidSettings(Exception):
 
 
 S = TypeVar("S", bound=BaseSettings)
-H = TypeVar("H", bound=Hashable)
 
 
 class ProcessSettings(BaseSettings):
@@ -82,13 +83,13 @@ class ControllerProcessSettings(ProcessSettings):
     )
     control_plane_listener: str | None = Field(
         default=None,
-        pattern=f"^{_NAME}$",
+        pattern=f"^{LISTENER_NAME}$",
         description="The brokers' listener that the controller sends its requests to, as control.plane.listener.name; by "
         "default that of the first --listen.",
     )
     client_listener: str | None = Field(
         default=None,
-        pattern=f"^{_NAME}$",
+        pattern=f"^{LISTENER_NAME}$",
         description="Where one --listen serves several listeners: that of the clients, who are told the brokers' "
         "addresses on it; by default the one that --listen names.",
     )
@@ -172,21 +173,13 @@ class ControllerProcessSettings(ProcessSettings):
     @field_validator("listen")
     @classmethod
     def _listeners_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        bound = [parse_listener(text) for text in value]
-        for name in _twice(endpoint.listener for endpoint in bound):
-            raise ValueError(f"listener {name} is given twice")
-        for host, port in _twice((endpoint.host, endpoint.port) for endpoint in bound):
-            raise ValueError(
-                f"two listeners have the address {host}:{port}: give each its own, or one listener alone, "
-                "which serves all PLAINTEXT listeners"
-            )
+        require_apart(value, remedy="give each its own, or one listener alone, which serves all PLAINTEXT listeners")
         return value
 
     @field_validator("advertise")
     @classmethod
     def _advertised_addresses_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for text in value:
-            parse_listener(text if "://" in text else f"PLAINTEXT://{text}")
+        require_readable(value)
         return value
 
     @field_validator("control_plane_listener", "client_listener")
@@ -198,12 +191,11 @@ class ControllerProcessSettings(ProcessSettings):
     def _listeners_fit_together(self) -> "ControllerProcessSettings":
         if self.client_listener is not None and len(self.listen) > 1:
             raise ValueError("client-listener is for one --listen that serves several listeners: here each has its own")
-        for endpoint in self.listeners.endpoints:
-            if endpoint.host in ("0.0.0.0", "::"):  # noqa: S104 - the value is refused here, nothing binds to it
-                raise ValueError(
-                    f"brokers cannot connect to {endpoint.host}: say with advertise which host and port they reach for "
-                    f"{endpoint.listener}"
-                )
+        if (endpoint := unreachable(self.listeners.endpoints)) is not None:
+            raise ValueError(
+                f"brokers cannot connect to {endpoint.host}: say with advertise which host and port they reach for "
+                f"{endpoint.listener}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -225,34 +217,11 @@ class ControllerProcessSettings(ProcessSettings):
     @property
     def listeners(self) -> ControllerListeners:
         """Where brokers and clients are to connect. Raises `ValueError` for what is advertised and not listened on."""
-        advertised = {bind.listener: bind for bind in self.binds}
-        for text in self.advertise:
-            is_address_alone = "://" not in text and len(advertised) == 1
-            endpoint = parse_listener(f"{next(iter(advertised))}://{text}" if is_address_alone else text)
-            if endpoint.listener not in advertised:
-                raise ValueError(f"{endpoint.listener} is advertised and not listened on: add it with listen")
-            advertised[endpoint.listener] = endpoint
         return ControllerListeners(
-            endpoints=tuple(advertised.values()),
+            endpoints=advertised(self.binds, self.advertise),
             control_plane=self.control_plane_listener,
             clients=self.client_listener,
         )
-
-
-def parse_listener(text: str) -> Endpoint:
-    """`PLAINTEXT://HOST:PORT` as an endpoint; a listener name that is no security protocol stands for PLAINTEXT.
-
-    Listeners have their names in capitals, and addresses of IPv6 no brackets, as brokers register them.
-
-    Raises `ValueError` that says what is expected."""
-    match = _LISTENER.fullmatch(text)
-    if match is None or int(match["port"]) > 65535:
-        raise ValueError(f"{text!r} is not of the form PLAINTEXT://HOST:PORT")
-    name = match["listener"].upper()
-    if name in SECURITY_PROTOCOL_IDS and name != "PLAINTEXT":
-        raise ValueError(f"{name} is not served yet: use a PLAINTEXT listener")
-    host = match["host"].strip("[]")
-    return Endpoint(listener=name, security_protocol="PLAINTEXT", host=host, port=int(match["port"]))
 
 
 def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -> ControllerProcessSettings:
@@ -275,10 +244,6 @@ def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = N
 def invalid(error: ValidationError) -> InvalidSettings:
     """What is wrong with settings, a line for each, in the words of the command line."""
     return InvalidSettings("\n".join(_explain(dict(detail)) for detail in error.errors()))
-
-
-def _twice(items: Iterable[H]) -> list[H]:
-    return [item for item, count in Counter(items).items() if count > 1]
 
 
 def _environment_names() -> set[str]:

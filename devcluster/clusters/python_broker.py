@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 from kazoo.exceptions import KazooException
 
+from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.ports import accepts
@@ -15,7 +16,8 @@ from devcluster.running.servers import Server
 
 
 class PythonBroker(Server):
-    """A `kontroller broker run` on a fixed loopback port, whose log folder outlives `stop`, `kill` and another start.
+    """A `kontroller broker run` on a fixed loopback port for each listener, whose log folder outlives `stop`, `kill` and
+    another start.
 
     `stop` is SIGTERM, which is a controlled shutdown. It is ready when it is registered and accepts connections. Unlike a
     stock broker it waits by itself until the registration of an earlier life has expired. Entering the context starts it,
@@ -30,19 +32,22 @@ class PythonBroker(Server):
         settings: Mapping[str, object] | None = None,
         name: str | None = None,
         may_be_controller: bool = False,
+        listeners: ListenerNames = ONE_FOR_ALL,
     ) -> None:
         """`may_be_controller`: in the same process, under the broker's id and 1000 more, and on a port of its own."""
         super().__init__()
         self.broker_id = broker_id
         self.controller_id = 1000 + broker_id
         self.name = name or f"python-broker-{broker_id}"
-        self.port = self._reserve_port()
+        self.ports = {listener: self._reserve_port() for listener in listeners.names}
+        self.port = self.ports[listeners.clients]
         self.log_folder: Path = folder.data(self.name) / "log"
         self._zookeeper_connect = zookeeper_connect
         self._settings: dict[str, object] = {
             "zookeeper": zookeeper_connect,
             "id": broker_id,
-            "listen": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listen": [f"{listener}://127.0.0.1:{port}" for listener, port in self.ports.items()],
+            "inter_broker_listener": listeners.inter_broker,
             "log_directory": [str(self.log_folder)],
             "zookeeper_session_timeout_ms": 6_000,
             **(settings or {}),

@@ -30,8 +30,8 @@ class Node:
     id: BrokerId
     cluster_id: str
     rack: str | None = None
-    listener: str = "PLAINTEXT"
-    """The one that it listens on: clients are told the others' addresses on it, and brokers are reached by it."""
+    inter_broker_listener: str = "PLAINTEXT"
+    """The one by which brokers and the controller reach each other."""
     supported_features: Mapping[str, FeatureRange] = field(default_factory=dict)
     finalized_features: FinalizedFeatures | None = None
     """None: the cluster has none, or they cannot be read."""
@@ -53,13 +53,14 @@ class Node:
         """Waits for the first registration: until then nobody can tell what was meant for an earlier life."""
         await self._registered.wait()
 
-    def neighbours(self) -> Iterator[Neighbour]:
-        """The live brokers that have the listener, this one among them, as the controller says."""
+    def neighbours(self, listener: str) -> Iterator[Neighbour]:
+        """The live brokers that have the listener, this one among them, as the controller says: where clients that came
+        by it find them."""
         for broker in self.metadata.brokers.values():
-            endpoint = broker.endpoints.get(self.listener)
+            endpoint = broker.endpoints.get(listener)
             if endpoint is not None:
                 yield Neighbour(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
 
     def controller(self) -> Endpoint | None:
         """Where the controller is reached; None while none is known."""
-        return self.metadata.controller_endpoint(self.listener)
+        return self.metadata.controller_endpoint(self.inter_broker_listener)

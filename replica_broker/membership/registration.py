@@ -1,8 +1,8 @@
 """The registration of this broker, `/brokers/ids/N`: its sign of life, and by its czxid the broker's epoch.
 
 It ends with the session. A process that was killed leaves it behind until ZooKeeper gives that session up, so one that has
-our id and our addresses is waited for: nobody else can listen there, so it was an earlier life of this broker. Another
-broker's is not: two brokers of one id must never be taken for each other.
+our id and one of our addresses is waited for: nobody else can listen there, so it was an earlier life of this broker.
+Another broker's is not: two brokers of one id must never be taken for each other.
 
 Where the session is lost, as after a long pause, the broker registers anew in the next one, with a new epoch: the
 controller takes it for one that bounced, and says again what it leads and follows. What it led meanwhile it could not
@@ -111,7 +111,7 @@ class Registration:
     def _judge(self, znode: ZkNode, deadline_s: float) -> None:
         """Raises `BrokerIdInUse` where it is not ours, or does not go away."""
         there = _endpoints(self._broker.id, znode)
-        if there != self._broker.endpoints:
+        if not _addresses(there) & _addresses(self._broker.endpoints):
             raise BrokerIdInUse(
                 f"another broker is registered as {self._broker.id}, at {_shown(there)}: "
                 "give each broker an --id of its own"
@@ -137,6 +137,18 @@ async def stock_brokers(zk: ZkSession) -> list[BrokerId]:
     ]
 
 
+async def listeners_of_others(zk: ZkSession, broker: BrokerId) -> set[str]:
+    """The names of the listeners that registered brokers other than this one have."""
+    others = sorted(await registered_brokers(zk) - {broker})
+    nodes = await zk.read_many([paths.broker(other) for other in others])
+    return {
+        endpoint.listener
+        for other, node in zip(others, nodes, strict=True)
+        if node is not None
+        for endpoint in _endpoints(other, node)
+    }
+
+
 def _is_ours(broker: BrokerId, node: ZkNode) -> bool:
     try:
         return codecs.decode_broker(broker, node).is_ours
@@ -149,6 +161,10 @@ def _endpoints(broker_id: BrokerId, znode: ZkNode) -> tuple[Endpoint, ...]:
         return codecs.decode_broker(broker_id, znode).endpoints
     except MalformedZnode:
         return ()
+
+
+def _addresses(endpoints: tuple[Endpoint, ...]) -> set[tuple[str, int]]:
+    return {(endpoint.host, endpoint.port) for endpoint in endpoints}
 
 
 def _shown(endpoints: tuple[Endpoint, ...]) -> str:

@@ -25,9 +25,10 @@ from replica_broker.membership.controller_channel import ControllerChannel
 from replica_broker.membership.features import Features
 from replica_broker.membership.log_dir_events import notify_failed_log_dir
 from replica_broker.membership.node import UNREGISTERED, Node
-from replica_broker.membership.registration import Registration, stock_brokers
+from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import ensure_parents, read_cluster_id, unassigned
 from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.neighbourhood import require_common_listener, require_no_stock_brokers
 from replica_broker.process.own_controller import OwnController
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
@@ -58,13 +59,14 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
             id=BrokerId(settings.id),
             cluster_id=await read_cluster_id(zk),
             rack=settings.rack,
-            listener=settings.bind.listener,
+            inter_broker_listener=settings.between_brokers,
             supported_features=settings.features,
         )
         broker = _broker(settings)
         features = Features(zk, node, broker)
         await features.check()
-        await _require_no_stock_brokers(settings, zk)
+        await require_no_stock_brokers(settings, zk)
+        await require_common_listener(settings, zk)
         await _Process(settings, zk, node, broker, features).run(stack)
 
 
@@ -158,9 +160,7 @@ class _Process:
             producer_ids=ProducerIds(self._channel.allocate_producer_ids),
             zk=self._zk,
         )
-        bind = self._settings.bind
-        acceptor = Acceptor(host=bind.host, port=bind.port, apis=served.apis(), relay_targets=None)
-        return Listener([acceptor], limits=ListenerLimits(max_own_request_bytes=MOST_REQUEST_BYTES), rules=RULES)
+        return listening(self._settings, served)
 
     def _tell_of_failed_directory(self) -> None:
         noticed(notify_failed_log_dir(self._zk, self._node.id), name="tell of a failed log directory")
@@ -170,10 +170,19 @@ def _broker(settings: BrokerProcessSettings) -> Broker:
     return Broker(
         id=BrokerId(settings.id),
         epoch=UNREGISTERED,
-        endpoints=(settings.endpoint,),
+        endpoints=settings.endpoints,
         rack=settings.rack,
         features=settings.features,
     )
+
+
+def listening(settings: BrokerProcessSettings, served: Served) -> Listener:
+    """What listens at each address, and answers as the settings' listener there."""
+    acceptors = [
+        Acceptor(host=bind.host, port=bind.port, apis=served.apis(bind.listener), relay_targets=None)
+        for bind in settings.binds
+    ]
+    return Listener(acceptors, limits=ListenerLimits(max_own_request_bytes=MOST_REQUEST_BYTES), rules=RULES)
 
 
 async def connected(settings: BrokerProcessSettings) -> KazooSession:
@@ -186,12 +195,3 @@ async def connected(settings: BrokerProcessSettings) -> KazooSession:
         )
     except ValueError as error:
         raise InvalidSettings(f"--zookeeper: {error}") from error
-
-
-async def _require_no_stock_brokers(settings: BrokerProcessSettings, zk: ZkSession) -> None:
-    """Raises `InvalidSettings` where stock brokers are there and replicas would be cut as these do not expect it."""
-    if settings.truncate_to == "high-watermark" and (stock := await stock_brokers(zk)):
-        raise InvalidSettings(
-            f"--truncate-to high-watermark may lose what stock brokers have committed, and {', '.join(map(str, stock))} "
-            "are registered: use it in a cluster of brokers of ours alone"
-        )

@@ -13,7 +13,6 @@ from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.process.signals import until_signalled
-from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import ZkError, ZkSession
@@ -24,11 +23,11 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import read_cluster_id
 from replica_broker.membership.topic_configs import ZkTopicConfigs
-from replica_broker.process.run import MOST_REQUEST_BYTES, connected
+from replica_broker.process.run import connected, listening
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
 from replica_broker.serving.producer_ids import ProducerIds
-from replica_broker.serving.served import RULES, Served
+from replica_broker.serving.served import Served
 from replica_broker.v2.broker.broker import V2Broker, ensure_parents
 from replica_broker.v2.broker.isr_writer import V2IsrWriter
 from replica_broker.v2.broker.opened_replicas import OpenedReplicas
@@ -53,7 +52,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             id=BrokerId(settings.id),
             cluster_id=await read_cluster_id(zk),
             rack=settings.rack,
-            listener=settings.bind.listener,
+            inter_broker_listener=settings.between_brokers,
         )
         configs = ZkTopicConfigs(zk, settings.own_configs)  # this process's and Kafka's: v2 has no others
         directories = LogDirectories.opened(
@@ -85,9 +84,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             configs=configs,
             producer_ids=ProducerIds(lambda: _block_of_producer_ids(zk)),
         )
-        acceptor = Acceptor(host=settings.bind.host, port=settings.bind.port, apis=served.apis(), relay_targets=None)
-        limits = ListenerLimits(max_own_request_bytes=MOST_REQUEST_BYTES)
-        listener = Listener([acceptor], limits=limits, rules=RULES)
+        listener = listening(settings, served)
         await listener.start()
         stack.push_async_callback(listener.close)
         replicas.start()
@@ -95,7 +92,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
 
 
 def _broker(settings: BrokerProcessSettings, zk: ZkSession, node: Node, replicas: OpenedReplicas) -> V2Broker:
-    registered = Broker(id=node.id, epoch=UNREGISTERED, endpoints=(settings.endpoint,), rack=settings.rack)
+    registered = Broker(id=node.id, epoch=UNREGISTERED, endpoints=settings.endpoints, rack=settings.rack)
     registration = Registration(zk, node, registered, session_timeout_ms=settings.zookeeper_session_timeout_ms)
     return V2Broker(zk, node, replicas, registration, settings.v2, SystemClock())
 

@@ -10,7 +10,15 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
-from controller_core.process.settings import ControllerProcessSettings, load, parse_listener
+from controller_core.process.listener_addresses import (
+    LISTENER_NAME,
+    advertised,
+    parse_listener,
+    require_apart,
+    require_readable,
+    unreachable,
+)
+from controller_core.process.settings import ControllerProcessSettings, load
 from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
 from replica_broker.v2.settings import V2Settings
 
@@ -32,9 +40,19 @@ class BrokerProcessSettings(BaseSettings):
         default=18_000, ge=1000, description="After how long without a sign of life the broker counts as dead."
     )
     id: int = Field(ge=0, description="The broker's id; no other broker and no controller may have it.")
-    listen: str = Field(description="Where the broker listens: LISTENER://HOST:PORT, the listener between brokers.")
-    advertise: str | None = Field(
-        default=None, description="What others are told to connect to, LISTENER://HOST:PORT; by default --listen."
+    listen: Annotated[tuple[str, ...], NoDecode] = Field(
+        min_length=1, description="Where the broker listens: LISTENER://HOST:PORT; may be repeated. All are PLAINTEXT."
+    )
+    advertise: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="What others are told to connect to, LISTENER://HOST:PORT, or HOST:PORT where there is one --listen; "
+        "by default what --listen says.",
+    )
+    inter_broker_listener: str | None = Field(
+        default=None,
+        pattern=f"^{LISTENER_NAME}$",
+        description="The listener by which brokers and the controller reach each other, as inter.broker.listener.name; by "
+        "default that of the first --listen.",
     )
     log_directory: Annotated[tuple[Path, ...], NoDecode] = Field(
         min_length=1, description="Where the logs are; may be repeated. Each belongs to this broker alone."
@@ -98,17 +116,27 @@ class BrokerProcessSettings(BaseSettings):
     )
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
-    @field_validator("log_directory", "feature", mode="before")
+    @field_validator("listen", "advertise", "log_directory", "feature", mode="before")
     @classmethod
     def _one_or_several(cls, value: object) -> object:
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
-    @field_validator("listen", "advertise")
+    @field_validator("listen")
     @classmethod
-    def _address_is_readable(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_listener(value)
+    def _listeners_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        require_apart(value)
         return value
+
+    @field_validator("advertise")
+    @classmethod
+    def _advertised_addresses_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        require_readable(value)
+        return value
+
+    @field_validator("inter_broker_listener")
+    @classmethod
+    def _in_capitals(cls, value: str | None) -> str | None:
+        return None if value is None else value.upper()
 
     @field_validator("may_be_controller")
     @classmethod
@@ -138,26 +166,31 @@ class BrokerProcessSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _can_be_reached(self) -> "BrokerProcessSettings":
-        advertised = self.endpoint
-        if advertised.host in ("0.0.0.0", "::"):  # noqa: S104 - the value is refused here, nothing binds to it
+        if (endpoint := unreachable(self.endpoints)) is not None:
             raise ValueError(
-                f"nobody can connect to {advertised.host}: say with advertise which host and port they reach"
+                f"nobody can connect to {endpoint.host}: say with advertise which host and port they reach for "
+                f"{endpoint.listener}"
             )
-        if advertised.listener != self.bind.listener:
-            raise ValueError(f"{advertised.listener} is advertised and not listened on: advertise {self.bind.listener}")
+        if self.between_brokers not in (endpoint.listener for endpoint in self.endpoints):
+            raise ValueError(f"inter-broker-listener {self.between_brokers} is not listened on: add it with listen")
         if self.controller is not None and self.controller.id == self.id:
             raise ValueError("may-be-controller needs an id that no broker has, this one neither")
         return self
 
     @property
-    def bind(self) -> Endpoint:
+    def binds(self) -> tuple[Endpoint, ...]:
         """Where the process listens."""
-        return parse_listener(self.listen)
+        return tuple(parse_listener(text) for text in self.listen)
 
     @property
-    def endpoint(self) -> Endpoint:
-        """Where others are to connect."""
-        return parse_listener(self.advertise or self.listen)
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where others are to connect. Raises `ValueError` for what is advertised and not listened on."""
+        return advertised(self.binds, self.advertise)
+
+    @property
+    def between_brokers(self) -> str:
+        """The listener by which brokers and the controller reach each other."""
+        return self.inter_broker_listener or self.binds[0].listener
 
     @property
     def features(self) -> dict[str, FeatureRange]:
@@ -219,7 +252,8 @@ class BrokerProcessSettings(BaseSettings):
         return {
             "broker.id": str(self.id),
             "broker.rack": self.rack or "",
-            "listeners": self.listen,
+            "listeners": ",".join(self.listen),
+            "inter.broker.listener.name": self.between_brokers,
             "log.dirs": ",".join(map(str, self.log_directory)),
             "min.insync.replicas": str(self.min_insync_replicas),
             "auto.create.topics.enable": "false",

@@ -59,11 +59,11 @@ WRITE_TXN_MARKERS: Final = Versions(WriteTxnMarkersRequest)
 VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_lifted)
 
 
-def on_find_coordinator(node: Node, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Each key is answered for itself."""
+def on_find_coordinator(node: Node, listener: str, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """Each key is answered for itself, with an address of the listener that was come by."""
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
-        coordinators=tuple(_coordinator(node, request.key_type, key) for key in request.coordinator_keys),
+        coordinators=tuple(_coordinator(node, listener, request.key_type, key) for key in request.coordinator_keys),
     )
 
 
@@ -112,7 +112,7 @@ def partition_of(key: str, partitions: int) -> PartitionId:
     return PartitionId((0 if hashed == -(1 << 31) else abs(hashed)) % partitions)
 
 
-def _coordinator(node: Node, key_type: int, key: str) -> Coordinator:
+def _coordinator(node: Node, listener: str, key_type: int, key: str) -> Coordinator:
     topic = TOPICS.get(key_type)
     if topic is None or (not key and key_type != 0):
         return _none(key, ErrorCode.invalid_request, None)
@@ -122,7 +122,8 @@ def _coordinator(node: Node, key_type: int, key: str) -> Coordinator:
     state = node.metadata.partition(TopicPartition(topic, partition_of(key, len(partitions))))
     if state is not None and state.leader == node.id:
         return _none(key, ErrorCode.coordinator_not_available, _OURS)
-    leader = None if state is None else next((one for one in node.neighbours() if one.id == state.leader), None)
+    found = [] if state is None else [one for one in node.neighbours(listener) if one.id == state.leader]
+    leader = next(iter(found), None)
     if leader is None:
         return _none(key, ErrorCode.coordinator_not_available, None)
     return Coordinator(

@@ -61,8 +61,8 @@ class DescribedConfigs(Protocol):
         ...
 
 
-def on_describe_cluster(node: Node, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """The nodes that this broker knows."""
+def on_describe_cluster(node: Node, listener: str, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """The nodes that this broker knows, at addresses of the listener that was come by."""
     if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
             throttle_time=NO_THROTTLE,
@@ -79,7 +79,7 @@ def on_describe_cluster(node: Node, request: DescribeClusterRequest) -> Describe
         controller_id=WireBrokerId(-1 if controller is None else controller),
         brokers=tuple(
             DescribeClusterBroker(broker_id=WireBrokerId(one.id), host=one.host, port=i32(one.port), rack=one.rack)
-            for one in node.neighbours()
+            for one in node.neighbours(listener)
         ),
         cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
     )

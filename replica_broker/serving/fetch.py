@@ -49,7 +49,7 @@ class _Topic:
     """Of the request's version."""
 
 
-async def on_fetch(node: Node, replicas: Replicas, request: RequestPayload) -> ResponsePayload:
+async def on_fetch(node: Node, listener: str, replicas: Replicas, request: RequestPayload) -> ResponsePayload:
     """Answers a request of any version."""
     asked: Any = request
     version = int(request.__version__)
@@ -58,7 +58,7 @@ async def on_fetch(node: Node, replicas: Replicas, request: RequestPayload) -> R
         return VERSIONS.lowered(response, version)
     topics = [_topic(node, topic, version) for topic in asked.topics]
     fetched = await replicas.fetch(_fetch(asked, topics))
-    return _in_version(node, version, topics, fetched)
+    return _in_version(node, listener, version, topics, fetched)
 
 
 def _topic(node: Node, topic: Any, version: int) -> _Topic:
@@ -93,13 +93,13 @@ def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
 
 
 def _in_version(
-    node: Node, version: int, topics: list[_Topic], fetched: Mapping[TopicPartition, Fetched]
+    node: Node, listener: str, version: int, topics: list[_Topic], fetched: Mapping[TopicPartition, Fetched]
 ) -> ResponsePayload:
     responses = tuple(
         FetchableTopicResponse(topic_id=topic.topic_id, partitions=tuple(_partitions(topic, fetched)))
         for topic in topics
     )
-    response = replace(_response(ErrorCode.none, responses), node_endpoints=tuple(_leaders(node, responses)))
+    response = replace(_response(ErrorCode.none, responses), node_endpoints=tuple(_leaders(node, listener, responses)))
     lowered: Any = VERSIONS.lowered(response, version)
     if version >= _FIRST_BY_ID:
         return response if version == VERSIONS.max else VERSIONS.lowered(response, version)
@@ -135,9 +135,9 @@ def _partition(index: PartitionId, fetched: Fetched) -> PartitionData:
     )
 
 
-def _leaders(node: Node, responses: Iterable[FetchableTopicResponse]) -> Iterator[NodeEndpoint]:
+def _leaders(node: Node, listener: str, responses: Iterable[FetchableTopicResponse]) -> Iterator[NodeEndpoint]:
     named = {int(one.current_leader.leader_id) for topic in responses for one in topic.partitions} - {-1}
-    for neighbour in node.neighbours() if named else ():
+    for neighbour in node.neighbours(listener) if named else ():
         if neighbour.id in named:
             yield NodeEndpoint(
                 node_id=WireBrokerId(neighbour.id), host=neighbour.host, port=i32(neighbour.port), rack=neighbour.rack

@@ -41,11 +41,11 @@ class _View:
     operations: i32
 
 
-def on_metadata(node: Node, request: RequestPayload) -> ResponsePayload:
-    """Answers a request of any version."""
+def on_metadata(node: Node, listener: str, request: RequestPayload) -> ResponsePayload:
+    """Answers a request of any version, with addresses of the listener that it came by."""
     asked: Any = request
     version = int(request.__version__)
-    neighbours = list(node.neighbours())
+    neighbours = list(node.neighbours(listener))
     wants_operations = getattr(asked, "include_topic_authorized_operations", False)
     view = _View(
         node=node,

@@ -42,7 +42,7 @@ _NO_TRANSACTIONS: Final = "this broker takes no part in transactions: have the p
 _NOT_TOLD: Final = "no controller has told this broker yet what it leads"
 
 
-async def on_produce(node: Node, replicas: Replicas, request: ProduceRequest) -> ProduceResponse | None:
+async def on_produce(node: Node, listener: str, replicas: Replicas, request: ProduceRequest) -> ProduceResponse | None:
     """Appends to each partition, and waits for what `acks` asks for. None where no answer is wanted.
 
     Raises `NoAnswerNow` where none is wanted and something is wrong."""
@@ -59,7 +59,7 @@ async def on_produce(node: Node, replicas: Replicas, request: ProduceRequest) ->
             if answer.error_code is not ErrorCode.none:
                 raise NoAnswerNow(f"a message without acks was not taken: {answer.error_code.name}")
         return None
-    return ProduceResponse(responses=responses, node_endpoints=tuple(_leaders(node, responses)))
+    return ProduceResponse(responses=responses, node_endpoints=tuple(_leaders(node, listener, responses)))
 
 
 async def _append(
@@ -109,9 +109,9 @@ def _leader(node: Node, where: TopicPartition, error_code: ErrorCode) -> LeaderI
     return LeaderIdAndEpoch(leader_id=WireBrokerId(known.leader), leader_epoch=i32(known.leader_epoch))
 
 
-def _leaders(node: Node, responses: Iterable[TopicProduceResponse]) -> Iterable[NodeEndpoint]:
+def _leaders(node: Node, listener: str, responses: Iterable[TopicProduceResponse]) -> Iterable[NodeEndpoint]:
     named = {int(one.current_leader.leader_id) for topic in responses for one in topic.partition_responses}
-    for neighbour in node.neighbours():
+    for neighbour in node.neighbours(listener):
         if neighbour.id in named:
             yield NodeEndpoint(
                 node_id=WireBrokerId(neighbour.id), host=neighbour.host, port=i32(neighbour.port), rack=neighbour.rack

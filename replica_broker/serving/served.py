@@ -65,9 +65,10 @@ class Served:
     zk: ZkSession | None
     """Where configurations are altered; None where nothing can be configured but the process."""
 
-    def apis(self) -> list[Api]:
-        """All of them, ApiVersions included, which says what the others are."""
-        owned, of_any_version = self._owned(), self._of_any_version()
+    def apis(self, listener: str) -> list[Api]:
+        """All of them, ApiVersions included, which says what the others are, as those who come by a listener are
+        answered: with the addresses that brokers have on it."""
+        owned, of_any_version = self._owned(listener), self._of_any_version(listener)
         versions = [
             *(api.versions for api in owned),
             *(api.versions for api in of_any_version),
@@ -83,7 +84,7 @@ class Served:
             _local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported),
         ]
 
-    def _owned(self) -> list[OwnedApi[Any]]:
+    def _owned(self, listener: str) -> list[OwnedApi[Any]]:
         node, replicas = self.node, self.replicas
         obeyed = self.control
         commands = (
@@ -97,7 +98,7 @@ class Served:
         )
         return [
             *(_owned(versions, answer, control.LIMITS) for versions, answer in commands),
-            _owned(produce.VERSIONS, lambda asked: produce.on_produce(node, replicas, asked), produce.LIMITS),
+            _owned(produce.VERSIONS, lambda asked: produce.on_produce(node, listener, replicas, asked), produce.LIMITS),
             _owned(
                 list_offsets.VERSIONS,
                 _at_once(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
@@ -115,7 +116,7 @@ class Served:
             ),
             _owned(
                 coordinators.VERSIONS,
-                _at_once(lambda asked: coordinators.on_find_coordinator(node, asked)),
+                _at_once(lambda asked: coordinators.on_find_coordinator(node, listener, asked)),
                 RequestLimits(),
             ),
             _owned(
@@ -125,7 +126,7 @@ class Served:
             ),
             _owned(
                 describe.DESCRIBE_CLUSTER,
-                _at_once(lambda asked: describe.on_describe_cluster(node, asked)),
+                _at_once(lambda asked: describe.on_describe_cluster(node, listener, asked)),
                 RequestLimits(),
             ),
             _owned(
@@ -144,12 +145,12 @@ class Served:
             _owned(Versions(AlterReplicaLogDirsRequest, oldest=1), _at_once(as_broker.no_such_log_dir), _MANY),
         ]
 
-    def _of_any_version(self) -> list[LocalApi[Any]]:
+    def _of_any_version(self, listener: str) -> list[LocalApi[Any]]:
         async def on_metadata(request: RequestPayload) -> ResponsePayload:
-            return metadata.on_metadata(self.node, request)
+            return metadata.on_metadata(self.node, listener, request)
 
         async def on_fetch(request: RequestPayload) -> ResponsePayload:
-            return await fetch.on_fetch(self.node, self.replicas, request)
+            return await fetch.on_fetch(self.node, listener, self.replicas, request)
 
         return [
             _local(metadata.VERSIONS, on_metadata, _MANY),

@@ -56,7 +56,7 @@ class Becoming:
         where, leader = znodes.topic_partition, znodes.leader
         assert leader is not None, "somebody is followed"
         self.close(where)
-        endpoint = self.node.metadata.endpoint(leader.broker_id, self.node.listener)
+        endpoint = self.node.metadata.endpoint(leader.broker_id, self.node.inter_broker_listener)
         if endpoint is None:
             return False
         lives = LeaderAndIsrLiveLeader(broker_id=leader.broker_id, host_name=endpoint.host, port=endpoint.port)

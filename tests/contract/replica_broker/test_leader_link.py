@@ -77,7 +77,7 @@ async def serving(cluster: Cluster, cleanup: AsyncExitStack) -> int:
         replicas = cluster.running[A]
         match read_request_head(content).api_key:
             case 1:
-                return await on_fetch(node, replicas, decode_request(FetchRequest, content))
+                return await on_fetch(node, "PLAINTEXT", replicas, decode_request(FetchRequest, content))
             case 2:
                 return on_list_offsets(replicas, decode_request(ListOffsetsRequest, content))
             case _:

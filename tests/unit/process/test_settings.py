@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from controller_core.model.metadata import Endpoint
-from controller_core.process.settings import InvalidSettings, load_settings, parse_listener
+from controller_core.process.listener_addresses import parse_listener
+from controller_core.process.settings import InvalidSettings, load_settings
 
 REQUIRED = {"zookeeper": "localhost:2181", "id": 1000, "listen": "PLAINTEXT://localhost:9092"}
 

@@ -15,11 +15,17 @@ from simulation.zookeeper_session import SimulatedSession
 OWN = BrokerId(3)
 
 
-def broker(*, port: int = 9003, features: dict[str, tuple[int, int]] | None = None) -> Broker:
+def endpoint(listener: str, port: int) -> Endpoint:
+    return Endpoint(listener=listener, security_protocol="PLAINTEXT", host="here", port=port)
+
+
+def broker(
+    *, port: int = 9003, further: tuple[Endpoint, ...] = (), features: dict[str, tuple[int, int]] | None = None
+) -> Broker:
     return Broker(
         id=OWN,
         epoch=UNREGISTERED,
-        endpoints=(Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="here", port=port),),
+        endpoints=(endpoint("PLAINTEXT", port), *further),
         features={name: FeatureRange(min_version=a, max_version=b) for name, (a, b) in (features or {}).items()},
     )
 

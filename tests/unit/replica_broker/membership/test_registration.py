@@ -2,14 +2,22 @@
 
 import asyncio
 
+import orjson
 import pytest
 
+from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode
 from replica_broker.membership import registration as module
 from replica_broker.membership.node import UNREGISTERED
-from replica_broker.membership.registration import BrokerIdInUse, Registration, encoded_as_ours, stock_brokers
-from tests.unit.replica_broker.membership.clusters import OWN, Joining, broker
+from replica_broker.membership.registration import (
+    BrokerIdInUse,
+    Registration,
+    encoded_as_ours,
+    listeners_of_others,
+    stock_brokers,
+)
+from tests.unit.replica_broker.membership.clusters import OWN, Joining, broker, endpoint
 
 PATH = paths.broker(OWN)
 DEADLINE_S = 10
@@ -51,6 +59,37 @@ async def test_an_earlier_life_is_waited_for(joining: Joining) -> None:
     async with asyncio.timeout(DEADLINE_S):
         await registering
     assert joining.node.epoch > former
+
+
+async def test_a_listener_more_or_less_makes_an_earlier_life_no_other_broker(joining: Joining) -> None:
+    earlier = joining.zookeeper.session()
+    with_another = broker(further=(endpoint("CLIENT", 9103),))
+    await Registration(earlier, joining.node, with_another, session_timeout_ms=6_000).register()
+    registering = asyncio.create_task(registration(joining).register())
+    joining.zookeeper.expire(earlier)
+    async with asyncio.timeout(DEADLINE_S):
+        await registering
+
+
+async def test_all_listeners_are_registered_with_their_protocols_as_a_stock_broker_does_it(joining: Joining) -> None:
+    several = broker(further=(endpoint("CLIENT", 9103),))
+    await Registration(joining.zk, joining.node, several, session_timeout_ms=6_000).register()
+    znode = await joining.read(PATH)
+    assert znode is not None
+    said = orjson.loads(znode.data)
+    assert said["endpoints"] == ["PLAINTEXT://here:9003", "CLIENT://here:9103"]
+    assert said["listener_security_protocol_map"] == {"PLAINTEXT": "PLAINTEXT", "CLIENT": "PLAINTEXT"}
+    assert (said["host"], said["port"]) == ("here", 9003)
+
+
+async def test_which_listeners_the_others_have_is_read_from_their_registrations(joining: Joining) -> None:
+    assert await listeners_of_others(joining.zk, OWN) == set()
+    several = broker(further=(endpoint("CLIENT", 9103),))
+    await Registration(joining.zk, joining.node, several, session_timeout_ms=6_000).register()
+    unreadable = Create(path=paths.broker(BrokerId(8)), data=b"{}", mode=CreateMode.EPHEMERAL)
+    await joining.zk.transact([unreadable])
+    assert await listeners_of_others(joining.zk, OWN) == set()
+    assert await listeners_of_others(joining.zk, BrokerId(9)) == {"PLAINTEXT", "CLIENT"}
 
 
 async def test_another_broker_of_the_same_id_is_told_of_in_words(joining: Joining) -> None:

@@ -50,6 +50,10 @@ def test_features_are_ranges() -> None:
         ({"listen": "SSL://here:9092"}, "SSL is not served yet"),
         ({"listen": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect to 0.0.0.0"),
         ({"advertise": "OTHER://here:9092"}, "OTHER is advertised and not listened on"),
+        ({"listen": ["A://h:1", "A://h:2"]}, "--listen: listener A is given twice"),
+        ({"listen": ["A://h:1", "B://h:1"]}, "--listen: two listeners have the address h:1: give each its own"),
+        ({"listen": ["A://h:1", "B://0.0.0.0:2"]}, "say with advertise which host and port they reach for B"),
+        ({"inter_broker_listener": "INTERNAL"}, "inter-broker-listener INTERNAL is not listened on"),
         ({"feature": ["f:3-1"]}, "is not of the form NAME:MIN-MAX"),
         ({"feature": ["f"]}, "is not of the form NAME:MIN-MAX"),
         ({"truncate_to": "nowhere"}, "--truncate-to"),
@@ -62,6 +66,36 @@ def test_features_are_ranges() -> None:
 def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidSettings, match=words):
         load_settings({**GIVEN, **changed})
+
+
+def test_several_listeners_have_an_address_each_and_one_is_that_between_brokers() -> None:
+    settings = load_settings(
+        {
+            **GIVEN,
+            "listen": "CLIENT://0.0.0.0:9092, INTERNAL://127.0.0.1:9091",
+            "advertise": ["CLIENT://outside:19092"],
+            "inter_broker_listener": "internal",
+        }
+    )
+    assert [(bind.listener, bind.host, bind.port) for bind in settings.binds] == [
+        ("CLIENT", "0.0.0.0", 9092),
+        ("INTERNAL", "127.0.0.1", 9091),
+    ]
+    assert [(one.listener, one.host, one.port) for one in settings.endpoints] == [
+        ("CLIENT", "outside", 19092),
+        ("INTERNAL", "127.0.0.1", 9091),
+    ]
+    assert settings.between_brokers == "INTERNAL"
+    assert settings.own_configs["inter.broker.listener.name"] == "INTERNAL"
+
+
+def test_the_first_listener_is_that_between_brokers_where_nobody_says_another() -> None:
+    assert load_settings({**GIVEN, "listen": ["A://h:1", "B://h:2"]}).between_brokers == "A"
+
+
+def test_of_one_listener_the_advertised_address_alone_can_be_given() -> None:
+    (endpoint,) = load_settings({**GIVEN, "listen": "A://0.0.0.0:1", "advertise": "outside:2"}).endpoints
+    assert (endpoint.listener, endpoint.host, endpoint.port) == ("A", "outside", 2)
 
 
 def test_a_controller_in_the_same_process_has_an_id_and_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,8 @@ ORDERS = topic("orders", [state(0, 1), state(1, 3)])
 ALL = MetadataRequest(topics=None, include_topic_authorized_operations=False)
 
 
-def answered(told: Node, request: RequestPayload) -> Any:
-    return on_metadata(told, request)
+def answered(told: Node, request: RequestPayload, listener: str = "PLAINTEXT") -> Any:
+    return on_metadata(told, listener, request)
 
 
 def asked(*names: str | None, topic_id: UUID | None = None) -> MetadataRequest:

@@ -46,7 +46,7 @@ def produced(*partitions: int, acks: int = -1, transactional_id: str | None = No
 
 
 async def answers(told: Node, replicas: StandInReplicas, request: ProduceRequest) -> list[Any]:
-    response = await produce.on_produce(told, replicas.as_replicas(), request)
+    response = await produce.on_produce(told, "PLAINTEXT", replicas.as_replicas(), request)
     assert response is not None
     for version in range(produce.VERSIONS.min, produce.VERSIONS.max + 1):
         assert produce.VERSIONS.encoded(produce.VERSIONS.lowered(response, version), 1)
@@ -86,9 +86,9 @@ async def test_acks_that_do_not_exist_are_refused() -> None:
 
 async def test_who_wants_no_acks_gets_no_answer_and_loses_the_connection_where_something_is_wrong() -> None:
     replicas = StandInReplicas(appended={FIRST: APPENDED, SECOND: NotLeader(SECOND, "no")})
-    assert await produce.on_produce(node(ORDERS), replicas.as_replicas(), produced(0, acks=0)) is None
+    assert await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), produced(0, acks=0)) is None
     with pytest.raises(NoAnswerNow, match="not_leader_or_follower"):
-        await produce.on_produce(node(ORDERS), replicas.as_replicas(), produced(0, 1, acks=0))
+        await produce.on_produce(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), produced(0, 1, acks=0))
 
 
 FETCHED = Fetched(high_watermark=9, last_stable_offset=9, log_start_offset=1, records=b"batches")
@@ -127,7 +127,7 @@ async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(versi
     newest: Any = by_name() if version < 13 else by_id()
     request: Any = converted(newest, load_request_schema(1, version))
     replicas = StandInReplicas(fetched={FIRST: FETCHED})
-    response: Any = await fetch.on_fetch(node(ORDERS), replicas.as_replicas(), request)
+    response: Any = await fetch.on_fetch(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), request)
     (answered,) = response.responses
     assert response.__version__ == version
     assert (answered.topic if version < 13 else answered.topic_id) == ("orders" if version < 13 else ORDERS_ID)
@@ -138,7 +138,7 @@ async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(versi
 
 async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> None:
     replicas = StandInReplicas(fetched={FIRST: Fetched(diverging_epoch=EpochEnd(LeaderEpoch(1), 2))})
-    response: Any = await fetch.on_fetch(node(ORDERS), replicas.as_replicas(), by_id(replica_id=2))
+    response: Any = await fetch.on_fetch(node(ORDERS), "PLAINTEXT", replicas.as_replicas(), by_id(replica_id=2))
     (asked,) = replicas.asked
     assert asked.is_from_follower
     assert (asked.partitions[FIRST].current_leader_epoch, asked.partitions[FIRST].last_fetched_epoch) == (4, 2)
@@ -147,10 +147,14 @@ async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> N
 
 
 async def test_a_topic_id_that_nobody_has_told_of_is_unknown() -> None:
-    response: Any = await fetch.on_fetch(node(ORDERS), StandInReplicas().as_replicas(), by_id(topic_id=UUID(int=99)))
+    response: Any = await fetch.on_fetch(
+        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), by_id(topic_id=UUID(int=99))
+    )
     assert response.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
 
 
 async def test_there_are_no_sessions() -> None:
-    response: Any = await fetch.on_fetch(node(ORDERS), StandInReplicas().as_replicas(), by_id(session_id=7))
+    response: Any = await fetch.on_fetch(
+        node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), by_id(session_id=7)
+    )
     assert (response.error_code, response.session_id) == (ErrorCode.fetch_session_id_not_found, 0)

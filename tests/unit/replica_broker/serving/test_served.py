@@ -8,10 +8,13 @@ from typing import Any, cast
 import pytest
 from kio.index import load_response_schema
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.describe_cluster.v1 import DescribeClusterRequest, DescribeClusterResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.join_group.v9.request import JoinGroupRequest
+from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 from kio.schema.types import TransactionalId
 from kio.static.primitive import i8
 
@@ -30,7 +33,7 @@ from replica_broker.serving.producer_ids import ProducerIds
 from replica_broker.serving.served import RULES, Served
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
-from tests.unit.replica_broker.serving.told import node, state, topic
+from tests.unit.replica_broker.serving.told import broker, node, state, topic, update
 
 
 class Configs:
@@ -68,7 +71,9 @@ def served() -> Served:
 
 @pytest.fixture
 async def client(served: Served) -> AsyncIterator[RequestClient]:
-    listener = Listener([Acceptor(host="127.0.0.1", port=0, apis=served.apis(), relay_targets=None)], rules=RULES)
+    listener = Listener(
+        [Acceptor(host="127.0.0.1", port=0, apis=served.apis("PLAINTEXT"), relay_targets=None)], rules=RULES
+    )
     await listener.start()
     yield RequestClient([Address("127.0.0.1", listener.port)], timeout_ms=10_000)
     await listener.close()
@@ -78,10 +83,29 @@ async def test_what_is_offered_is_what_is_answered(served: Served, client: Reque
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     response = await client.ask_one(request, ApiVersionsResponse)
     offered = {int(one.api_key): (int(one.min_version), int(one.max_version)) for one in response.api_keys}
-    apis = [api for api in served.apis() if isinstance(api, OwnedApi | LocalApi)]
+    apis = [api for api in served.apis("PLAINTEXT") if isinstance(api, OwnedApi | LocalApi)]
     assert offered == {api.key: (api.versions.min, api.versions.max) for api in apis}
     assert {0: (3, 11), 1: (4, 17), 2: (1, 9), 3: (0, 12), 4: (7, 7), 5: (4, 4), 6: (8, 8)}.items() <= offered.items()
     assert {8, 9, 11, 19, 24} & offered.keys() == set()
+
+
+async def test_everybody_is_told_the_addresses_of_the_listener_that_was_come_by(served: Served) -> None:
+    both = [broker(number, "INTERNAL", "CLIENT") for number in (1, 2, 3)]
+    served.node.metadata.update(update(topic("__consumer_offsets", [state(0, 2)]), brokers=both))
+    names = ("INTERNAL", "CLIENT")
+    acceptors = [Acceptor(host="127.0.0.1", port=0, apis=served.apis(name), relay_targets=None) for name in names]
+    listener = Listener(acceptors, rules=RULES)
+    await listener.start()
+    for port, first in zip(listener.ports, (9000, 9100), strict=True):
+        client = RequestClient([Address("127.0.0.1", port)], timeout_ms=10_000)
+        everybody = [(number, first + number) for number in (1, 2, 3)]
+        metadata = await client.ask_one(empty(MetadataRequest), MetadataResponse)
+        assert [(one.node_id, one.port) for one in metadata.brokers] == everybody
+        cluster = await client.ask_one(empty(DescribeClusterRequest), DescribeClusterResponse)
+        assert [(one.broker_id, one.port) for one in cluster.brokers] == everybody
+        found = await client.ask_one(FindCoordinatorRequest(coordinator_keys=("g",)), FindCoordinatorResponse)
+        assert [(one.node_id, one.port) for one in found.coordinators] == [(2, first + 2)]
+    await listener.close()
 
 
 async def test_features_are_told_with_their_epoch(client: RequestClient) -> None:
@@ -111,11 +135,11 @@ def test_without_a_controller_nobody_can_command(served: Served) -> None:
 
 
 def _keys(served: Served) -> set[int]:
-    return {api.versions.key for api in served.apis() if isinstance(api, OwnedApi | LocalApi)}
+    return {api.versions.key for api in served.apis("PLAINTEXT") if isinstance(api, OwnedApi | LocalApi)}
 
 
 def test_no_api_is_served_that_a_stock_broker_does_not_know(served: Served) -> None:
-    assert {api.key for api in served.apis()} <= HANDLING.keys()
+    assert {api.key for api in served.apis("PLAINTEXT")} <= HANDLING.keys()
 
 
 async def test_each_producer_gets_an_id_of_its_own_over_the_end_of_a_block(client: RequestClient) -> None:

@@ -27,9 +27,15 @@ EPOCH = BrokerEpoch(50)
 ORDERS_ID = TopicId(UUID(int=7))
 
 
-def broker(broker_id: int, *, listener: str = "PLAINTEXT") -> UpdateMetadataBroker:
-    endpoint = UpdateMetadataEndpoint(port=9000 + broker_id, host="here", listener=listener, security_protocol=0)
-    return UpdateMetadataBroker(id=BrokerId(broker_id), endpoints=(endpoint,), rack=f"r{broker_id}")
+def broker(broker_id: int, *listeners: str) -> UpdateMetadataBroker:
+    """At port 9000 and its id by its first listener, `PLAINTEXT` where none is said, and 100 more by each further one."""
+    endpoints = tuple(
+        UpdateMetadataEndpoint(
+            port=9000 + 100 * number + broker_id, host="here", listener=listener, security_protocol=0
+        )
+        for number, listener in enumerate(listeners or ("PLAINTEXT",))
+    )
+    return UpdateMetadataBroker(id=BrokerId(broker_id), endpoints=endpoints, rack=f"r{broker_id}")
 
 
 def state(number: int, leader: int, replicas: Iterable[int] = (1, 2, 3)) -> UpdateMetadataPartitionState:
