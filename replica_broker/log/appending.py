@@ -17,7 +17,7 @@ from replica_broker.log.errors import (
     TransactionsUnsupported,
     UnexpectedOffset,
 )
-from replica_broker.log.producer_states import AppendedBatch, ProducerStates
+from replica_broker.log.producers.states import AppendedBatch, ProducerStates
 from replica_broker.log.record_batches import (
     NO_TIMESTAMP,
     RecordBatch,

@@ -5,7 +5,7 @@ and what they say of producers is learned. All calls come from one thread, but f
 another one. Every call may raise `DiskError`, and then the directory that the log is in is offline.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Final, Protocol
 
@@ -17,8 +17,9 @@ from replica_broker.log.config import DEFAULT_LOG_CONFIG, LogConfig
 from replica_broker.log.errors import LogOffline, OffsetOutOfRange
 from replica_broker.log.folder_names import name_to_delete, topic_partition_of
 from replica_broker.log.leader_epochs import LeaderEpochs
-from replica_broker.log.producer_states import ProducerStates
-from replica_broker.log.record_batches import MOST_OFFSET
+from replica_broker.log.producers.kept import KeptProducers
+from replica_broker.log.producers.states import ProducerStates
+from replica_broker.log.record_batches import MOST_OFFSET, RecordBatch
 from replica_broker.log.segments.loading import load_segments
 from replica_broker.log.segments.lookups import TimestampedOffset, latest_record, record_not_before
 from replica_broker.log.segments.retention import count_to_delete
@@ -74,8 +75,8 @@ class Log:
         """What is before it survives a crash of the machine."""
         self._epochs = LeaderEpochs(disk, folder)
         self._load_epochs(is_clean=is_clean)
-        self._producers = ProducerStates()
-        self._learn_producers()
+        self._producers = KeptProducers(disk, folder)
+        self._load_producers()
 
     @classmethod
     def opened(
@@ -121,6 +122,11 @@ class Log:
         return len(self._segments)
 
     @property
+    def producers(self) -> ProducerStates:
+        """What is known of those who wrote to it; to be looked at, and not changed."""
+        return self._producers.states
+
+    @property
     def latest_epoch(self) -> LeaderEpoch | None:
         return self._epochs.latest
 
@@ -130,7 +136,7 @@ class Log:
         append = append_of_leader(
             data,
             self.config,
-            self._producers,
+            self._producers.states,
             first_offset=self.log_end_offset,
             leader_epoch=leader_epoch,
             now_ms=now_ms,
@@ -163,8 +169,6 @@ class Log:
         else:
             self._segments.cut(offset)
             self._have_cut()
-            if self._producers.last_offset >= self.log_end_offset:
-                self._learn_producers()
         return self.log_end_offset
 
     def start_anew_at(self, offset: int) -> None:
@@ -177,7 +181,7 @@ class Log:
         self.recovery_point = offset
         self._cuts += 1
         self._epochs.clear()
-        self._producers.clear()
+        self._producers.start_anew(offset)
         self.on_recovery_point_lowered()
 
     def raise_log_start(self, offset: int) -> None:
@@ -190,6 +194,7 @@ class Log:
         self._log_start_offset = offset
         while len(self._segments) > 1 and self._segments.first.next_offset <= offset:
             self._segments.remove_first()
+        self._producers.drop_before(self._segments.first.base_offset)
         self._epochs.cut_before(offset)
 
     def offset_of_timestamp(self, timestamp_ms: int, *, below: int) -> TimestampedOffset | None:
@@ -216,14 +221,15 @@ class Log:
 
         Forgets the producers that wrote nothing for long, too."""
         self._require_open()
-        self._producers.forget_old(now_ms - self.config.producer_id_expiration_ms)
+        self._producers.states.forget_old(now_ms - self.config.producer_id_expiration_ms)
         count = count_to_delete(self._segments, self.config, now_ms, high_watermark)
         if count == len(self._segments):
-            self._segments.begin(self.log_end_offset, now_ms)
+            self._producers.take_snapshot(self._segments.begin(self.log_end_offset, now_ms).base_offset)
         for _ in range(count):
             self._segments.remove_first()
         if count:
             self._log_start_offset = max(self._log_start_offset, self._segments.first.base_offset)
+            self._producers.drop_before(self._segments.first.base_offset)
             self._epochs.cut_before(self._log_start_offset)
         return count
 
@@ -236,9 +242,10 @@ class Log:
             self.recovery_point = end
 
     def close(self) -> None:
-        """Flushes, and writes the indexes. Idempotent."""
+        """Flushes, and writes the indexes and what is known of producers. Idempotent."""
         if not self.is_closed:
             self._segments.active.indexes.seal()
+            self._producers.take_snapshot(self.log_end_offset)
             self.flush()
             self.abandon()
 
@@ -258,9 +265,7 @@ class Log:
     def _append(self, append: Append, now_ms: int) -> Appended:
         first_offset = append.batches[0].base_offset if append.batches else self.log_end_offset
         self._epochs.learn(append.batches)
-        write(self._segments, append.data, append.batches, self.config, now_ms)
-        for batch in append.batches:
-            self._producers.learn(batch)
+        write(self._segments, self._producers, append.data, append.batches, self.config, now_ms)
         return Appended(
             first_offset=first_offset,
             last_offset=self.log_end_offset - 1,
@@ -271,6 +276,7 @@ class Log:
         self._cuts += 1
         self._log_start_offset = min(self._log_start_offset, self.log_end_offset)
         self._epochs.cut(self.log_end_offset)
+        self._producers.cut(self._batches_from, self._segments.first.base_offset, self.log_end_offset)
         if self.recovery_point > self.log_end_offset:
             self.recovery_point = self.log_end_offset
             self.on_recovery_point_lowered()
@@ -283,9 +289,13 @@ class Log:
             return
         self._epochs.learn(self._segments.batches(from_offset=self.log_start_offset))
 
-    def _learn_producers(self) -> None:
-        self._producers.rebuild(self._segments.batches(from_offset=self.log_start_offset))
-        self._producers.forget_old(self._clock.now_ms() - self.config.producer_id_expiration_ms)
+    def _load_producers(self) -> None:
+        segments = [segment.base_offset for segment in self._segments]
+        self._producers.load(self._batches_from, segments, self.log_end_offset)
+        self._producers.states.forget_old(self._clock.now_ms() - self.config.producer_id_expiration_ms)
+
+    def _batches_from(self, offset: int) -> Iterator[RecordBatch]:
+        return self._segments.batches(from_offset=offset)
 
     def _require_open(self) -> None:
         if self.is_closed:

@@ -23,7 +23,7 @@ log = structlog.get_logger()
 _SEGMENT: Final = re.compile(rf"([0-9]{{20}}){re.escape(LOG_SUFFIX)}")
 _LEFT_OVER: Final = re.compile(r".*\.(deleted|cleaned|tmp)")
 """What was about to be removed, or was not finished."""
-_OF_A_SEGMENT: Final = re.compile(r"([0-9]{20})\.(index|timeindex|snapshot|txnindex)")
+_OF_A_SEGMENT: Final = re.compile(r"([0-9]{20})\.(index|timeindex|txnindex)")
 
 
 def load_segments(
@@ -56,7 +56,6 @@ def _clear_and_find(disk: Disk, folder: DiskPath) -> list[int]:
     bases = [int(match[1]) for name in names if (match := _SEGMENT.fullmatch(name)) and int(match[1]) <= MOST_OFFSET]
     kept = {f"{base:020d}{suffix}" for base in bases for suffix in SUFFIXES}
     for name in names:
-        # States of producers are found by reading, not in snapshots, which would be wrong after other appends.
         if _LEFT_OVER.fullmatch(name) or (_OF_A_SEGMENT.fullmatch(name) and name not in kept):
             disk.remove(PurePath(folder) / name)
         elif name.endswith(LOG_SUFFIX) and name not in kept:

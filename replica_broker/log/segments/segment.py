@@ -91,6 +91,8 @@ class Segment:
                 window, start = self._file.read(position, _WINDOW_BYTES), position
             batch = read_header(window, position - start, at=position)
             self._require_whole(batch)
+            if not self.base_offset <= batch.base_offset <= batch.last_offset <= self.base_offset + INT32_MAX:
+                raise CorruptBatch(f"{self.path} has a batch at offset {batch.base_offset}")
             yield batch
             position = batch.end
 

@@ -1,27 +1,39 @@
-"""Batches are written into the last segment, and into new ones where it has no room or is too old for them."""
+"""Batches are written into the last segment, and into new ones where it has no room or is too old for them.
+
+What they say of producers is learned as they are written: so where a segment begins, a snapshot says what is true there."""
 
 from collections.abc import Sequence
 
 from replica_broker.log.config import LogConfig
+from replica_broker.log.producers.kept import KeptProducers
 from replica_broker.log.record_batches import RecordBatch
 from replica_broker.log.segments.retention import is_old
 from replica_broker.log.segments.segments import Segments
 
 
-def write(segments: Segments, data: bytes, batches: Sequence[RecordBatch], config: LogConfig, now_ms: int) -> None:
+def write(
+    segments: Segments,
+    producers: KeptProducers,
+    data: bytes,
+    batches: Sequence[RecordBatch],
+    config: LogConfig,
+    now_ms: int,
+) -> None:
     """Writes batches, which are all that the bytes are: at once what goes into one segment."""
     view, pending = memoryview(data), list[RecordBatch]()
     for batch in batches:
         pending_bytes = batch.position - pending[0].position if pending else 0
         active = segments.active
         if not active.has_room(batch, pending_bytes, config.segment_bytes) or is_old(active, config, batch, now_ms):
-            _write(segments, view, pending)
+            _write(segments, producers, view, pending)
             pending = []
-            segments.begin_for(batch, now_ms)
+            producers.take_snapshot(segments.begin_for(batch, now_ms).base_offset)
         pending.append(batch)
-    _write(segments, view, pending)
+    _write(segments, producers, view, pending)
 
 
-def _write(segments: Segments, view: memoryview, batches: list[RecordBatch]) -> None:
+def _write(segments: Segments, producers: KeptProducers, view: memoryview, batches: list[RecordBatch]) -> None:
     if batches:
         segments.active.append(view[batches[0].position : batches[-1].end], batches)
+    for batch in batches:
+        producers.states.learn(batch)

@@ -1,51 +1,15 @@
 """A stock broker's log directory is used by ours, and handed back: after a clean end of either, and after none."""
 
-import json
-
 import pytest
 
-from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName, TopicPartition
-from devcluster.clients.tools import CONSOLE_CONSUMER, CONSOLE_PRODUCER, TOPICS, run_tool
-from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.zookeeper import connected_client
+from controller_core.model.ids import LeaderEpoch
+from devcluster.clients.tools import TOPICS
 from replica_broker.disk.disk import DirectoryInUse
-from replica_broker.disk.local_disk import LocalDisk
-from replica_broker.log.config import LogConfig
 from replica_broker.log.directories import LogDirectories
 from replica_broker.log.record_batches import batches_in
 from tests.real.conftest import StartKafka
+from tests.real.replica_broker.files.handing_over import ORDERS_0, command, consumed, produced, taken_over
 from tests.unit.replica_broker.log.batches import batch
-
-ORDERS_0 = TopicPartition(TopicName("orders"), PartitionId(0))
-SEGMENT = LogConfig(segment_bytes=4_000, index_interval_bytes=200)
-
-
-def command(cluster: KafkaCluster, main_class: str, *arguments: str, stdin: str | None = None) -> str:
-    tool = run_tool(main_class, "--bootstrap-server", cluster.bootstrap_servers, *arguments, stdin=stdin)
-    assert tool.returncode == 0, tool.stderr
-    return tool.stdout
-
-
-def produced(cluster: KafkaCluster, values: list[str]) -> None:
-    settings = ("--producer-property", "batch.size=100", "--producer-property", "enable.idempotence=true")
-    command(cluster, CONSOLE_PRODUCER, "--topic", "orders", *settings, stdin="".join(f"{value}\n" for value in values))
-
-
-def consumed(cluster: KafkaCluster, count: int) -> list[str]:
-    limits = ("--from-beginning", "--max-messages", str(count), "--timeout-ms", "30000")
-    return command(cluster, CONSOLE_CONSUMER, "--topic", "orders", *limits).splitlines()
-
-
-def taken_over(cluster: KafkaCluster) -> LogDirectories:
-    with connected_client(cluster.zookeeper_connect) as client:
-        cluster_id = json.loads(client.get("/cluster/id")[0])["id"]
-    return LogDirectories.opened(
-        LocalDisk(),
-        [cluster.broker(1).log_folder],
-        broker_id=BrokerId(1),
-        cluster_id=cluster_id,
-        config_of=lambda _: SEGMENT,
-    )
 
 
 def read_by_us(directories: LogDirectories) -> int:

@@ -86,9 +86,9 @@ def test_what_is_known_of_producers_is_found_again_in_the_log(is_clean: bool) ->
         append(log, sequence)
     log.close()
     again = opened(disk, is_clean=is_clean)
-    assert append(again, 4) == (4, 4, True)
+    assert append(again, 8) == (8, 8, True)
     with pytest.raises(OutOfOrderSequence):
-        append(again, 3)
+        append(again, 7)
     assert append(again, 9) == (9, 9, False)
 
 

@@ -60,8 +60,9 @@ class Course:
 
     async def crash(self, broker: BrokerId, *, loses_power: bool) -> None:
         state = self.cluster.controller.states[ORDERS]
-        if broker not in self.cluster.running or (loses_power and set(state.isr) <= {broker}):
-            return
+        others = [member for member in state.isr if member != broker and member in self.cluster.running]
+        if broker not in self.cluster.running or (loses_power and not others):
+            return  # nobody else could be elected, so it would be in the ISR with what it lost
         await self.cluster.crash(broker, loses_power=loses_power)
         if loses_power:
             await self.elect(None)

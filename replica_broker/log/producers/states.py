@@ -1,14 +1,16 @@
 """What a log knows of idempotent producers: the epoch of each, and its last five batches (KIP-98).
 
 A producer sends a batch again when it got no answer. One that was appended already, which is among the last five, is
-answered as it was then; one that leaves something out is refused, and so is a producer of an earlier epoch. The batches in
-the log are all that is needed to know this, so nothing else is kept on the disk.
+answered as it was then; one that leaves something out is refused, and so is a producer of an earlier epoch. All of it comes
+from the batches in the log, so what is kept on the disk besides (`kept`) only saves reading them.
+
+Whether a producer's transaction is open is known as well: nothing here asks for it, but who takes the log over does.
 
 Nothing is known of a producer that wrote nothing for long, or whose batches are all gone: it may go on with any sequence.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -30,13 +32,19 @@ class AppendedBatch(NamedTuple):
     has_log_append_time: bool
 
 
+NO_COORDINATOR_EPOCH: Final = -1
+
+
 @dataclass(slots=True, kw_only=True)
 class ProducerState:
     """The present epoch of a producer, its last batches in that, and when it wrote the last one."""
 
     epoch: int
     last_timestamp_ms: int
-    last_offset: int
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    """Of the last marker of a transaction, as a snapshot said it; what later markers say of it is not read."""
+    transaction_first_offset: int | None = None
+    """Where the open transaction began; None where none is open."""
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
 
@@ -49,10 +57,9 @@ class ProducerStates:
     def __len__(self) -> int:
         return len(self._states)
 
-    @property
-    def last_offset(self) -> int:
-        """The largest offset that any state is of; -1 where there is none."""
-        return max((state.last_offset for state in self._states.values()), default=-1)
+    def __iter__(self) -> Iterator[tuple[int, ProducerState]]:
+        """The id of each producer, and its state."""
+        return iter(self._states.items())
 
     def duplicate_of(self, batch: RecordBatch) -> AppendedBatch | None:
         """The batch as it was appended before, where it is among those that are remembered."""
@@ -90,38 +97,39 @@ class ProducerStates:
         if not batch.has_producer:
             return
         state = self._states.get(batch.producer_id)
-        if state is None or state.epoch != batch.producer_epoch:
-            state = ProducerState(
-                epoch=batch.producer_epoch, last_timestamp_ms=batch.max_timestamp_ms, last_offset=batch.last_offset
-            )
+        if state is None:
+            state = ProducerState(epoch=batch.producer_epoch, last_timestamp_ms=batch.max_timestamp_ms)
             self._states[batch.producer_id] = state
+        elif state.epoch != batch.producer_epoch:
+            state.epoch = batch.producer_epoch
+            state.batches.clear()
         state.last_timestamp_ms = batch.max_timestamp_ms
-        state.last_offset = batch.last_offset
-        if not batch.is_control:
-            appended = AppendedBatch(
-                batch.base_sequence,
-                batch.last_sequence,
-                batch.base_offset,
-                batch.last_offset,
-                batch.max_timestamp_ms,
-                batch.has_log_append_time,
-            )
-            state.batches.append(appended)
+        if batch.is_control:
+            state.transaction_first_offset = None
+            return
+        if batch.is_transactional and state.transaction_first_offset is None:
+            state.transaction_first_offset = batch.base_offset
+        appended = AppendedBatch(
+            batch.base_sequence,
+            batch.last_sequence,
+            batch.base_offset,
+            batch.last_offset,
+            batch.max_timestamp_ms,
+            batch.has_log_append_time,
+        )
+        state.batches.append(appended)
 
-    def rebuild(self, batches: Iterable[RecordBatch]) -> None:
-        """Forgets all, and learns what the batches of the log say."""
-        self._states.clear()
-        for batch in batches:
-            self.learn(batch)
+    def replace(self, states: Mapping[int, ProducerState]) -> None:
+        """Forgets all, and takes those."""
+        self._states = dict(states)
 
     def forget_old(self, before_ms: int) -> None:
-        """Forgets those that wrote nothing since."""
+        """Forgets those that wrote nothing since, but for those whose transaction is open."""
         self._states = {
-            producer_id: state for producer_id, state in self._states.items() if state.last_timestamp_ms >= before_ms
+            producer_id: state
+            for producer_id, state in self._states.items()
+            if state.last_timestamp_ms >= before_ms or state.transaction_first_offset is not None
         }
-
-    def clear(self) -> None:
-        self._states.clear()
 
 
 def following(sequence: int) -> int:
