@@ -21,6 +21,8 @@ class LogConfig:
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
+    is_deleted: bool = True
+    """Whether `cleanup.policy` has `delete`: else no segment is too old or too much, and nobody may delete messages."""
     retention_ms: int | None = 7 * 24 * 3600 * 1000
     retention_bytes: int | None = None
     max_message_bytes: int = 1_048_588

@@ -21,6 +21,7 @@ from replica_broker.membership.looking import keep_looking
 log = structlog.get_logger()
 
 OF_BROKERS: Final[Mapping[str, str]] = {
+    "cleanup.policy": "log.cleanup.policy",
     "index.interval.bytes": "log.index.interval.bytes",
     "max.message.bytes": "message.max.bytes",
     "message.timestamp.type": "log.message.timestamp.type",
@@ -123,6 +124,7 @@ class ZkTopicConfigs:
         return LogConfig(
             segment_bytes=int(values["segment.bytes"]),
             segment_ms=int(values["segment.ms"]),
+            is_deleted="delete" in values["cleanup.policy"],
             retention_ms=None if retention_ms < 0 else retention_ms,
             retention_bytes=None if retention_bytes < 0 else retention_bytes,
             max_message_bytes=int(values["max.message.bytes"]),

@@ -147,6 +147,7 @@ class _Process:
             self._configs,
             self._clock,
             is_known=self._node.metadata.__contains__,
+            is_alive=lambda broker: broker in self._node.metadata.brokers,
             on_directory_failed=self._tell_of_failed_directory,
         )
 

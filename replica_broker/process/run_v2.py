@@ -71,6 +71,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             configs,
             clock,
             is_known=node.metadata.__contains__,
+            is_alive=lambda broker: broker in node.metadata.brokers,
         )
         directories.on_offline = lambda _: replicas.on_directory_offline()
         stack.callback(lambda: directories.close(replicas.high_watermarks))

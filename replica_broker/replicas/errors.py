@@ -74,6 +74,18 @@ class OffsetNotAvailable(ReplicaRefused):
     error_code = ErrorCode.offset_not_available
 
 
+class BeyondHighWatermark(ReplicaRefused):
+    """What is to be deleted is not committed, or not there: nothing was deleted."""
+
+    error_code = ErrorCode.offset_out_of_range
+
+
+class NotDeletable(ReplicaRefused):
+    """The topic's `cleanup.policy` has no `delete`: its messages are of those who need all of them."""
+
+    error_code = ErrorCode.policy_violation
+
+
 class StorageFailed(ReplicaRefused):
     """The log directory of the partition failed: the replica is offline until the broker starts again."""
 

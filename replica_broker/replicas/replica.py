@@ -45,9 +45,12 @@ class Follower:
     last_caught_up_ms: float = NEVER_MS
     last_fetch_ms: float = NEVER_MS
     leader_end_at_last_fetch: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
 
-    def record_fetch(self, offset: int, leader_end: int, now_ms: float) -> None:
-        """The follower asks for what begins at an offset: it has all before it."""
+    def record_fetch(
+        self, offset: int, leader_end: int, now_ms: float, *, log_start_offset: int = UNKNOWN_OFFSET
+    ) -> None:
+        """The follower asks for what begins at an offset: it has all before it, from its log's start on."""
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self.leader_end_at_last_fetch != UNKNOWN_OFFSET:
@@ -55,6 +58,7 @@ class Follower:
         self.end_offset = offset
         self.leader_end_at_last_fetch = leader_end
         self.last_fetch_ms = now_ms
+        self.log_start_offset = log_start_offset
 
     def begin_again(self, now_ms: float, *, is_in_sync: bool, is_new_leader: bool) -> None:
         """A leader epoch begins: who is in the ISR has the whole time to show that it follows, everybody else none."""
@@ -63,6 +67,7 @@ class Follower:
             self.end_offset = UNKNOWN_OFFSET
             self.last_fetch_ms = NEVER_MS
             self.leader_end_at_last_fetch = UNKNOWN_OFFSET
+            self.log_start_offset = UNKNOWN_OFFSET
 
     def is_caught_up(self, leader_end: int, now_ms: float, max_time_lag_ms: int) -> bool:
         return self.end_offset == leader_end or now_ms - self.last_caught_up_ms <= max_time_lag_ms

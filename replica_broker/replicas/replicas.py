@@ -28,11 +28,12 @@ from replica_broker.replicas.following.fetchers import Fetchers
 from replica_broker.replicas.leading import offsets
 from replica_broker.replicas.leading.appending import ALL, Appending
 from replica_broker.replicas.leading.committing import Committing
+from replica_broker.replicas.leading.deleting import Deleting
 from replica_broker.replicas.leading.fetches import Fetches
 from replica_broker.replicas.leading.isr_changes import IsrChanges
 from replica_broker.replicas.partition import Partition
 from replica_broker.replicas.replica import NEVER_MS
-from replica_broker.replicas.requests import CONSUMER, EpochEnd, Fetch, Fetched, ListedOffset
+from replica_broker.replicas.requests import CONSUMER, Deleted, EpochEnd, Fetch, Fetched, ListedOffset
 from replica_broker.replicas.seams import IsrWriter, LeaderLinks, TopicConfigs
 from replica_broker.replicas.settings import ReplicaSettings
 from replica_broker.replicas.storage import Storage
@@ -42,7 +43,8 @@ class Replicas:
     """See the module.
 
     `is_known` says whether the metadata cache has a partition: one that is not here is led by another broker then, and
-    unknown else. `on_directory_failed` is called when a log directory has failed: the controller is to be told."""
+    unknown else. `is_alive` says whether a broker is. `on_directory_failed` is called when a log directory has failed: the
+    controller is to be told."""
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class Replicas:
         clock: Clock,
         *,
         is_known: Callable[[TopicPartition], bool] = lambda topic_partition: False,
+        is_alive: Callable[[BrokerId], bool] = lambda broker: True,
         on_directory_failed: Callable[[], object] = lambda: None,
     ) -> None:
         self._settings = settings
@@ -67,6 +70,7 @@ class Replicas:
         self._fetchers = Fetchers(applying, links, settings, clock)
         self._appending = Appending(self._committing, clock)
         self._fetches = Fetches(self._find, self._storage, self._committing, self._isr_changes, clock)
+        self._deleting = Deleting(self._find, self._storage, is_alive)
         self._stopping = Stopping(self._storage, self._fetchers)
         self._becoming = Becoming(
             settings,
@@ -134,6 +138,10 @@ class Replicas:
                 self._committing.advance(partition)
                 partition.notify()
 
+    def on_brokers_changed(self) -> None:
+        """The controller said who is alive."""
+        self._deleting.on_brokers_changed()
+
     def take_written(
         self,
         topic_partition: TopicPartition,
@@ -172,6 +180,12 @@ class Replicas:
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
         """What is there of each partition; raises nothing, as errors are in the answers."""
         return await self._fetches.fetch(asked)
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int
+    ) -> dict[TopicPartition, Deleted]:
+        """Deletes what is before these offsets of logs that this broker leads; raises nothing."""
+        return await self._deleting.delete(offsets, timeout_ms=timeout_ms)
 
     def list_offset(
         self,

@@ -75,6 +75,14 @@ class Fetched:
     leader_epoch: LeaderEpoch = NO_EPOCH
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """The answer to DeleteRecords for one partition: the smallest log start of its live replicas, or why there is none."""
+
+    low_watermark: int = UNKNOWN_OFFSET
+    error_code: ErrorCode = ErrorCode.none
+
+
 class ListedOffset(NamedTuple):
     """The answer to ListOffsets for one partition; all -1 where there is no such message."""
 
@@ -82,6 +90,9 @@ class ListedOffset(NamedTuple):
     timestamp_ms: int = -1
     leader_epoch: LeaderEpoch = NO_EPOCH
 
+
+TO_HIGH_WATERMARK: Final = -1
+"""The offset of DeleteRecords that is none: all that is committed."""
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -45,6 +45,8 @@ class CommandedReplicas(Protocol):
 
     async def on_stop_replica_command(self, request: StopReplicaRequest) -> StopReplicaResponse: ...
 
+    def on_brokers_changed(self) -> None: ...
+
 
 class Control:
     """Obeys the newest controller, one command after the other: an old one and a new one may both be connected.
@@ -92,6 +94,7 @@ class Control:
             if not self._node.metadata.is_filled:
                 log.info("first metadata from a controller", controller=request.controller_id)
             self._node.metadata.update(request)
+            self._replicas.on_brokers_changed()
             return UpdateMetadataResponse(error_code=ErrorCode.none)
 
     async def _stale(

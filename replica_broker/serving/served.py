@@ -32,14 +32,13 @@ from replica_broker.serving import (
     coordinators,
     describe,
     fetch,
-    leader_epochs,
-    list_offsets,
     log_dirs,
     metadata,
     produce,
     producer_ids,
 )
 from replica_broker.serving.configs import alter_configs
+from replica_broker.serving.offsets import delete_records, leader_epochs, list_offsets
 
 RULES: Final = ListenerRules(
     need_of=lambda api_key: Need.BROKER if api_key in CONTROL_API_KEYS else Need.NOBODY,
@@ -108,6 +107,11 @@ class Served:
                 leader_epochs.VERSIONS,
                 _at_once(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
                 leader_epochs.LIMITS,
+            ),
+            _owned(
+                delete_records.VERSIONS,
+                lambda asked: delete_records.on_delete_records(replicas, asked),
+                delete_records.LIMITS,
             ),
             _owned(
                 producer_ids.VERSIONS,

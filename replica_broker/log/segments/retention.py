@@ -18,7 +18,9 @@ def is_old(segment: Segment, config: LogConfig, batch: RecordBatch, now_ms: int)
 
 def count_to_delete(segments: Segments, config: LogConfig, now_ms: int, high_watermark: int) -> int:
     """How many of the first segments go: each is too old, or more than enough without it, and wholly below the high
-    watermark. Where all of them are too old, all go."""
+    watermark. Where all of them are too old, all go. None does of a log that `cleanup.policy` does not have deleted."""
+    if not config.is_deleted:
+        return 0
     count, left_bytes = 0, segments.size_bytes
     for segment in segments:
         is_active = segment is segments.active

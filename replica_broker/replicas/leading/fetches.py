@@ -77,7 +77,15 @@ class Fetches:
             except (ReplicaRefused, LogError):
                 continue  # the answer says so
             if follower is not None and counts:
-                follower.record_fetch(one.offset, partition.replica.end_offset, self._clock.monotonic_ms())
+                has_deleted = follower.log_start_offset < one.log_start_offset
+                follower.record_fetch(
+                    one.offset,
+                    partition.replica.end_offset,
+                    self._clock.monotonic_ms(),
+                    log_start_offset=one.log_start_offset,
+                )
+                if has_deleted:
+                    partition.notify()
                 self._isr_changes.maybe_change(partition)
                 self._committing.advance(partition)
 

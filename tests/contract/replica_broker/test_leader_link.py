@@ -28,8 +28,8 @@ from replica_broker.replicas.following.tcp_leader_link import TcpLeaderLink
 from replica_broker.replicas.requests import EARLIEST, LATEST, Asked, EpochEnd, Fetch
 from replica_broker.replicas.seams import LeaderAnswerUnreadable, LeaderEndpoint, LeaderLink, LeaderUnreachable
 from replica_broker.serving.fetch import on_fetch
-from replica_broker.serving.leader_epochs import on_offset_for_leader_epoch
-from replica_broker.serving.list_offsets import on_list_offsets
+from replica_broker.serving.offsets.leader_epochs import on_offset_for_leader_epoch
+from replica_broker.serving.offsets.list_offsets import on_list_offsets
 from simulation.replicas.leader_links import SimulatedLeaderLink
 from tests.unit.replica_broker.replicas.cluster import ORDERS, ORDERS_ID, A, B, Cluster
 from tests.unit.replica_broker.replicas.messages import values_in

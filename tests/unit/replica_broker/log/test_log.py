@@ -257,6 +257,13 @@ def test_old_segments_go_by_time_and_by_size_but_none_that_is_not_committed() ->
     assert by_size.size_bytes >= 500
 
 
+def test_nothing_goes_of_a_log_that_the_cleanup_policy_does_not_have_deleted() -> None:
+    log = opened(SimulatedDisk(), is_deleted=False, retention_ms=1, retention_bytes=1)
+    for _ in range(9):
+        log.append_as_leader(batch(b"x" * 50), EPOCH, NOW_MS)
+    assert log.delete_old_segments(NOW_MS + 10**12, high_watermark=9) == 0
+
+
 def test_records_are_found_by_time() -> None:
     log = opened(SimulatedDisk())
     for number in range(0, 20, 2):

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from controller_core.model.ids import TopicName
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, CreateMode, SetData
@@ -41,6 +43,16 @@ async def test_a_topic_says_it_before_all_brokers_and_they_before_this_process(j
     assert orders.message_timestamp_type is TimestampType.LOG_APPEND_TIME
     assert (others.segment_bytes, others.max_message_bytes) == (2000, 1_048_588)
     assert configs.min_insync_replicas(ORDERS) == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_deleted"), [("delete", True), ("compact", False), ("compact, delete", True), ("", False)]
+)
+async def test_only_what_the_cleanup_policy_has_deleted_is_deleted(
+    joining: Joining, policy: str, is_deleted: bool
+) -> None:
+    await configure(joining, paths.topic_config(ORDERS), {"cleanup.policy": policy})
+    assert (await loaded(joining)).log_config(ORDERS).is_deleted is is_deleted
 
 
 async def test_an_impossible_value_is_passed_over(joining: Joining) -> None:

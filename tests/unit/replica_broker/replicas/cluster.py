@@ -177,6 +177,7 @@ class Cluster:
                 self._isr_writer(broker),
                 self.configs,
                 self.clock,
+                is_alive=self.running.__contains__,
                 on_directory_failed=lambda broker=broker: self.directory_failures.append(broker),  # type: ignore[misc]
             )
             replicas.start()

@@ -7,7 +7,7 @@ from typing import Any, cast
 from controller_core.model.ids import LeaderEpoch, TopicPartition
 from replica_broker.log.appending import Appended
 from replica_broker.replicas.replicas import Replicas
-from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched, ListedOffset
+from replica_broker.replicas.requests import Deleted, EpochEnd, Fetch, Fetched, ListedOffset
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,6 +16,7 @@ class StandInReplicas:
 
     appended: Mapping[TopicPartition, Appended | Exception] = field(default_factory=dict)
     fetched: Mapping[TopicPartition, Fetched] = field(default_factory=dict)
+    deleted: Mapping[TopicPartition, Deleted] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
     hosted: Mapping[TopicPartition, Any] = field(default_factory=dict)
 
@@ -32,6 +33,14 @@ class StandInReplicas:
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
         self.asked.append(asked)
         return {where: self.fetched[where] for where in asked.partitions}
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int
+    ) -> Mapping[TopicPartition, Deleted]:
+        self.asked.append((offsets, timeout_ms))
+        return self.deleted
+
+    def on_brokers_changed(self) -> None: ...
 
     def list_offset(self, where: TopicPartition, timestamp_ms: int, **asked: Any) -> ListedOffset:
         self.asked.append((where, timestamp_ms, asked))

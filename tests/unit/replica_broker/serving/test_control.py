@@ -35,6 +35,9 @@ class Commanded:
         self.done.append("stop")
         return StopReplicaResponse(error_code=ErrorCode.none, partition_errors=())
 
+    def on_brokers_changed(self) -> None:
+        self.done.append("brokers")
+
     async def load(self, topics: Iterable[TopicName]) -> None:
         self.done.append(f"configs of {', '.join(topics)}")
 
@@ -71,7 +74,7 @@ async def test_an_older_controller_is_not_obeyed(control: Control, replicas: Com
     assert (await control.on_update_metadata(update())).error_code is ErrorCode.stale_controller_epoch
     stop = StopReplicaRequest(controller_id=BrokerId(1), controller_epoch=ControllerEpoch(5), topic_states=())
     assert (await control.on_stop_replica(stop)).error_code is ErrorCode.stale_controller_epoch
-    assert replicas.done == []
+    assert replicas.done == ["brokers"]
 
 
 @pytest.mark.parametrize(

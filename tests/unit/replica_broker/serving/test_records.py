@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from kio.index import load_request_schema
+from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kio.schema.fetch.v12 import FetchRequest as FetchRequest12
 from kio.schema.fetch.v12.request import FetchPartition as FetchPartition12
 from kio.schema.fetch.v12.request import FetchTopic as FetchTopic12
@@ -24,8 +25,9 @@ from replica_broker.log.appending import Appended
 from replica_broker.log.errors import UnsupportedFormat
 from replica_broker.membership.node import Node
 from replica_broker.replicas.errors import NotEnoughReplicas, NotLeader
-from replica_broker.replicas.requests import EpochEnd, Fetched
+from replica_broker.replicas.requests import Deleted, EpochEnd, Fetched
 from replica_broker.serving import fetch, produce
+from replica_broker.serving.offsets import delete_records
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
 from tests.unit.replica_broker.serving.told import ORDERS_ID, OWN, node, state, topic
 
@@ -158,3 +160,31 @@ async def test_there_are_no_sessions() -> None:
         node(ORDERS), "PLAINTEXT", StandInReplicas().as_replicas(), by_id(session_id=7)
     )
     assert (response.error_code, response.session_id) == (ErrorCode.fetch_session_id_not_found, 0)
+
+
+async def test_records_are_deleted_of_each_partition_for_itself_and_not_of_internal_topics() -> None:
+    replicas = StandInReplicas(
+        deleted={FIRST: Deleted(low_watermark=7), SECOND: Deleted(error_code=ErrorCode.offset_out_of_range)}
+    )
+
+    def topic_of(name: str, *offsets: tuple[int, int]) -> DeleteRecordsTopic:
+        asked = tuple(DeleteRecordsPartition(partition_index=i32(one), offset=i64(at)) for one, at in offsets)
+        return DeleteRecordsTopic(name=WireTopicName(name), partitions=asked)
+
+    request = DeleteRecordsRequest(
+        topics=(topic_of("orders", (0, 7), (1, -1)), topic_of("__consumer_offsets", (0, 1))),
+        timeout=i32Timedelta.parse(timedelta(seconds=3)),
+    )
+    response = await delete_records.on_delete_records(replicas.as_replicas(), request)
+    assert [
+        (topic.name, one.partition_index, one.low_watermark, one.error_code)
+        for topic in response.topics
+        for one in topic.partitions
+    ] == [
+        ("orders", 0, 7, ErrorCode.none),
+        ("orders", 1, -1, ErrorCode.offset_out_of_range),
+        ("__consumer_offsets", 0, -1, ErrorCode.invalid_topic_exception),
+    ]
+    assert replicas.asked == [({FIRST: 7, SECOND: -1}, 3_000)]
+    for version in range(delete_records.VERSIONS.min, delete_records.VERSIONS.max + 1):
+        assert delete_records.VERSIONS.encoded(delete_records.VERSIONS.lowered(response, version), 1)
