@@ -19,6 +19,7 @@ from controller_core.wire.messages import (
 )
 from replica_broker.log.directories import LogDirectories
 from replica_broker.log.log import Appended
+from replica_broker.log.producers.states import ProducerStates
 from replica_broker.replicas import housekeeping
 from replica_broker.replicas.commands.becoming import Becoming
 from replica_broker.replicas.commands.stopping import Stopping
@@ -186,6 +187,14 @@ class Replicas:
     ) -> dict[TopicPartition, Deleted]:
         """Deletes what is before these offsets of logs that this broker leads; raises nothing."""
         return await self._deleting.delete(offsets, timeout_ms=timeout_ms)
+
+    def producers(self, topic_partition: TopicPartition) -> ProducerStates:
+        """Who wrote to a partition, as the replica here knows it, be it the leader's or a follower's. Raises
+        `ReplicaRefused`."""
+        partition = self._find(topic_partition)
+        if partition.is_offline:
+            raise StorageFailed(topic_partition, "its log directory failed")
+        return partition.log.producers
 
     def list_offset(
         self,

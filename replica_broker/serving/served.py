@@ -31,6 +31,7 @@ from replica_broker.serving import (
     control,
     coordinators,
     describe,
+    describe_producers,
     fetch,
     log_dirs,
     metadata,
@@ -127,6 +128,11 @@ class Served:
                 coordinators.WRITE_TXN_MARKERS,
                 _at_once(lambda asked: coordinators.on_write_txn_markers(replicas, asked)),
                 _MANY,
+            ),
+            _owned(
+                describe_producers.VERSIONS,
+                _at_once(lambda asked: describe_producers.on_describe_producers(replicas, asked)),
+                describe_producers.LIMITS,
             ),
             _owned(
                 describe.DESCRIBE_CLUSTER,

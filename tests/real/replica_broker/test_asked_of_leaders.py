@@ -82,3 +82,19 @@ def test_what_is_not_there_or_must_stay_is_refused_as_stock_brokers_do_it(
     cluster.serve_topic("compacted", BOTH_WAYS, {"cleanup.policy": "compact"})
     said = deleted(cluster, tmp_path, "compacted", 0)
     assert said.count("PolicyViolationException") == len(BOTH_WAYS), said
+
+
+def test_kafkas_tool_describes_the_producers_of_leaders_and_followers_of_both_kinds(cluster: MixedCluster) -> None:
+    written(cluster, "described-producers")
+    for partition, replicas in enumerate(BOTH_WAYS):
+        rows = set()
+        for options in ((), *(("--broker-id", str(broker)) for broker in replicas)):
+            asked = ("--topic", "described-producers", "--partition", str(partition), *options)
+            said = tools.run_tool(
+                tools.TRANSACTIONS, "--bootstrap-server", cluster.ours.address, "describe-producers", *asked
+            )
+            heading, row = said.stdout.splitlines()
+            assert heading.startswith("ProducerId")
+            rows.add(tuple(row.split()))
+        ((_, epoch, coordinator_epoch, last_sequence, _, transaction),) = rows
+        assert (epoch, coordinator_epoch, last_sequence, transaction) == ("0", "-1", "299", "None")

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from controller_core.model.ids import LeaderEpoch, TopicPartition
 from replica_broker.log.appending import Appended
+from replica_broker.log.producers.states import ProducerStates
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.requests import Deleted, EpochEnd, Fetch, Fetched, ListedOffset
 
@@ -17,6 +18,7 @@ class StandInReplicas:
     appended: Mapping[TopicPartition, Appended | Exception] = field(default_factory=dict)
     fetched: Mapping[TopicPartition, Fetched] = field(default_factory=dict)
     deleted: Mapping[TopicPartition, Deleted] = field(default_factory=dict)
+    written_by: Mapping[TopicPartition, ProducerStates | Exception] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
     hosted: Mapping[TopicPartition, Any] = field(default_factory=dict)
 
@@ -41,6 +43,12 @@ class StandInReplicas:
         return self.deleted
 
     def on_brokers_changed(self) -> None: ...
+
+    def producers(self, where: TopicPartition) -> ProducerStates:
+        states = self.written_by[where]
+        if isinstance(states, Exception):
+            raise states
+        return states
 
     def list_offset(self, where: TopicPartition, timestamp_ms: int, **asked: Any) -> ListedOffset:
         self.asked.append((where, timestamp_ms, asked))
