@@ -71,6 +71,8 @@ def run(
     becoming_leader_high_watermark: Annotated[
         str | None, typer.Option(help="v2: checkpoint, or end: what a new leader takes as committed.")
     ] = None,
+    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics and /healthz.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics and /healthz.")] = None,
     log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
 ) -> None:

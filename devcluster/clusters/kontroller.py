@@ -3,7 +3,6 @@ write or to stand still before each."""
 
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
+from devcluster.running.scraping import scraped
 from devcluster.running.servers import Server
 
 DEFAULT_CONTROLLER_ID = 1000
@@ -90,7 +90,7 @@ class ControllerProcess(Server):
 
     def metric(self, name: str) -> float | None:
         """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
-        return _metric(self.metrics_port, name)
+        return scraped(self.metrics_port, name)
 
     def _listening(self, listeners: ListenerNames, *, one_port: bool) -> dict[str, object]:
         listened_on = listeners.names[:1] if one_port else listeners.names
@@ -137,7 +137,7 @@ class RecorderProcess(Server):
 
     def metric(self, name: str) -> float | None:
         """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
-        return _metric(self.metrics_port, name)
+        return scraped(self.metrics_port, name)
 
 
 class OperatorProcess(Server):
@@ -166,13 +166,6 @@ class OperatorProcess(Server):
             env={"KUBECONFIG": str(kubeconfig), **(settings or {})},
             ready=lambda: accepts(self.liveness_port),
         )
-
-
-def _metric(port: int, name: str) -> float | None:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
-    return values[0] if values else None
 
 
 def run_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:

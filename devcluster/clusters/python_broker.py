@@ -12,6 +12,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import connected_client
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
+from devcluster.running.scraping import scraped
 from devcluster.running.servers import Server
 
 
@@ -41,6 +42,7 @@ class PythonBroker(Server):
         self.name = name or f"python-broker-{broker_id}"
         self.ports = {listener: self._reserve_port() for listener in listeners.names}
         self.port = self.ports[listeners.clients]
+        self.metrics_port = self._reserve_port()
         self.log_folder: Path = folder.data(self.name) / "log"
         self._zookeeper_connect = zookeeper_connect
         self._settings: dict[str, object] = {
@@ -49,6 +51,7 @@ class PythonBroker(Server):
             "listen": [f"{listener}://127.0.0.1:{port}" for listener, port in self.ports.items()],
             "inter_broker_listener": listeners.inter_broker,
             "log_directory": [str(self.log_folder)],
+            "metrics_port": self.metrics_port,
             "zookeeper_session_timeout_ms": 6_000,
             **(settings or {}),
         }
@@ -79,6 +82,10 @@ class PythonBroker(Server):
         self._settings |= dict(settings or {})
         self._settings_path.write_text(yaml.safe_dump(self._settings))
         self.process.spawn()
+
+    def metric(self, name: str) -> float | None:
+        """The value of a metric, by its name and labels as they are scraped; None where it is not there. Raises OSError."""
+        return scraped(self.metrics_port, name)
 
     def log(self) -> str:
         """All that it has logged."""

@@ -106,6 +106,13 @@ class LogDirectories:
     def offline_paths(self) -> tuple[PurePath, ...]:
         return tuple(directory.path for directory in self._directories if directory.failure is not None)
 
+    def sizes_bytes(self) -> Mapping[PurePath, int]:
+        """How large the logs are in each directory that can be used."""
+        return {
+            directory.path: sum(its.size_bytes for its in directory.logs.values() if not its.is_closed)
+            for directory in self._live
+        }
+
     def log_of(self, where: TopicPartition) -> Log | None:
         """None where there is none, or none that can be used."""
         directory = self._directory_of(where)

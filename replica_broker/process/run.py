@@ -18,6 +18,7 @@ from controller_core.supervision import noticed, until_one_ends
 from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
+from replica_broker.counters import BrokerCounters
 from replica_broker.disk.local_disk import LocalDisk
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controlled_shutdown import leave_in_order
@@ -28,6 +29,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import ensure_parents, read_cluster_id, unassigned
 from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.metrics import ReplicaGauges, begin_metrics
 from replica_broker.process.neighbourhood import require_common_listener, require_no_stock_brokers
 from replica_broker.process.own_controller import OwnController
 from replica_broker.process.settings import BrokerProcessSettings
@@ -81,6 +83,7 @@ class _Process:
         self._node = node
         self._features = features
         self._clock: Clock = SystemClock()
+        self._counters = BrokerCounters()
         self._configs = ZkTopicConfigs(zk, settings.own_configs)
         self._channel = ControllerChannel(node)
         self._registration = Registration(zk, node, broker, session_timeout_ms=settings.zookeeper_session_timeout_ms)
@@ -95,6 +98,8 @@ class _Process:
         listener = self._listener(replicas, directories)
         await listener.start()
         stack.push_async_callback(listener.close)
+        gauges = ReplicaGauges(node=self._node, replicas=replicas, directories=directories)
+        await begin_metrics(stack, self._settings, self._counters.registry, gauges)
         replicas.start()
         controller = OwnController(self._settings.controller)
         controller.begin()
@@ -149,6 +154,7 @@ class _Process:
             is_known=self._node.metadata.__contains__,
             is_alive=lambda broker: broker in self._node.metadata.brokers,
             on_directory_failed=self._tell_of_failed_directory,
+            counters=self._counters,
         )
 
     def _listener(self, replicas: Replicas, directories: LogDirectories) -> Listener:
@@ -160,6 +166,7 @@ class _Process:
             configs=self._configs,
             producer_ids=ProducerIds(self._channel.allocate_producer_ids),
             zk=self._zk,
+            counters=self._counters,
         )
         return listening(self._settings, served)
 

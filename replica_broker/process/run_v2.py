@@ -16,6 +16,7 @@ from controller_core.process.signals import until_signalled
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import ZkError, ZkSession
+from replica_broker.counters import BrokerCounters
 from replica_broker.disk.local_disk import LocalDisk
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controller_channel import ProducerIdBlock
@@ -23,6 +24,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import read_cluster_id
 from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.metrics import ReplicaGauges, begin_metrics
 from replica_broker.process.run import connected, listening
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
@@ -43,7 +45,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
 
     Raises `InvalidSettings`, `BrokerIdInUse`, `ClusterHasController`, `ZooKeeperUnreachable`, `DirectoryRefused`, and
     `OSError` for a port."""
-    clock = SystemClock()
+    clock, counters = SystemClock(), BrokerCounters()
     async with AsyncExitStack() as stack:
         zk = await connected(settings)
         stack.push_async_callback(zk.close)
@@ -72,6 +74,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             clock,
             is_known=node.metadata.__contains__,
             is_alive=lambda broker: broker in node.metadata.brokers,
+            counters=counters,
         )
         directories.on_offline = lambda _: replicas.on_directory_offline()
         stack.callback(lambda: directories.close(replicas.high_watermarks))
@@ -84,10 +87,13 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             zk=None,
             configs=configs,
             producer_ids=ProducerIds(lambda: _block_of_producer_ids(zk)),
+            counters=counters,
         )
         listener = listening(settings, served)
         await listener.start()
         stack.push_async_callback(listener.close)
+        gauges = ReplicaGauges(node=node, replicas=replicas, directories=directories)
+        await begin_metrics(stack, settings, counters.registry, gauges)
         replicas.start()
         await until_signalled(_broker(settings, zk, node, replicas).run())
 

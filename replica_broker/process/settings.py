@@ -114,6 +114,8 @@ class BrokerProcessSettings(BaseSettings):
         pattern="^(checkpoint|end)$",
         description="v2: what a new leader takes as committed. end, as seed 003 has it, shows what nobody else may have.",
     )
+    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
+    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
 
     @field_validator("listen", "advertise", "log_directory", "feature", mode="before")

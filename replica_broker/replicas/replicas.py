@@ -12,18 +12,21 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicName, TopicPartition
 from controller_core.supervision import supervised
 from controller_core.wire.messages import (
+    ErrorCode,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from replica_broker.counters import BrokerCounters
 from replica_broker.log.directories import LogDirectories
+from replica_broker.log.errors import LogError
 from replica_broker.log.log import Appended
 from replica_broker.log.producers.states import ProducerStates
 from replica_broker.replicas import housekeeping
 from replica_broker.replicas.commands.becoming import Becoming
 from replica_broker.replicas.commands.stopping import Stopping
-from replica_broker.replicas.errors import NotLeader, StorageFailed, UnknownPartition
+from replica_broker.replicas.errors import NotLeader, ReplicaRefused, StorageFailed, UnknownPartition
 from replica_broker.replicas.following.applying import Applying
 from replica_broker.replicas.following.fetchers import Fetchers
 from replica_broker.replicas.leading import offsets
@@ -59,17 +62,19 @@ class Replicas:
         is_known: Callable[[TopicPartition], bool] = lambda topic_partition: False,
         is_alive: Callable[[BrokerId], bool] = lambda broker: True,
         on_directory_failed: Callable[[], object] = lambda: None,
+        counters: BrokerCounters | None = None,
     ) -> None:
         self._settings = settings
         self._configs = configs
         self._clock = clock
         self._is_known = is_known
+        self._counters = counters = counters or BrokerCounters()
         self._storage = Storage(directories, on_directory_failed=on_directory_failed)
-        applying = Applying(self._storage)
+        applying = Applying(self._storage, counters)
         self._committing = Committing(settings, configs, clock)
-        self._isr_changes = IsrChanges(settings, isr_writer, self._committing, clock)
+        self._isr_changes = IsrChanges(settings, isr_writer, self._committing, clock, counters)
         self._fetchers = Fetchers(applying, links, settings, clock)
-        self._appending = Appending(self._committing, clock)
+        self._appending = Appending(self._committing, clock, counters)
         self._fetches = Fetches(self._find, self._storage, self._committing, self._isr_changes, clock)
         self._deleting = Deleting(self._find, self._storage, is_alive)
         self._stopping = Stopping(self._storage, self._fetchers)
@@ -95,6 +100,10 @@ class Replicas:
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
         """What is committed, as the directories write it down when they are closed."""
         return housekeeping.high_watermarks(self._storage)
+
+    def is_under_min_isr(self, partition: Partition) -> bool:
+        """Whether fewer are in sync than a producer with acks=all needs."""
+        return len(partition.isr) < self._committing.min_insync_replicas(partition)
 
     def start(self) -> None:
         """Begins what goes on in the background."""
@@ -171,16 +180,26 @@ class Replicas:
         """Appends to the log that this broker leads, and waits until that is committed, where acks ask for it.
 
         Raises `ReplicaRefused` and `LogError`, which have an `error_code`."""
-        partition = self._find(topic_partition)
-        with self._storage.guarded(topic_partition):
-            appended = self._appending.append(partition, records, acks=acks)
-        if acks == ALL:
-            await self._appending.until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
+        try:
+            partition = self._find(topic_partition)
+            with self._storage.guarded(topic_partition):
+                appended = self._appending.append(partition, records, acks=acks)
+            if acks == ALL:
+                await self._appending.until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
+        except (ReplicaRefused, LogError) as error:
+            self._counters.refused("Produce", error.error_code)
+            raise
         return appended
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
         """What is there of each partition; raises nothing, as errors are in the answers."""
-        return await self._fetches.fetch(asked)
+        answers = await self._fetches.fetch(asked)
+        for answer in answers.values():
+            if answer.error_code is not ErrorCode.none:
+                self._counters.refused("Fetch", answer.error_code)
+        size_bytes = sum(len(answer.records) for answer in answers.values())
+        self._counters.sent(size_bytes, is_to_follower=asked.is_from_follower)
+        return answers
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int

@@ -6,8 +6,8 @@ wait for half a second, and a produce for its followers.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
 
 from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDirsRequest
 from kio.schema.list_groups.v5.request import ListGroupsRequest
@@ -23,6 +23,7 @@ from controller_core.wire.listener.listener import Api, ListenerRules, LocalApi,
 from controller_core.wire.listener.owned_api import CONTROL_API_KEYS
 from controller_core.wire.listener.turns import NoTurns
 from controller_core.zk.session import ZkSession
+from replica_broker.counters import BrokerCounters
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.node import Node
 from replica_broker.replicas.replicas import Replicas
@@ -51,6 +52,9 @@ RULES: Final = ListenerRules(
 _MANY: Final = RequestLimits(max_items=1_000_000, max_entries=1_000_000)
 
 
+ServedApi = TypeVar("ServedApi", OwnedApi[Any], LocalApi[Any])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """What answers come from."""
@@ -64,6 +68,7 @@ class Served:
     producer_ids: producer_ids.ProducerIds
     zk: ZkSession | None
     """Where configurations are altered; None where nothing can be configured but the process."""
+    counters: BrokerCounters = field(default_factory=BrokerCounters)
 
     def apis(self, listener: str) -> list[Api]:
         """All of them, ApiVersions included, which says what the others are, as those who come by a listener are
@@ -79,10 +84,21 @@ class Served:
             return api_versions.on_api_versions(self.node, versions, request)
 
         return [
-            *owned,
-            *of_any_version,
-            _local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported),
+            *(self._counted(api) for api in owned),
+            *(self._counted(api) for api in of_any_version),
+            self._counted(_local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported)),
         ]
+
+    def _counted(self, api: ServedApi) -> ServedApi:
+        """The same, which counts what it is asked."""
+        name = api.versions.newest.__name__.removesuffix("Request")
+        answer: Callable[[Any], Awaitable[Any]] = api.answer
+
+        async def counted(request: Any) -> Any:
+            self.counters.request_read(name)
+            return await answer(request)
+
+        return replace(api, answer=counted)
 
     def _owned(self, listener: str) -> list[OwnedApi[Any]]:
         node, replicas = self.node, self.replicas

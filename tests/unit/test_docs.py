@@ -108,17 +108,25 @@ def test_the_commands_of_the_operations_were_found() -> None:
     }
 
 
-def test_every_metric_that_is_named_exists_and_every_metric_is_named() -> None:
+@pytest.mark.parametrize(
+    ("page", "modules"),
+    [
+        (
+            "operations.md",
+            (
+                "controller_core/controller/serving/metrics.py",
+                "controller_core/process/unserved_requests.py",
+                "operator/controller_operator/metrics.py",
+            ),
+        ),
+        ("broker.md", ("replica_broker/counters.py", "replica_broker/process/metrics.py")),
+    ],
+)
+def test_every_metric_that_is_named_exists_and_every_metric_is_named(page: str, modules: tuple[str, ...]) -> None:
     literals = {
-        name
-        for module in (
-            "controller_core/controller/serving/metrics.py",
-            "controller_core/process/unserved_requests.py",
-            "operator/controller_operator/metrics.py",
-        )
-        for name in re.findall(r'"(kontroller_[a-z_]+)"', (ROOT / module).read_text())
+        name for module in modules for name in re.findall(r'"(kontroller_[a-z_]+)"', (ROOT / module).read_text())
     }
-    assert set(re.findall(r"\bkontroller_[a-z_]+", OPERATIONS)) == literals
+    assert set(re.findall(r"\bkontroller_[a-z_]+", (ROOT / "docs" / page).read_text())) == literals
 
 
 @pytest.mark.parametrize("event", sorted(set(re.findall(r'`"([^"`]+)"`', OPERATIONS))))

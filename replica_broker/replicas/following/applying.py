@@ -5,6 +5,7 @@ A failed log directory takes the replica offline here, and nothing else: those o
 
 import structlog
 
+from replica_broker.counters import BrokerCounters
 from replica_broker.log.errors import LogError
 from replica_broker.log.record_batches import whole_batches
 from replica_broker.replicas.errors import StorageFailed
@@ -19,8 +20,9 @@ log = structlog.get_logger()
 class Applying:
     """Changes the logs of followers."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, counters: BrokerCounters) -> None:
         self._storage = storage
+        self._counters = counters
 
     def cut_to_high_watermark(self, partition: Partition) -> bool:
         """The seed's `truncate the log to r.hw`. Returns whether it could."""
@@ -60,6 +62,7 @@ class Applying:
             with self._storage.guarded(partition.topic_partition):
                 if answer.records:
                     partition.log.append_as_follower(whole_batches(answer.records))
+                    self._counters.received_from_leader(len(answer.records))
                 replica = partition.replica
                 replica.high_watermark = max(replica.high_watermark, min(answer.high_watermark, replica.end_offset))
                 if partition.log.log_start_offset < answer.log_start_offset <= replica.high_watermark:

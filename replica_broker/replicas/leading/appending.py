@@ -8,6 +8,7 @@ message may be there.
 import asyncio
 
 from controller_core.controller.loop.clock import Clock
+from replica_broker.counters import BrokerCounters
 from replica_broker.log.log import Appended
 from replica_broker.replicas.errors import (
     NotEnoughReplicas,
@@ -26,8 +27,9 @@ ALL = -1
 class Appending:
     """Appends to the partitions that this broker leads."""
 
-    def __init__(self, committing: Committing, clock: Clock) -> None:
+    def __init__(self, committing: Committing, clock: Clock, counters: BrokerCounters) -> None:
         self._committing = committing
+        self._counters = counters
         self._clock = clock
 
     def append(self, partition: Partition, records: bytes, *, acks: int) -> Appended:
@@ -42,6 +44,7 @@ class Appending:
         appended = partition.log.append_as_leader(records, partition.leader_epoch, self._clock.now_ms())
         if partition.replica.end_offset > end_before:
             partition.note_append(len(records))
+            self._counters.received_from_producer(len(records), partition.replica.end_offset - end_before)
         self._committing.advance(partition)
         partition.notify()
         return appended

@@ -19,6 +19,7 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import LeaderRecoveryState
 from controller_core.supervision import noticed
+from replica_broker.counters import BrokerCounters
 from replica_broker.replicas.isr import maybe_change_isr
 from replica_broker.replicas.leading.committing import Committing
 from replica_broker.replicas.partition import Partition, ProposedIsr
@@ -31,11 +32,19 @@ log = structlog.get_logger()
 class IsrChanges:
     """Keeps the ISRs of the partitions that this broker leads."""
 
-    def __init__(self, settings: ReplicaSettings, writer: IsrWriter, committing: Committing, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: ReplicaSettings,
+        writer: IsrWriter,
+        committing: Committing,
+        clock: Clock,
+        counters: BrokerCounters,
+    ) -> None:
         self._settings = settings
         self._writer = writer
         self._committing = committing
         self._clock = clock
+        self._counters = counters
 
     def maybe_change(self, partition: Partition) -> None:
         """The seed's `maybe_change_ISR`: begins to write another ISR where there should be one."""
@@ -84,6 +93,7 @@ class IsrChanges:
 
     def _take(self, partition: Partition, asked: IsrToWrite, outcome: IsrWritten | IsrRefused) -> None:
         if isinstance(outcome, IsrRefused):
+            self._counters.isr_refused()
             log.warning(
                 "an ISR was refused", partition=str(asked.topic_partition), isr=asked.isr, error=outcome.error_code.name
             )
@@ -92,6 +102,7 @@ class IsrChanges:
         elif outcome.leader_epoch != asked.leader_epoch or outcome.partition_epoch < asked.partition_epoch:
             return  # somebody else leads, and the command that says so is on its way
         else:
+            self._counters.isr_changed(partition.isr, outcome.isr)
             partition.isr = outcome.isr
             partition.partition_epoch = outcome.partition_epoch
             partition.recovery_state = outcome.recovery_state

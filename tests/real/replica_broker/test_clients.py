@@ -82,6 +82,25 @@ def test_what_a_stock_follower_has_of_our_leader_is_the_same_bytes(cluster: Mixe
         )
 
 
+def test_what_our_broker_did_is_in_its_metrics(cluster: MixedCluster) -> None:
+    def metric(name: str) -> float:
+        return cluster.ours.metric(f"kontroller_broker_{name}") or 0.0
+
+    cluster.serve_topic("counted", BOTH_WAYS, {"min.insync.replicas": "2"})
+    before = metric("received_messages_total")
+    with AckedProducer(cluster.bootstrap, "counted") as producer:
+        wait_until(lambda: producer.acknowledged_count > 300, "three hundred acknowledgements")
+    acknowledged = [one for one in producer.stop().acknowledged if one.partition == 0]
+    assert metric("received_messages_total") - before >= len(acknowledged) > 0
+    for sender in ("producer", "leader"):
+        assert metric(f'received_bytes_total{{sender="{sender}"}}') > 0
+    wait_until(lambda: metric("under_replicated_partitions") == 0, "all that it leads is in sync")
+    assert (metric("registered"), metric("under_min_isr_partitions")) == (1, 0)
+    assert metric("partitions") >= 3 > metric("offline_log_directories") == 0
+    assert metric('requests_total{api="Produce"}') > 0
+    assert metric(f'log_bytes{{directory="{cluster.ours.log_folder}"}}') > 0
+
+
 def test_tools_describe_our_broker_as_they_do_stock_ones(cluster: MixedCluster) -> None:
     cluster.serve_topic("described", [[3, 1, 2]], {"min.insync.replicas": "2"})
     to_ours = ("--bootstrap-server", cluster.ours.address)

@@ -29,6 +29,7 @@ from controller_core.wire.messages import (
     StopReplicaRequest,
     StopReplicaTopicState,
 )
+from replica_broker.counters import BrokerCounters
 from replica_broker.log.config import LogConfig
 from replica_broker.log.directories import LogDirectories
 from replica_broker.replicas.partition import Partition
@@ -151,6 +152,7 @@ class Cluster:
         self.configs = Configs()
         self.disks: dict[BrokerId, SimulatedDisk] = {}
         self.directories: dict[BrokerId, LogDirectories] = {}
+        self.counters: dict[BrokerId, BrokerCounters] = {}
         self.running = self.network.running
         self._isr_writer = isr_writer or (lambda _: self.controller)
         self.directory_failures: list[BrokerId] = []
@@ -178,6 +180,7 @@ class Cluster:
                 self.configs,
                 self.clock,
                 is_alive=self.running.__contains__,
+                counters=self.counters.setdefault(broker, BrokerCounters()),
                 on_directory_failed=lambda broker=broker: self.directory_failures.append(broker),  # type: ignore[misc]
             )
             replicas.start()

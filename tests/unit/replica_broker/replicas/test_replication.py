@@ -660,7 +660,7 @@ def test_a_replica_that_begins_anew_has_nothing_committed_before_its_log() -> No
         await cluster.create(A, B)
         await cluster.produce(A, "one")
         cluster.network.cut(A, B)
-        applying = Applying(cluster.running[B]._storage)
+        applying = Applying(cluster.running[B]._storage, cluster.counters[B])
         partition = cluster.partition(B)
         assert applying.fit(partition, leader_start=5, leader_end=9)
         assert (partition.log.log_start_offset, partition.replica.end_offset, partition.high_watermark) == (5, 5, 5)

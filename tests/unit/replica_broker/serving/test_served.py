@@ -124,6 +124,18 @@ async def test_older_clients_are_not_told_of_a_feature_from_0_on(client: Request
     assert response.supported_features == ()
 
 
+async def test_requests_are_counted_by_their_api(served: Served, client: RequestClient) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    for _ in range(2):
+        await client.ask_one(request, ApiVersionsResponse)
+    await client.ask_one(empty(DescribeClusterRequest), DescribeClusterResponse)
+    counted = {
+        api: served.counters.registry.get_sample_value("kontroller_broker_requests_total", {"api": api})
+        for api in ("ApiVersions", "DescribeCluster", "Produce")
+    }
+    assert counted == {"ApiVersions": 2, "DescribeCluster": 1, "Produce": None}
+
+
 async def test_what_is_not_offered_ends_the_connection(client: RequestClient) -> None:
     with pytest.raises(AnswerLost):
         await client.ask_one(empty(JoinGroupRequest), load_response_schema(11, 9))

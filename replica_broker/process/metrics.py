@@ -1,0 +1,77 @@
+"""The metrics of a broker's process: what it counted, and how its replicas are at the moment of the scrape.
+
+They are served as a controller's are, on loopback where nobody says otherwise, and only where a port is given.
+"""
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controller_core.process.http import serve_metrics
+from replica_broker.log.directories import LogDirectories
+from replica_broker.membership.node import UNREGISTERED, Node
+from replica_broker.process.settings import BrokerProcessSettings
+from replica_broker.replicas.replicas import Replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReplicaGauges(Collector):
+    """What is looked up when somebody asks."""
+
+    node: Node
+    replicas: Replicas
+    directories: LogDirectories
+
+    def collect(self) -> Iterator[Metric]:
+        hosted = list(self.replicas.hosted.values())
+        led = [partition for partition in hosted if partition.is_leader and not partition.is_offline]
+        yield _gauge(
+            "kontroller_broker_registered",
+            "1 once this process was registered in ZooKeeper",
+            self.node.epoch != UNREGISTERED,
+        )
+        yield _gauge("kontroller_broker_partitions", "Partitions with a replica here", len(hosted))
+        yield _gauge("kontroller_broker_leaders", "Partitions that are led here", len(led))
+        yield _gauge(
+            "kontroller_broker_under_replicated_partitions",
+            "Partitions led here with a replica that is not in sync",
+            sum(len(partition.isr) < len(partition.assigned_replicas) for partition in led),
+        )
+        yield _gauge(
+            "kontroller_broker_under_min_isr_partitions",
+            "Partitions led here with fewer replicas in sync than min.insync.replicas: acks=all is refused",
+            sum(self.replicas.is_under_min_isr(partition) for partition in led),
+        )
+        yield _gauge(
+            "kontroller_broker_offline_replicas",
+            "Replicas here whose log directory failed",
+            sum(partition.is_offline for partition in hosted),
+        )
+        yield _gauge(
+            "kontroller_broker_offline_log_directories",
+            "Log directories that failed, until the process starts again",
+            len(self.directories.offline_paths),
+        )
+        log_bytes = GaugeMetricFamily(
+            "kontroller_broker_log_bytes", "Bytes of the logs in a log directory", labels=["directory"]
+        )
+        for path, size_bytes in self.directories.sizes_bytes().items():
+            log_bytes.add_metric([str(path)], size_bytes)
+        yield log_bytes
+
+
+async def begin_metrics(
+    stack: AsyncExitStack, settings: BrokerProcessSettings, registry: CollectorRegistry, gauges: ReplicaGauges
+) -> None:
+    """Serves them until the stack is unwound, where the settings say a port. Raises `OSError` where that is taken."""
+    if settings.metrics_port is not None:
+        registry.register(gauges)
+        stack.push_async_callback(await serve_metrics(settings.metrics_host, settings.metrics_port, registry))
+
+
+def _gauge(name: str, says: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, says, value=value)
