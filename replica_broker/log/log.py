@@ -290,7 +290,7 @@ class Log:
         self._epochs.learn(self._segments.batches(from_offset=self.log_start_offset))
 
     def _load_producers(self) -> None:
-        segments = [segment.base_offset for segment in self._segments]
+        segments = {segment.base_offset for segment in self._segments}
         self._producers.load(self._batches_from, segments, self.log_end_offset)
         self._producers.states.forget_old(self._clock.now_ms() - self.config.producer_id_expiration_ms)
 

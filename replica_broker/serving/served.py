@@ -5,9 +5,8 @@ ones that say other things, so they are given each request as it came (`LocalApi
 wait for half a second, and a produce for its followers.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDirsRequest
 from kio.schema.list_groups.v5.request import ListGroupsRequest
@@ -21,7 +20,6 @@ from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Api, ListenerRules, LocalApi, OwnedApi
 from controller_core.wire.listener.owned_api import CONTROL_API_KEYS
-from controller_core.wire.listener.turns import NoTurns
 from controller_core.zk.session import ZkSession
 from replica_broker.counters import BrokerCounters
 from replica_broker.log.directories import LogDirectories
@@ -39,6 +37,7 @@ from replica_broker.serving import (
     produce,
     producer_ids,
 )
+from replica_broker.serving.answering import at_once, counted, local, owned
 from replica_broker.serving.configs import alter_configs
 from replica_broker.serving.offsets import delete_records, leader_epochs, list_offsets
 
@@ -50,9 +49,6 @@ RULES: Final = ListenerRules(
 """Commands have memory of their own: no client's messages hold them up."""
 
 _MANY: Final = RequestLimits(max_items=1_000_000, max_entries=1_000_000)
-
-
-ServedApi = TypeVar("ServedApi", OwnedApi[Any], LocalApi[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +69,9 @@ class Served:
     def apis(self, listener: str) -> list[Api]:
         """All of them, ApiVersions included, which says what the others are, as those who come by a listener are
         answered: with the addresses that brokers have on it."""
-        owned, of_any_version = self._owned(listener), self._of_any_version(listener)
+        in_newest, of_any_version = self._in_newest(listener), self._of_any_version(listener)
         versions = [
-            *(api.versions for api in owned),
+            *(api.versions for api in in_newest),
             *(api.versions for api in of_any_version),
             api_versions.VERSIONS,
         ]
@@ -84,23 +80,12 @@ class Served:
             return api_versions.on_api_versions(self.node, versions, request)
 
         return [
-            *(self._counted(api) for api in owned),
-            *(self._counted(api) for api in of_any_version),
-            self._counted(_local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported)),
+            *(counted(api, self.counters) for api in in_newest),
+            *(counted(api, self.counters) for api in of_any_version),
+            counted(local(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.unsupported), self.counters),
         ]
 
-    def _counted(self, api: ServedApi) -> ServedApi:
-        """The same, which counts what it is asked."""
-        name = api.versions.newest.__name__.removesuffix("Request")
-        answer: Callable[[Any], Awaitable[Any]] = api.answer
-
-        async def counted(request: Any) -> Any:
-            self.counters.request_read(name)
-            return await answer(request)
-
-        return replace(api, answer=counted)
-
-    def _owned(self, listener: str) -> list[OwnedApi[Any]]:
+    def _in_newest(self, listener: str) -> list[OwnedApi[Any]]:
         node, replicas = self.node, self.replicas
         obeyed = self.control
         commands = (
@@ -113,62 +98,62 @@ class Served:
             else ()
         )
         return [
-            *(_owned(versions, answer, control.LIMITS) for versions, answer in commands),
-            _owned(produce.VERSIONS, lambda asked: produce.on_produce(node, listener, replicas, asked), produce.LIMITS),
-            _owned(
+            *(owned(versions, answer, control.LIMITS) for versions, answer in commands),
+            owned(produce.VERSIONS, lambda asked: produce.on_produce(node, listener, replicas, asked), produce.LIMITS),
+            owned(
                 list_offsets.VERSIONS,
-                _at_once(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
+                at_once(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
                 list_offsets.LIMITS,
             ),
-            _owned(
+            owned(
                 leader_epochs.VERSIONS,
-                _at_once(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
+                at_once(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
                 leader_epochs.LIMITS,
             ),
-            _owned(
+            owned(
                 delete_records.VERSIONS,
                 lambda asked: delete_records.on_delete_records(replicas, asked),
                 delete_records.LIMITS,
             ),
-            _owned(
+            owned(
                 producer_ids.VERSIONS,
                 lambda asked: producer_ids.on_init_producer_id(self.producer_ids, asked),
                 RequestLimits(),
             ),
-            _owned(
+            owned(
                 coordinators.VERSIONS,
-                _at_once(lambda asked: coordinators.on_find_coordinator(node, listener, asked)),
+                at_once(lambda asked: coordinators.on_find_coordinator(node, listener, asked)),
                 RequestLimits(),
             ),
-            _owned(
+            owned(
                 coordinators.WRITE_TXN_MARKERS,
-                _at_once(lambda asked: coordinators.on_write_txn_markers(replicas, asked)),
+                at_once(lambda asked: coordinators.on_write_txn_markers(replicas, asked)),
                 _MANY,
             ),
-            _owned(
+            owned(
                 describe_producers.VERSIONS,
-                _at_once(lambda asked: describe_producers.on_describe_producers(replicas, asked)),
+                at_once(lambda asked: describe_producers.on_describe_producers(replicas, asked)),
                 describe_producers.LIMITS,
             ),
-            _owned(
+            owned(
                 describe.DESCRIBE_CLUSTER,
-                _at_once(lambda asked: describe.on_describe_cluster(node, listener, asked)),
+                at_once(lambda asked: describe.on_describe_cluster(node, listener, asked)),
                 RequestLimits(),
             ),
-            _owned(
+            owned(
                 describe.DESCRIBE_CONFIGS,
-                _at_once(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
+                at_once(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
                 _MANY,
             ),
             *([] if self.zk is None else [_altering(node, self.zk)]),
-            _owned(
+            owned(
                 log_dirs.VERSIONS,
-                _at_once(lambda asked: log_dirs.on_describe_log_dirs(self.directories, replicas, asked)),
+                at_once(lambda asked: log_dirs.on_describe_log_dirs(self.directories, replicas, asked)),
                 _MANY,
             ),
-            _owned(Versions(ListGroupsRequest, oldest=0), _at_once(as_broker.no_groups), RequestLimits()),
-            _owned(Versions(ListTransactionsRequest, oldest=0), _at_once(as_broker.no_transactions), RequestLimits()),
-            _owned(Versions(AlterReplicaLogDirsRequest, oldest=1), _at_once(as_broker.no_such_log_dir), _MANY),
+            owned(Versions(ListGroupsRequest, oldest=0), at_once(as_broker.no_groups), RequestLimits()),
+            owned(Versions(ListTransactionsRequest, oldest=0), at_once(as_broker.no_transactions), RequestLimits()),
+            owned(Versions(AlterReplicaLogDirsRequest, oldest=1), at_once(as_broker.no_such_log_dir), _MANY),
         ]
 
     def _of_any_version(self, listener: str) -> list[LocalApi[Any]]:
@@ -179,32 +164,10 @@ class Served:
             return await fetch.on_fetch(self.node, listener, self.replicas, request)
 
         return [
-            _local(metadata.VERSIONS, on_metadata, _MANY),
-            _local(fetch.VERSIONS, on_fetch, fetch.LIMITS),
+            local(metadata.VERSIONS, on_metadata, _MANY),
+            local(fetch.VERSIONS, on_fetch, fetch.LIMITS),
         ]
 
 
 def _altering(node: Node, zk: ZkSession) -> OwnedApi[Any]:
-    return _owned(alter_configs.VERSIONS, lambda asked: alter_configs.on_alter_configs(node, zk, asked), _MANY)
-
-
-def _owned(
-    versions: Versions[Any], answer: Callable[[Any], Awaitable[ResponsePayload | None]], limits: RequestLimits
-) -> OwnedApi[Any]:
-    return OwnedApi(versions, answer, limited=limits)
-
-
-def _local(
-    versions: Versions[Any],
-    answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
-    limits: RequestLimits | None = None,
-    unsupported: Callable[[], ResponsePayload] | None = None,
-) -> LocalApi[Any]:
-    return LocalApi(versions=versions, answer=answer, unsupported=unsupported, turns=NoTurns(), limited=limits)
-
-
-def _at_once(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitable[ResponsePayload]]:
-    async def answered(request: Any) -> ResponsePayload:
-        return answer(request)
-
-    return answered
+    return owned(alter_configs.VERSIONS, lambda asked: alter_configs.on_alter_configs(node, zk, asked), _MANY)

@@ -7,7 +7,7 @@ used; one of another past of the log, which was cut below it, never outlives the
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from pathlib import PurePath
 from typing import Final
 
@@ -47,8 +47,8 @@ class KeptProducers:
         """The offsets of which there are snapshots."""
         return tuple(self._offsets)
 
-    def load(self, batches: BatchesFrom, segments: Collection[int], end_offset: int) -> None:
-        """Learns the states at a log's end. `segments`: where those that it has begin, the first of them first."""
+    def load(self, batches: BatchesFrom, segments: Set[int], end_offset: int) -> None:
+        """Learns the states at a log's end. `segments`: where those that it has begin."""
         found = (_SNAPSHOT.fullmatch(name) for name in self._disk.list(self._folder))
         self._offsets = sorted(int(match[1]) for match in found if match and int(match[1]) <= MOST_OFFSET)
         self._drop([offset for offset in self._offsets[:-1] if offset not in segments])
