@@ -16,11 +16,11 @@ from controller_core.model.ids import LeaderEpoch
 from replica_broker.log.errors import MalformedFile, OutOfOrderSequence
 from replica_broker.log.log import Log
 from replica_broker.log.producers.snapshot_format import decode_snapshot, encode_snapshot
-from replica_broker.log.producers.states import AppendedBatch, ProducerState
-from replica_broker.log.record_batches import placed
+from replica_broker.log.producers.states import AppendedBatch, ProducerState, ProducerStates
+from replica_broker.log.record_batches import batches_in, placed
 from simulation.replicas.disk import SimulatedDisk
 from tests.unit.replica_broker.log.batches import CONTROL, EPOCH, NOW_MS, TRANSACTIONAL, ManualClock, batch, record
-from tests.unit.replica_broker.log.logs import FOLDER, opened
+from tests.unit.replica_broker.log.logs import FOLDER, all_bytes, opened
 
 HEX = (
     "0001 67511fbd 00000001"  # a version, a CRC, one entry
@@ -201,3 +201,45 @@ def test_an_open_transaction_is_told_to_who_takes_the_log_over_and_an_ended_one_
     again.close()
     state = decode_snapshot("f", disk.read_whole(FOLDER / f"{2:020d}.snapshot"), end_offset=2)[7]
     assert (state.transaction_first_offset, state.batches[-1].last_offset) == (None, 0)
+
+
+def last_batches(states: ProducerStates) -> dict[int, tuple[int, AppendedBatch]]:
+    return {producer_id: (state.epoch, state.batches[-1]) for producer_id, state in states}
+
+
+_steps = st.one_of(
+    st.tuples(st.just("append"), st.integers(0, 2)),
+    st.tuples(st.just("append"), st.integers(0, 2)),
+    st.tuples(st.just("cut"), st.integers(0, 20)),
+    st.tuples(st.just("close"), st.just(0)),
+    st.tuples(st.just("abandon"), st.just(0)),
+    st.tuples(st.just("crash"), st.just(0)),
+)
+
+
+@given(st.lists(_steps, max_size=40))
+def test_whatever_was_done_with_a_log_its_producers_are_those_of_its_batches(steps: list[tuple[str, int]]) -> None:
+    disk = SimulatedDisk()
+    log, number = opened(disk), 0
+    for kind, what in steps:
+        match kind:
+            case "append":
+                number += 1
+                sent_now = batch(b"x" * 40, producer_id=what, producer_epoch=number, base_sequence=0)
+                log.append_as_leader(sent_now, EPOCH, NOW_MS)
+            case "cut":
+                log.truncate_to(min(what, log.log_end_offset))
+            case "close":
+                log.close()
+                log = opened(disk, is_clean=True, recovery_point=log.log_end_offset)
+            case "abandon":
+                log.abandon()
+                log = opened(disk)
+            case "crash":
+                disk = disk.restart()
+                log = opened(disk)
+        expected = ProducerStates()
+        for one in batches_in(all_bytes(log)):
+            expected.learn(one)
+        assert last_batches(log.producers) == last_batches(expected)
+        assert all(offset <= log.log_end_offset for offset in snapshots(disk))
