@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from devcluster.clients import tools
 from devcluster.clients.load import AckedProducer, lost, read_back
@@ -35,8 +36,11 @@ class V2Cluster:
         assert done.returncode == 0, done
 
     def leader(self, topic: str) -> int | None:
-        path = f"/brokers/topics/{topic}/0/leader"
-        return int(self.client.get(path)[0].split(b",")[0]) if self.client.exists(path) else None
+        try:
+            data = self.client.get(f"/brokers/topics/{topic}/0/leader")[0]
+        except NoNodeError:
+            return None
+        return int(data.split(b",")[0])
 
     def brokers_in(self, topic: str, name: str) -> list[int]:
         data = self.client.get(f"/brokers/topics/{topic}/0/{name}")[0]
