@@ -12,11 +12,9 @@ import structlog
 from controller_core.controller.loop.clock import Clock, SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.process.settings import InvalidSettings
 from controller_core.process.signals import until_signalled
 from controller_core.supervision import noticed, until_one_ends
-from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits
-from controller_core.zk.kazoo.session import KazooSession
+from controller_core.wire.listener.listener import Listener
 from controller_core.zk.session import ZkSession
 from replica_broker.counters import BrokerCounters
 from replica_broker.disk.local_disk import LocalDisk
@@ -29,6 +27,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import ensure_parents, read_cluster_id, unassigned
 from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.connections import connected, listening
 from replica_broker.process.metrics import ReplicaGauges, begin_metrics
 from replica_broker.process.neighbourhood import require_common_listener, require_no_stock_brokers
 from replica_broker.process.own_controller import OwnController
@@ -40,12 +39,9 @@ from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.seams import IsrWriter
 from replica_broker.serving.control import Control
 from replica_broker.serving.producer_ids import ProducerIds
-from replica_broker.serving.served import RULES, Served
+from replica_broker.serving.served import Served
 
 log = structlog.get_logger()
-
-MOST_REQUEST_BYTES = 100 * 1024 * 1024
-"""Kafka's `socket.request.max.bytes`."""
 
 
 async def run_broker(settings: BrokerProcessSettings) -> None:
@@ -182,24 +178,3 @@ def _broker(settings: BrokerProcessSettings) -> Broker:
         rack=settings.rack,
         features=settings.features,
     )
-
-
-def listening(settings: BrokerProcessSettings, served: Served) -> Listener:
-    """What listens at each address, and answers as the settings' listener there."""
-    acceptors = [
-        Acceptor(host=bind.host, port=bind.port, apis=served.apis(bind.listener), relay_targets=None)
-        for bind in settings.binds
-    ]
-    return Listener(acceptors, limits=ListenerLimits(max_own_request_bytes=MOST_REQUEST_BYTES), rules=RULES)
-
-
-async def connected(settings: BrokerProcessSettings) -> KazooSession:
-    """A session with ZooKeeper, as the settings say. Raises `InvalidSettings` and `ZooKeeperUnreachable`."""
-    try:
-        return await KazooSession.connect(
-            settings.zookeeper,
-            session_timeout_ms=settings.zookeeper_session_timeout_ms,
-            connect_timeout_ms=settings.zookeeper_timeout_ms,
-        )
-    except ValueError as error:
-        raise InvalidSettings(f"--zookeeper: {error}") from error

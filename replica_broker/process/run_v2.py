@@ -24,8 +24,8 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import read_cluster_id
 from replica_broker.membership.topic_configs import ZkTopicConfigs
+from replica_broker.process.connections import connected, listening
 from replica_broker.process.metrics import ReplicaGauges, begin_metrics
-from replica_broker.process.run import connected, listening
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
 from replica_broker.serving.producer_ids import ProducerIds
