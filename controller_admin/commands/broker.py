@@ -17,6 +17,9 @@ commands.add_typer(admin.commands, name="admin")
 @commands.command("run")
 def run(
     zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="How ZooKeeper is secured: a stock broker's server.properties, or a part of it.")
+    ] = None,
     id: Annotated[int | None, typer.Option(help="The broker's id.")] = None,  # noqa: A002
     listen: Annotated[
         list[str] | None, typer.Option(help="LISTENER://HOST:PORT to listen on; may be repeated. All are PLAINTEXT.")

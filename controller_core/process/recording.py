@@ -43,7 +43,9 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
     Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ZkError`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
         ended = stack.enter_context(recorders_directory(settings.journal_directory))
-        zk = await zookeeper_session(settings, makes_chroot=False)
+        zk = await zookeeper_session(
+            settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes, makes_chroot=False
+        )
         stack.push_async_callback(zk.close)
         root, cluster_id = await zk.read_many(["/", paths.CLUSTER_ID])
         if root is None:

@@ -50,7 +50,7 @@ async def run_controller(
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
-        session = await zookeeper_session(settings)
+        session = await zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
         stack.push_async_callback(session.close)
         zk = session_of(session)
         if settings.id in await registered_brokers(zk):

@@ -6,6 +6,7 @@ from typing import Protocol
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.kazoo.session import KazooSession
+from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.secured.properties import zk_security_source
 
 
@@ -22,20 +23,22 @@ class ZooKeeperSettings(Protocol):
     def zookeeper_timeout_ms(self) -> int: ...
 
     @property
-    def zookeeper_jute_maxbuffer_bytes(self) -> int: ...
-
-    @property
     def properties(self) -> Path | None: ...
 
 
-async def zookeeper_session(settings: ZooKeeperSettings, *, makes_chroot: bool = True) -> KazooSession:
-    """Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused`."""
+async def zookeeper_session(
+    settings: ZooKeeperSettings,
+    *,
+    jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES,
+    makes_chroot: bool = True,
+) -> KazooSession:
+    """`jute_maxbuffer_bytes`: as the servers have it. Raises `InvalidSettings`, `ZooKeeperUnreachable`, `AccessRefused`."""
     try:
         return await KazooSession.connect(
             settings.zookeeper,
             session_timeout_ms=settings.zookeeper_session_timeout_ms,
             connect_timeout_ms=settings.zookeeper_timeout_ms,
-            jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
+            jute_maxbuffer_bytes=jute_maxbuffer_bytes,
             makes_chroot=makes_chroot,
             security=zk_security_source(settings.properties),
         )

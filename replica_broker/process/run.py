@@ -13,6 +13,7 @@ from controller_core.controller.loop.clock import Clock, SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.process.signals import until_signalled
+from controller_core.process.zookeeper import zookeeper_session
 from controller_core.supervision import noticed, until_one_ends
 from controller_core.wire.listener.listener import Listener
 from controller_core.zk.session import ZkSession
@@ -27,7 +28,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import ensure_parents, read_cluster_id, unassigned
 from replica_broker.membership.topic_configs import ZkTopicConfigs
-from replica_broker.process.connections import connected, listening
+from replica_broker.process.listening import listening
 from replica_broker.process.metrics import ReplicaGauges, begin_metrics
 from replica_broker.process.neighbourhood import require_common_listener, require_no_stock_brokers
 from replica_broker.process.own_controller import OwnController
@@ -50,7 +51,7 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
     Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes what this
     broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
-        zk = await connected(settings)
+        zk = await zookeeper_session(settings)
         stack.push_async_callback(zk.close)
         await ensure_parents(zk)
         node = Node(

@@ -13,6 +13,7 @@ from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.process.signals import until_signalled
+from controller_core.process.zookeeper import zookeeper_session
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import ZkError, ZkSession
@@ -24,7 +25,7 @@ from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import read_cluster_id
 from replica_broker.membership.topic_configs import ZkTopicConfigs
-from replica_broker.process.connections import connected, listening
+from replica_broker.process.listening import listening
 from replica_broker.process.metrics import ReplicaGauges, begin_metrics
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
@@ -47,7 +48,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
     `OSError` for a port."""
     clock, counters = SystemClock(), BrokerCounters()
     async with AsyncExitStack() as stack:
-        zk = await connected(settings)
+        zk = await zookeeper_session(settings)
         stack.push_async_callback(zk.close)
         await ensure_parents(zk)
         node = Node(

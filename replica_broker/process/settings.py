@@ -36,6 +36,11 @@ class BrokerProcessSettings(BaseSettings):
     zookeeper_timeout_ms: int = Field(
         default=18_000, ge=1000, description="How long ZooKeeper may be out of reach when the broker starts."
     )
+    properties: Path | None = Field(
+        default=None,
+        description="A file that says how ZooKeeper is secured, by the names that a stock broker's server.properties has "
+        "for it (zookeeper.set.acl, zookeeper.ssl.*, ...): such a file, or a part of it.",
+    )
     zookeeper_session_timeout_ms: int = Field(
         default=18_000, ge=1000, description="After how long without a sign of life the broker counts as dead."
     )
@@ -227,6 +232,7 @@ class BrokerProcessSettings(BaseSettings):
         controller_id, _, listen = self.may_be_controller.partition("@")
         return ControllerProcessSettings(
             zookeeper=self.zookeeper,
+            properties=self.properties,
             zookeeper_timeout_ms=max(60_000, self.zookeeper_timeout_ms),
             zookeeper_session_timeout_ms=self.zookeeper_session_timeout_ms,
             id=int(controller_id),

@@ -16,6 +16,7 @@ from controller_admin.client.properties import ClientProperties
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import RecorderProcess, run_command
+from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import connected_client
@@ -126,3 +127,16 @@ def test_topics_are_imported_by_the_same_properties(
     assert (imported.returncode, "topics imported" in imported.stderr) == (0, True), imported.stderr
     refused = run_command(*asked, "--properties", str(server.files / "absent"))
     assert (refused.returncode, "absent" in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_broker_of_our_own_is_a_member_by_the_same_properties(
+    secured: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper, servers_folder: RunFolder
+) -> None:
+    server = zookeeper_with_users
+    settings = {"zookeeper": server.secure_connect + BY_US, "properties": str(server.write_properties())}
+    with PythonBroker(servers_folder, server.connect + BY_US, 3, settings=settings) as broker:
+        with connected_client(server.connect, **LOGIN) as client:
+            ours, stock = (set(client.get_acls(f"{BY_US}/brokers/ids/{each}")[0]) for each in (3, 1))
+        assert ours == stock
+        broker.stop()
+        assert PASSWORD not in broker.log()
