@@ -11,7 +11,7 @@ import asyncio
 import structlog
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.ids import TopicPartition
 from controller_core.supervision import until_one_ends
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import ensure_znodes
@@ -126,22 +126,25 @@ class V2Broker:
             await self._changed_assignment(where)
 
     async def _dispatch(self, changed: tuple[str, ...]) -> None:
-        topics: set[TopicName] = set()
+        partitions: dict[TopicPartition, None] = {}
         leaders: list[TopicPartition] = []
         reassigned: list[TopicPartition] = []
         are_brokers_changed = False
         for path in changed:
             if path.startswith(f"{paths.TOPICS}/"):
-                topics.add(TopicName(path.removeprefix(f"{paths.TOPICS}/").partition("/")[0]))
                 where = paths.topic_partition_of(path, paths.TOPICS)
-                if where is not None and path in (paths.leader(where), paths.replicas(where)):
+                if where is None:
+                    continue
+                if path in (paths.leader(where), paths.replicas(where), paths.isr(where)):
+                    partitions[where] = None
+                if path in (paths.leader(where), paths.replicas(where)):
                     leaders.append(where)
             elif path.startswith(f"{paths.REASSIGNED}/"):
                 where = paths.topic_partition_of(path, paths.REASSIGNED)
                 reassigned += [] if where is None else [where]
             are_brokers_changed |= path.startswith(f"{paths.IDS}/")
-        if topics or are_brokers_changed:
-            await self._view.look_at(topics)
+        if partitions or are_brokers_changed:
+            await self._view.look_at(partitions)
         for where in self._hosting.started if are_brokers_changed else leaders:
             self._hosting.on_leader_change(where)
         for where in reassigned:

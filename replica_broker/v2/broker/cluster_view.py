@@ -48,16 +48,28 @@ class ClusterView:
         self._metadata = metadata
 
     async def look_at_all(self) -> None:
-        """Reads all topics, and forgets those that are gone."""
+        """Reads all topics, and forgets what is gone."""
         (topics,) = await self._zk.children_many([paths.TOPICS])
-        await self.look_at({*map(TopicName, topics or ()), *self._metadata.topics})
-
-    async def look_at(self, topics: Iterable[TopicName]) -> None:
-        """Reads these topics, and the brokers. Raises the errors of ZooKeeper."""
-        brokers = await live_brokers(self._zk)
-        names = list(topics)
+        names = [TopicName(name) for name in topics or ()]
         listed = await self._zk.children_many([paths.topic(name) for name in names])
-        states = [await self._topic(name, children or ()) for name, children in zip(names, listed, strict=True)]
+        there = [
+            TopicPartition(name, PartitionId(int(child)))
+            for name, children in zip(names, listed, strict=True)
+            for child in children or ()
+            if child.isdigit()
+        ]
+        known = [
+            TopicPartition(name, each) for name in self._metadata.topics for each in self._metadata.partitions(name)
+        ]
+        await self.look_at((*there, *known))
+
+    async def look_at(self, changed: Iterable[TopicPartition]) -> None:
+        """Reads these partitions, and the brokers. Raises the errors of ZooKeeper."""
+        of_topics: dict[TopicName, dict[TopicPartition, None]] = {}
+        for where in changed:
+            of_topics.setdefault(where.topic, {})[where] = None
+        brokers = await live_brokers(self._zk)
+        states = [await self._topic(name, partitions) for name, partitions in of_topics.items()]
         self._metadata.update(
             UpdateMetadataRequest(
                 controller_id=_NO_CONTROLLER,
@@ -67,28 +79,18 @@ class ClusterView:
             )
         )
 
-    async def _topic(self, name: TopicName, children: tuple[str, ...]) -> UpdateMetadataTopicState | None:
-        there = [TopicPartition(name, PartitionId(int(child))) for child in children if child.isdigit()]
+    async def _topic(self, name: TopicName, changed: Iterable[TopicPartition]) -> UpdateMetadataTopicState | None:
+        """What is to be said of these partitions of a topic; None where they are none, and were not known either."""
         try:
-            read = [znodes for znodes in await read_partitions(self._zk, there) if znodes.replicas]
+            read = await read_partitions(self._zk, changed)
         except MalformedZnode as error:
             log.error("a topic makes no sense, and what was known of it stays", topic=name, reason=str(error))
             return None
-        states = {znodes.topic_partition.partition: _partition(znodes) for znodes in read}
-        for gone in self._metadata.partitions(name).keys() - states.keys():
-            states[gone] = UpdateMetadataPartitionState(
-                partition_index=gone,
-                controller_epoch=_NO_EPOCH,
-                leader=LEADER_DURING_DELETE,
-                leader_epoch=LeaderEpoch(0),
-                isr=(),
-                zk_version=PartitionEpoch(0),
-                replicas=(),
-            )
+        states = [_partition(znodes) for znodes in read if znodes.replicas]
+        states += [_gone(znodes) for znodes in read if not znodes.replicas and znodes.topic_partition in self._metadata]
         if not states:
             return None
-        topic_id = read[0].topic_id if read else None
-        return UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=tuple(states.values()))
+        return UpdateMetadataTopicState(topic_name=name, topic_id=read[0].topic_id, partition_states=tuple(states))
 
 
 def _broker(broker: Broker) -> UpdateMetadataBroker:
@@ -117,4 +119,16 @@ def _partition(znodes: PartitionZnodes) -> UpdateMetadataPartitionState:
         isr=znodes.isr,
         zk_version=znodes.partition_epoch,
         replicas=znodes.assigned,
+    )
+
+
+def _gone(znodes: PartitionZnodes) -> UpdateMetadataPartitionState:
+    return UpdateMetadataPartitionState(
+        partition_index=znodes.topic_partition.partition,
+        controller_epoch=_NO_EPOCH,
+        leader=LEADER_DURING_DELETE,
+        leader_epoch=LeaderEpoch(0),
+        isr=(),
+        zk_version=PartitionEpoch(0),
+        replicas=(),
     )

@@ -2,7 +2,8 @@
 
 A close-replica counts whatever its epoch is, so that a partition that was deleted while this broker was dead is deleted
 here. A start-replica counts where there is no leader, which is so only for a new partition, or in the leader's epoch: one
-of an earlier leader is ignored.
+of an earlier leader is ignored. The admin's for a new partition (epoch -1) is of no leader, and always counts: the first
+replica that starts may lead before the others have read theirs, and then waits for them.
 
 Requests are consumed when they were done. Those that cannot be done are logged and consumed, too: "this should not
 happen", and nothing would become better by keeping them. A replica that is assigned here again when it was closed starts
@@ -11,6 +12,7 @@ anew, as its start-replica may have gone when the queue was shrunk.
 
 import structlog
 
+from controller_core.model.ids import NO_EPOCH
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkSession
 from replica_broker.v2.broker.hosting import Hosting, NotReplicaForPartition
@@ -49,7 +51,7 @@ class StateChangeListener:
             log.info("the replica is assigned here again, and begins anew", partition=str(where))
             return
         znodes = await read_partition(self._zk, where)
-        if znodes.leader is not None and znodes.leader.epoch != request.epoch:
+        if znodes.leader is not None and request.epoch not in (NO_EPOCH, znodes.leader.epoch):
             log.info("a start of another epoch is ignored", partition=str(where), epoch=request.epoch)
             return
         await self._hosting.start_replica(where)

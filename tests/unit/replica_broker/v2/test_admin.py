@@ -1,9 +1,11 @@
 """The admin commands of design v2, as brokers carry them out."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from controller_core.model.ids import NO_EPOCH, BrokerId, PartitionId, TopicPartition
-from controller_core.zk.session import Create
+from controller_core.zk.session import Create, SetData
 from replica_broker.v2.admin.assigning import TooFewBrokers, assign_replicas
 from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.producer_id_counter import allocate_producer_ids
@@ -44,6 +46,29 @@ def test_clients_are_told_what_is_created_and_that_there_is_no_controller() -> N
         assert set(metadata.brokers) == {A, B}
         await cluster.admin.delete_topic(TOPIC)
         await cluster.until(lambda: ORDERS not in metadata)
+
+    run_fast(with_cluster(scenario))
+
+
+def test_of_a_topic_that_changes_in_one_partition_no_other_is_read_again() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B)
+        await cluster.admin.create_topic(TOPIC, num_partitions=3, replication_factor=2)
+        await cluster.until_isr(A, B)
+        await cluster.clock.sleep_ms(10_000)
+        view = cluster.brokers[A]._view
+        looked_at: list[TopicPartition] = []
+        look_at = view.look_at
+
+        async def noted(changed: Iterable[TopicPartition]) -> None:
+            await look_at(partitions := list(changed))
+            looked_at.extend(partitions)
+
+        view.look_at = noted  # type: ignore[method-assign]
+        await cluster.zk.transact([SetData(path=paths.isr(ORDERS), data=b"1")])
+        await cluster.until(lambda: bool(looked_at))
+        said = cluster.nodes[A].metadata.partition(ORDERS)
+        assert (looked_at, said and said.isr) == ([ORDERS], (A,))
 
     run_fast(with_cluster(scenario))
 

@@ -1,14 +1,17 @@
 """The queue of state changes, and what a broker does with what it finds there."""
 
+from uuid import UUID
+
 import pytest
 
-from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.zk.session import Create, SetData
 from replica_broker.v2.admin.topics import AdminFailed
 from replica_broker.v2.broker.broker import ClusterHasController, ensure_parents
 from replica_broker.v2.broker.hosting import NotReplicaForPartition
+from replica_broker.v2.settings import V2Settings
 from replica_broker.v2.znodes import paths
-from replica_broker.v2.znodes.codecs import StateChange
+from replica_broker.v2.znodes.codecs import StateChange, encode_brokers, encode_topic_id
 from replica_broker.v2.znodes.state_change_queue import FollowerStateChangeQueueFull, send_state_change
 from simulation.fast_loop import run_fast
 from tests.unit.replica_broker.v2.cluster import BOUND, ORDERS, TOPIC, A, B, C, Cluster, with_cluster
@@ -94,6 +97,26 @@ def test_a_start_of_an_earlier_epoch_is_ignored_and_one_of_the_present_starts_th
         await send(cluster, START, B, 2)
         await cluster.until(lambda: is_consumed(cluster, B))
         assert started == [ORDERS]
+
+    run_fast(with_cluster(scenario))
+
+
+def test_who_reads_the_start_of_a_new_partition_when_it_has_a_leader_already_starts_at_once() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.start(A, B)
+        await cluster.zk.transact([Create(path=paths.topic(TOPIC), data=encode_topic_id(TopicId(UUID(int=7))))])
+        await cluster.zk.transact([Create(path=paths.reassigned_topic(TOPIC))])
+        await cluster.zk.transact([Create(path=paths.reassigned(ORDERS), data=encode_brokers((A, B)))])
+        await send(cluster, START, A, NO_EPOCH)
+
+        async def is_led() -> bool:
+            return (await cluster.znodes()).leader is not None
+
+        await cluster.until(is_led)
+        began_ms = cluster.clock.monotonic_ms()
+        await send(cluster, START, B, NO_EPOCH)
+        await cluster.until_isr(A, B)
+        assert cluster.clock.monotonic_ms() - began_ms < V2Settings().keep_in_sync_time_ms / 2
 
     run_fast(with_cluster(scenario))
 
