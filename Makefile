@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds cli bench bench-requests bench-operator bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -92,11 +92,16 @@ cli: $(READY) ## Write docs/cli.md from the commands
 
 QUICK ?=
 DOCS ?=
+PARTITIONS ?=
 FLAGS ?=
 
 # QUICK=1: 10,000 partitions, once. DOCS=1: docs/performance.md shows this run. FLAGS: see `python -m bench --help`.
 bench: $(READY) ## Measure our controller and Kafka's own on the same data (QUICK=1: in minutes; FLAGS="--scaling --million")
 	$(BIN)/python -m bench $(if $(QUICK),--partitions 10000 --runs 1 --no-writes) $(if $(DOCS),--docs) $(FLAGS)
+
+# DOCS=1: docs/performance.md shows this run; FLAGS=--alone where nothing else runs, which shows times as well.
+bench-designs: $(READY) ## Count what seed 003's design costs beside seed 004's, with Python brokers, in an hour (PARTITIONS="1000": in minutes)
+	$(BIN)/python -m bench.designs $(PARTITIONS:%=--partitions %) $(if $(DOCS),--docs) $(FLAGS)
 
 bench-requests: $(READY) ## Measure what the largest requests do to our controller, in a minute (FLAGS="--only CreateTopics")
 	$(BIN)/python -m bench.requests $(FLAGS)

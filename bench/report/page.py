@@ -52,7 +52,7 @@ def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:
     result = Result.model_validate(content)
     kept, document, images = docs / "performance.json", docs / "performance.md", docs / "images"
     text = filled(document.read_text(), result)
-    kept.write_text(_one_row_a_line(content))
+    kept.write_text(one_row_a_line(content))
     document.write_text(text)
     for of_an_earlier_run in images.glob("performance-*"):
         of_an_earlier_run.unlink()
@@ -69,7 +69,7 @@ def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
     return [page, *plots]
 
 
-def _one_row_a_line(content: dict[str, Any]) -> str:
+def one_row_a_line(content: dict[str, Any]) -> str:
     """JSON that shows by its lines which rows changed."""
     parts = []
     for name, value in content.items():

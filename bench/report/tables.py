@@ -1,13 +1,9 @@
-"""The tables of docs/performance.md, made of a result file: figures are never written by hand.
+"""The tables of docs/performance.md, made of a result file: figures are never written by hand."""
 
-A table stands in a document between `<!-- begin: NAME -->` and `<!-- end: NAME -->`, each on a line of its own; what is
-between them is replaced, all else is left alone.
-"""
-
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from bench.report.document import NOT_MEASURED, filled_with, table_of
 from bench.report.result import (
     REQUESTS,
     SEEDS_WRITE_MS,
@@ -25,21 +21,15 @@ from bench.report.result import (
     waits,
 )
 
-NOT_MEASURED: Final = "Not measured in this run."
-
-
-class MissingTable(ValueError):
-    """A document has a marker that no table is made for, or lacks one."""
-
 
 def machine(result: Result) -> str:
     facts = {"began": result.began} if result.began else {}
-    facts |= {**_facts(result.machine), **_facts(result.settings)}
+    facts |= {**facts_of(result.machine), **facts_of(result.settings)}
     loads = [run.load_before for run in result.runs if run.load_before is not None]
     if loads:
         facts["load before the runs"] = f"{min(loads):.1f} to {max(loads):.1f}"
-    facts |= {f"writes: {name}": fact for name, fact in _facts(result.zookeeper_writes).items()}
-    return _table(["what", "value"], [[name, fact] for name, fact in facts.items()])
+    facts |= {f"writes: {name}": fact for name, fact in facts_of(result.zookeeper_writes).items()}
+    return table_of(["what", "value"], [[name, fact] for name, fact in facts.items()])
 
 
 def ratios(result: Result) -> str:
@@ -51,7 +41,7 @@ def ratios(result: Result) -> str:
         if ours:
             rows.append([scenario.title, _all(kafka), _all(ours), _ratio(kafka, ours), scenario.goal])
     header = ["scenario", "Kafka, each run (s)", "Kontroller, each run (s)", "Kafka / Kontroller", "goal"]
-    return f"{size:,} partitions. Ratios are of the medians.\n\n{_table(header, rows)}" if rows else NOT_MEASURED
+    return f"{size:,} partitions. Ratios are of the medians.\n\n{table_of(header, rows)}" if rows else NOT_MEASURED
 
 
 def failures(result: Result) -> str:
@@ -60,7 +50,7 @@ def failures(result: Result) -> str:
         [TITLES[row.controller], scenario_of(row.scenario).title, f"{row.partitions:,}", _in_a_cell(row.error)]
         for row in result.failures
     ]
-    return _table(["", "scenario", "partitions", "what was wrong"], rows) if rows else "No run failed."
+    return table_of(["", "scenario", "partitions", "what was wrong"], rows) if rows else "No run failed."
 
 
 def scaling(result: Result) -> str:
@@ -73,7 +63,7 @@ def scaling(result: Result) -> str:
             if found:
                 cells = [_seconds(median(found[size])) if size in found else "" for size in sizes]
                 rows.append([scenario.title, title, *cells])
-    return _table(["median (s), partitions:", "", *(f"{size:,}" for size in sizes)], rows)
+    return table_of(["median (s), partitions:", "", *(f"{size:,}" for size in sizes)], rows)
 
 
 def processor(result: Result) -> str:
@@ -90,7 +80,7 @@ def processor(result: Result) -> str:
             stall = f"{max(stalls):,.0f}" if stalls else ""
             rows.append([scenario.title, *map(_all, spent), _ratio(*spent), stall])
     header = ["scenario", "Kafka, each run (s)", "Kontroller, each run (s)", "Kafka / Kontroller"]
-    return _table([*header, "longest event of ours (ms)"], rows)
+    return table_of([*header, "longest event of ours (ms)"], rows)
 
 
 def memory(result: Result) -> str:
@@ -105,7 +95,7 @@ def memory(result: Result) -> str:
         [f"{size:,}", *(f"{max(values[size]):,.0f}" if size in values else "" for values in columns.values())]
         for size in sizes
     ]
-    return _table(["partitions", *columns], rows)
+    return table_of(["partitions", *columns], rows)
 
 
 def latencies(result: Result) -> str:
@@ -120,7 +110,7 @@ def latencies(result: Result) -> str:
         ]
         for row in waits(result)
     ]
-    return _table(["", "while", "request", "p50 (ms)", "p99 (ms)", "max (ms)", "requests"], rows)
+    return table_of(["", "while", "request", "p50 (ms)", "p99 (ms)", "max (ms)", "requests"], rows)
 
 
 def writes(result: Result) -> str:
@@ -132,7 +122,7 @@ def writes(result: Result) -> str:
     estimate = found[0].partitions * SEEDS_WRITE_MS / 1000
     first = ["*seed 004's estimate: 4 ms a write*", "1", "1"]
     estimates = [*first, *(f"*{_seconds(estimate / count)}*" for count in sessions)]
-    return _table([*_TRANSFER_HEADER, *map(_sessions, sessions)], [estimates, *_transfers(found, sessions)])
+    return table_of([*_TRANSFER_HEADER, *map(_sessions, sessions)], [estimates, *_transfers(found, sessions)])
 
 
 def costs(result: Result) -> str:
@@ -148,13 +138,13 @@ def costs(result: Result) -> str:
         processors = [_seconds(median(seconds)) if seconds else "" for seconds in (client, server)]
         rows.append([*key, _median_and_least(synced), _median_and_least(unsynced), *processors])
     header = ["waits for the disk (s)", "does not (s)", "processor: client (s)", "processor: ZooKeeper (s)"]
-    return _table([*_TRANSFER_HEADER, *header], rows)
+    return table_of([*_TRANSFER_HEADER, *header], rows)
 
 
 def reads(result: Result) -> str:
     found = [row for row in result.writes if row.op == "read"]
     sessions = sorted({row.sessions for row in found})
-    return _table([*_TRANSFER_HEADER, *map(_sessions, sessions)], _transfers(found, sessions))
+    return table_of([*_TRANSFER_HEADER, *map(_sessions, sessions)], _transfers(found, sessions))
 
 
 TABLES: Final[dict[str, Callable[[Result], str]]] = {
@@ -191,17 +181,7 @@ def with_plot(name: str, result: Result, images: str) -> str:
 
 def filled(document: str, result: Result, images: str = "images/performance-") -> str:
     """The document with every table as the result makes it. Raises `MissingTable`."""
-    names = re.findall(r"^<!-- begin: (\S+) -->$", document, re.MULTILINE)
-    if set(names) != set(TABLES) or len(names) != len(TABLES):
-        raise MissingTable(f"the document has markers for {names}; it must have each of {list(TABLES)} once")
-    for name in TABLES:
-        begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->\n"
-        before, _, rest = document.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
-            raise MissingTable(f"the table {name} has no end: write {end.strip()} on a line of its own below it")
-        document = f"{before}{begin}\n{with_plot(name, result, images)}\n\n{end}{after}"
-    return document
+    return filled_with(document, {name: with_plot(name, result, images) for name in TABLES})
 
 
 _TRANSFER_HEADER: Final = ["way", "states in one", "under way"]
@@ -234,12 +214,13 @@ def _sessions(count: int) -> str:
     return f"{count} session{'s' if count > 1 else ''} (s)"
 
 
-def _facts(facts: Facts | dict[str, Fact]) -> dict[str, str]:
+def facts_of(facts: Facts | dict[str, Fact]) -> dict[str, str]:
+    """Facts as they are shown, with their units; those of a fact one by one."""
     flat: dict[str, str] = {}
     for name, fact in facts.items():
         match fact:
             case dict():
-                flat |= {f"{_words(name)}: {inner}": value for inner, value in _facts(fact).items()}
+                flat |= {f"{_words(name)}: {inner}": value for inner, value in facts_of(fact).items()}
             case list():
                 flat[_words(name)] = ", ".join(map(str, fact))
             case bool() | str() | None:
@@ -277,13 +258,3 @@ def _seconds(value: float) -> str:
     """Three digits that mean something."""
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
     return f"{value:,.{decimals}f}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Numbers stand to the right."""
-    body = [list(row) for row in rows]
-    if not body:
-        return NOT_MEASURED
-    numeric = [all(re.match(r"[\d*]|$", row[index]) for row in body) for index in range(len(header))]
-    rule = ["---:" if is_number else "---" for is_number in numeric]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [list(header), rule, *body])

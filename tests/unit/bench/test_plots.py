@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.report.document import NOT_MEASURED
 from bench.report.result import Result
-from bench.report.tables import CAPTIONS, NOT_MEASURED, TABLES
+from bench.report.tables import CAPTIONS, TABLES
 from tests.unit.bench.rows import run, transfer
 
 pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: make lint")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.report.document import NOT_MEASURED, MissingTable
 from bench.report.result import Result, Scenario
-from bench.report.tables import NOT_MEASURED, TABLES, MissingTable, filled
+from bench.report.tables import TABLES, filled
 from tests.unit.bench.rows import run
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

@@ -1,0 +1,73 @@
+"""A server of ours that counts the requests it receives.
+
+    python -m bench.designs.counting.counted_server COUNTS ARGUMENTS...
+
+is `kontroller ARGUMENTS...`, a broker or a controller, whose listeners count each request by its API (`message_counts`)
+when it is there as a whole, and then do with it what they always do.
+"""
+
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from kio.schema.errors import ErrorCode
+
+import controller_core.process.run
+import replica_broker.process.run
+import replica_broker.process.run_v2
+from bench.designs.counting.message_counts import MessageCounts
+from controller_admin.command_line import main as kontroller
+from controller_core.wire.codecs.frames import RequestHead
+from controller_core.wire.limits.request_limits import RequestLimits
+from controller_core.wire.listener.listener import Acceptor, Api, Listener
+from controller_core.wire.listener.owned_api import BrokerQuestion
+
+_PROCESSES = (controller_core.process.run, replica_broker.process.run, replica_broker.process.run_v2)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedApi:
+    """An `Api` whose requests are counted."""
+
+    api: Api
+    counts: MessageCounts
+
+    @property
+    def key(self) -> int:
+        return self.api.key
+
+    @property
+    def limits(self) -> RequestLimits:
+        """See `Api.limits`."""
+        return self.api.limits
+
+    async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
+        """See `Api.respond`."""
+        self.counts.count(self.key)
+        return await self.api.respond(head, content)
+
+    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """See `Api.refused`."""
+        return await self.api.refused(head, content, error_code)
+
+
+def main() -> None:
+    """See the module."""
+    counts = MessageCounts(Path(sys.argv[1]))
+
+    def counted(acceptors: Iterable[Acceptor], **further: Any) -> Listener:
+        wrapped = (replace(acceptor, apis=[CountedApi(api, counts) for api in acceptor.apis]) for acceptor in acceptors)
+        return Listener(wrapped, **further)
+
+    with ExitStack() as stack:
+        for process in _PROCESSES:
+            stack.enter_context(patch.object(process, "Listener", counted))
+        kontroller(sys.argv[2:], prog_name="kontroller")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From a result file to the tables of both designs in docs/performance.md."""

@@ -1,0 +1,46 @@
+"""Writes what was measured into docs/performance.md, between its markers `designs/...`, and keeps it beside it.
+
+    python -m bench.designs.report.page RESULT.json...
+
+Several result files become one, as for `bench.report.page`.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from bench.designs.report.result import Result
+from bench.designs.report.tables import TABLES
+from bench.report.document import filled_with
+from bench.report.page import DOCS, merged, one_row_a_line
+
+OF: Final = "designs"
+
+
+def filled(document: str, result: Result) -> str:
+    """The document with the tables of a result. Raises `MissingTable`."""
+    return filled_with(document, {name: table(result) for name, table in TABLES.items()}, of=OF)
+
+
+def write_docs(sources: Iterable[Path], docs: Path = DOCS) -> list[Path]:
+    """Makes these results the documented ones. Raises `ValueError` for a file that is no result."""
+    content = merged(sources)
+    result = Result.model_validate(content)
+    kept, document = docs / "performance-designs.json", docs / "performance.md"
+    document.write_text(filled(document.read_text(), result))
+    kept.write_text(one_row_a_line(content))
+    return [kept, document]
+
+
+def main(
+    sources: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="What was measured, as JSON")],
+) -> None:
+    """Write the tables of result files."""
+    for path in write_docs(sources):
+        typer.echo(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
