@@ -20,7 +20,6 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
-from devcluster.running.processes import ManagedProcess
 from replica_broker.v2.admin.topics import Admin
 
 BROKERS: Final = (1, 2, 3)
@@ -122,26 +121,12 @@ class DesignCluster:
 
     def _count(self, folder: RunFolder, server: ControllerProcess | PythonBroker, role: str) -> None:
         """Has the server count what it receives."""
-        original = server.process
-        counts = folder.data(original.name) / "received"
+        data = folder.data(server.process.name)
+        counts = data / "received"
         self._counts.append(counts)
-        settings = folder.data(original.name) / "settings.yaml"
-        server.process = ManagedProcess(
-            original.name,
-            [
-                sys.executable,
-                "-m",
-                "bench.designs.counting.counted_server",
-                str(counts),
-                role,
-                "run",
-                "--settings",
-                str(settings),
-            ],
-            log_path=original.log_path,
-            ready=original._ready,
-            start_deadline_s=600.0,
-        )
+        module = ("-m", "bench.designs.counting.counted_server", str(counts))
+        command = [sys.executable, *module, role, "run", "--settings", str(data / "settings.yaml")]
+        server.process = server.process.with_command(command)
 
 
 async def _create_by_znodes(connect: str, topics: Topics) -> None:

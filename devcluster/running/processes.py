@@ -71,6 +71,18 @@ class ManagedProcess:
         self._stop_deadline_s = stop_deadline_s
         self._process: subprocess.Popen[bytes] | None = None
 
+    def with_command(self, command: Sequence[str]) -> "ManagedProcess":
+        """The same server by another command line, not started yet."""
+        return ManagedProcess(
+            self.name,
+            command,
+            log_path=self.log_path,
+            ready=self._ready,
+            env=self._env,
+            start_deadline_s=self._start_deadline_s,
+            stop_deadline_s=self._stop_deadline_s,
+        )
+
     @property
     def pid(self) -> int:
         """The process id; raises ProcessNotRunningError when it is not running."""

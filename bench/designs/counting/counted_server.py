@@ -8,7 +8,6 @@ when it is there as a whole, and then do with it what they always do.
 
 import sys
 from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,12 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-import controller_core.process.run
-import replica_broker.process.run
-import replica_broker.process.run_v2
 from bench.designs.counting.message_counts import MessageCounts
 from controller_admin.command_line import main as kontroller
 from controller_core.wire.codecs.frames import RequestHead
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Acceptor, Api, Listener
 from controller_core.wire.listener.owned_api import BrokerQuestion
-
-_PROCESSES = (controller_core.process.run, replica_broker.process.run, replica_broker.process.run_v2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +52,13 @@ class CountedApi:
 def main() -> None:
     """See the module."""
     counts = MessageCounts(Path(sys.argv[1]))
+    begin = Listener.__init__
 
-    def counted(acceptors: Iterable[Acceptor], **further: Any) -> Listener:
-        wrapped = (replace(acceptor, apis=[CountedApi(api, counts) for api in acceptor.apis]) for acceptor in acceptors)
-        return Listener(wrapped, **further)
+    def begin_counting(listener: Listener, acceptors: Iterable[Acceptor], **further: Any) -> None:
+        counted = [replace(acceptor, apis=[CountedApi(api, counts) for api in acceptor.apis]) for acceptor in acceptors]
+        begin(listener, counted, **further)
 
-    with ExitStack() as stack:
-        for process in _PROCESSES:
-            stack.enter_context(patch.object(process, "Listener", counted))
+    with patch.object(Listener, "__init__", begin_counting):
         kontroller(sys.argv[2:], prog_name="kontroller")
 
 
