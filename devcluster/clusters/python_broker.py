@@ -14,6 +14,7 @@ from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
 from devcluster.running.scraping import scraped
 from devcluster.running.servers import Server
+from devcluster.running.small_disk import SmallDisk
 
 
 class PythonBroker(Server):
@@ -34,8 +35,10 @@ class PythonBroker(Server):
         name: str | None = None,
         may_be_controller: bool = False,
         listeners: ListenerNames = ONE_FOR_ALL,
+        disk: SmallDisk | None = None,
     ) -> None:
-        """`may_be_controller`: in the same process, under the broker's id and 1000 more, and on a port of its own."""
+        """`may_be_controller`: in the same process, under the broker's id and 1000 more, and on a port of its own.
+        `disk`: one that it alone has."""
         super().__init__()
         self.broker_id = broker_id
         self.controller_id = 1000 + broker_id
@@ -59,9 +62,10 @@ class PythonBroker(Server):
             address = f"PLAINTEXT://127.0.0.1:{self._reserve_port()}"
             self._settings["may_be_controller"] = f"{self.controller_id}@{address}"
         self._settings_path = folder.data(self.name) / "settings.yaml"
+        command = [sys.executable, "-m", "controller_admin", "broker", "run", "--settings", str(self._settings_path)]
         self.process = ManagedProcess(
             self.name,
-            [sys.executable, "-m", "controller_admin", "broker", "run", "--settings", str(self._settings_path)],
+            command if disk is None else disk.command(command),
             log_path=folder.log(self.name),
             ready=self._is_registered,
             stop_deadline_s=60.0,
@@ -76,6 +80,11 @@ class PythonBroker(Server):
         """Starts and waits until it is registered. Raises `StartError`."""
         self.spawn()
         self.process.wait_until_ready()
+
+    def restart(self) -> None:
+        """A controlled shutdown and a start."""
+        self.stop()
+        self.start()
 
     def spawn(self, settings: Mapping[str, object] | None = None) -> None:
         """Starts without waiting, with some settings changed for good."""

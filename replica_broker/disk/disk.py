@@ -70,6 +70,11 @@ class File(Protocol):
 class Lock(Protocol):
     """A lock that this process holds."""
 
+    def require_in_place(self) -> None:
+        """Raises `DiskError` where the file that it stands for is not at its path any more: somebody has put another folder
+        there, or none, and what is open still takes writes that nobody will find again."""
+        ...
+
     def release(self) -> None:
         """Idempotent. The end of the process does it, too."""
         ...

@@ -104,7 +104,20 @@ class GuardedDisk:
 
     def lock(self, path: DiskPath) -> Lock:
         with self.watched():
-            return self._disk.lock(path)
+            return _GuardedLock(self, self._disk.lock(path))
+
+
+class _GuardedLock:
+    def __init__(self, disk: GuardedDisk, lock: Lock) -> None:
+        self._disk = disk
+        self._lock = lock
+
+    def require_in_place(self) -> None:
+        with self._disk.watched():
+            self._lock.require_in_place()
+
+    def release(self) -> None:
+        self._lock.release()
 
 
 class _GuardedFile:

@@ -108,6 +108,12 @@ class LocalLock:
                     raise DirectoryInUse(f"another process has the lock {path}: is a broker running on it?") from error
                 raise
         _LOCKED.add(self._identity)
+        self._path = path
+
+    def require_in_place(self) -> None:
+        with _translated("look at", self._path):
+            if _identity(self._path.stat()) != self._identity:
+                raise DiskError(f"{self._path} is not the file that this process has locked: the folder is another one")
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

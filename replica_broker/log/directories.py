@@ -1,7 +1,8 @@
 """All log directories of a broker: which one has which log, and that the others live on where one fails.
 
 A directory fails with the first `DiskError` in it. Its logs are offline from then on: their calls raise `LogOffline`, and
-whoever owns the replicas is told once.
+whoever owns the replicas is told once. Files that are open outlive their folder, so with each checkpoint it is looked
+whether the directories are still where they were.
 """
 
 import asyncio
@@ -50,6 +51,7 @@ class LogDirectories:
         self.paths = tuple(PurePath(path) for path in paths)
         self.on_offline = on_offline
         self._directories = [LogDirectory(disk, path, self._has_failed) for path in paths]
+        self._failed = asyncio.Event()
         self._broker_id = broker_id
         self._clock = clock
 
@@ -152,9 +154,11 @@ class LogDirectories:
         return directory.high_watermarks.get(where) if directory else None
 
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Writes down how far replicas are committed. A directory that fails with it is offline; nothing is raised."""
+        """Writes down how far replicas are committed. A directory that fails with it, or is not there any more, is offline;
+        nothing is raised."""
         for directory in self._live:
             with suppress(DiskError):
+                directory.require_in_place()
                 directory.checkpoint_high_watermarks(offsets)
 
     def checkpoint_recovery_points(self) -> None:
@@ -168,6 +172,14 @@ class LogDirectories:
         directory = self._directory_of(where)
         if directory is not None:
             directory.delete(where)
+
+    async def until_none_is_left(self) -> None:
+        """Waits until no directory can be used any more, and raises the `DiskError` that says so."""
+        while self._live:
+            self._failed.clear()
+            await self._failed.wait()
+        failures = "; ".join(str(directory.failure) for directory in self._directories)
+        raise DiskError(f"no log directory can be used any more: {failures}")
 
     def flush(self) -> None:
         """Has all that was appended survive a crash of the machine. Blocks; nothing is raised."""
@@ -208,6 +220,7 @@ class LogDirectories:
         assert error is not None
         log.error("log directory failed, its logs are offline", directory=str(directory.path), reason=str(error))
         directory.abandon()
+        self._failed.set()
         self.on_offline(OfflineDirectory(path=directory.path, error=error, topic_partitions=frozenset(directory.logs)))
 
     def _require_usable(self) -> None:

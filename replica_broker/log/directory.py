@@ -140,6 +140,11 @@ class LogDirectory:
         self.checkpoint_recovery_points()
         deleted.delete()
 
+    def require_in_place(self) -> None:
+        """Fails where the directory that was taken is not at its path any more."""
+        if self._lock is not None:
+            self._lock.require_in_place()
+
     def checkpoint_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.high_watermarks |= {where: offset for where, offset in offsets.items() if where in self.logs}
         self._write_offsets(HIGH_WATERMARKS, self.high_watermarks)

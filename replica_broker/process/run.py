@@ -49,7 +49,8 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
     """Runs until SIGTERM or SIGINT.
 
     Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes what this
-    broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, and `OSError` for a port."""
+    broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, `DiskError` where no log directory can be used, or
+    none any more, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
         zk = await zookeeper_session(settings)
         stack.push_async_callback(zk.close)
@@ -102,9 +103,11 @@ class _Process:
         controller.begin()
         stack.push_async_callback(controller.end)
         try:
-            await until_signalled(until_one_ends(self._be_a_member(replicas), controller.keep()))
+            await until_signalled(
+                until_one_ends(self._be_a_member(replicas), controller.keep(), directories.until_none_is_left())
+            )
         finally:
-            if self._node.epoch != UNREGISTERED:
+            if self._node.epoch != UNREGISTERED and directories.live_paths:
                 pause_s = self._settings.controlled_shutdown_retry_backoff_ms / 1000
                 await leave_in_order(self._channel, pause_s=pause_s)
 

@@ -14,6 +14,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.process.signals import until_signalled
 from controller_core.process.zookeeper import zookeeper_session
+from controller_core.supervision import until_one_ends
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import ZkError, ZkSession
@@ -44,8 +45,8 @@ _RETRY_S = 0.1
 async def run_v2_broker(settings: BrokerProcessSettings) -> None:
     """Runs until SIGTERM or SIGINT.
 
-    Raises `InvalidSettings`, `BrokerIdInUse`, `ClusterHasController`, `ZooKeeperUnreachable`, `DirectoryRefused`, and
-    `OSError` for a port."""
+    Raises `InvalidSettings`, `BrokerIdInUse`, `ClusterHasController`, `ZooKeeperUnreachable`, `DirectoryRefused`,
+    `DiskError` where no log directory can be used, or none any more, and `OSError` for a port."""
     clock, counters = SystemClock(), BrokerCounters()
     async with AsyncExitStack() as stack:
         zk = await zookeeper_session(settings)
@@ -96,7 +97,8 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
         gauges = ReplicaGauges(node=node, replicas=replicas, directories=directories)
         await begin_metrics(stack, settings, counters.registry, gauges)
         replicas.start()
-        await until_signalled(_broker(settings, zk, node, replicas).run())
+        running = _broker(settings, zk, node, replicas).run()
+        await until_signalled(until_one_ends(running, directories.until_none_is_left()))
 
 
 def _broker(settings: BrokerProcessSettings, zk: ZkSession, node: Node, replicas: OpenedReplicas) -> V2Broker:

@@ -149,9 +149,9 @@ class SimulatedDisk:
             self._require_folder(where.parent)
             if where in self._locked:
                 raise DirectoryInUse(f"somebody has the lock {path}")
-            self._files.setdefault(where, _Content())
+            locked = self._files.setdefault(where, _Content())
             self._locked.add(where)
-            return SimulatedLock(self._locked, where)
+            return SimulatedLock(self._locked, where, lambda: self._require_same(where, locked))
 
     def write(self, where: PurePosixPath, added_bytes: int, torn: Callable[[int], None]) -> None:
         """Counts a write that is about to be done; where the machine crashes in its midst, does a part of it."""
@@ -175,6 +175,11 @@ class SimulatedDisk:
 
     def _below(self, path: DiskPath) -> tuple[PurePosixPath, ...]:
         return tuple(found for found in (*self._files, *self._folders) if found.is_relative_to(_whole(path)))
+
+    def _require_same(self, path: PurePosixPath, content: _Content) -> None:
+        with self.called(path):
+            if self._files.get(path) is not content:
+                raise DiskError(f"{path} is gone, or another file")
 
     def _require_folder(self, path: PurePosixPath) -> None:
         if path not in self._folders:
@@ -229,10 +234,14 @@ class SimulatedFile:
 class SimulatedLock:
     """A lock that a process holds."""
 
-    def __init__(self, locked: set[PurePosixPath], path: PurePosixPath) -> None:
+    def __init__(self, locked: set[PurePosixPath], path: PurePosixPath, look: Callable[[], None]) -> None:
         self._locked = locked
         self._path = path
+        self._look = look
         self._is_held = True
+
+    def require_in_place(self) -> None:
+        self._look()
 
     def release(self) -> None:
         if self._is_held:

@@ -142,3 +142,19 @@ def test_a_lock_is_had_by_one_until_it_is_released(place: Place) -> None:
     lock.release()
     lock.release()
     place.disk.lock(place.folder / ".lock").release()
+
+
+def test_a_lock_is_in_place_while_its_file_is_where_it_was(place: Place) -> None:
+    own, other = place.folder / "own", place.folder / "other"
+    for folder in (own, other):
+        place.disk.make_folder(folder)
+    place.disk.write_whole(other / ".lock", b"")
+    lock = place.disk.lock(own / ".lock")
+    lock.require_in_place()
+    place.disk.rename(own, place.folder / "away")
+    with pytest.raises(DiskError):
+        lock.require_in_place()
+    place.disk.rename(other, own)
+    with pytest.raises(DiskError):
+        lock.require_in_place()
+    lock.release()

@@ -1,5 +1,6 @@
 """Several log directories: whose they are, which one has what, and that others live on where one fails."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -189,6 +190,32 @@ def test_a_directory_that_fails_at_the_start_is_offline_and_all_of_them_are_an_e
     disk.broken = lambda _: True
     with pytest.raises(DiskError, match="no log directory can be used"):
         loaded(disk)
+
+
+def test_a_directory_that_is_moved_away_is_offline_with_the_next_checkpoint_though_its_files_are_open() -> None:
+    disk, told = SimulatedDisk(), Told()
+    directories = loaded(disk, told=told)
+    log = directories.log_for(ORDERS_0, None, SMALL)
+    log.append_as_leader(batch(b"a"), EPOCH, NOW_MS)
+    disk.rename(ONE, "/moved")
+    log.append_as_leader(batch(b"b"), EPOCH, NOW_MS)
+    directories.checkpoint_high_watermarks({})
+    assert [(one.path, one.topic_partitions) for one in told] == [(ONE, frozenset({ORDERS_0}))]
+    with pytest.raises(LogOffline):
+        log.append_as_leader(batch(b"c"), EPOCH, NOW_MS)
+
+
+async def test_whoever_waits_for_the_end_of_the_last_directory_hears_why_each_failed() -> None:
+    disk = SimulatedDisk()
+    directories = loaded(disk)
+    waiting = asyncio.create_task(directories.until_none_is_left())
+    for path in (ONE, OTHER):
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        disk.remove_folder(path)
+        directories.checkpoint_high_watermarks({})
+    with pytest.raises(DiskError, match=r"no log directory can be used any more: /one/\.lock .*; /other/\.lock "):
+        await waiting
 
 
 def test_a_full_disk_takes_the_directory_offline_and_what_was_acknowledged_stays() -> None:
