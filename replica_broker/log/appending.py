@@ -19,12 +19,18 @@ from replica_broker.log.errors import (
 )
 from replica_broker.log.producers.states import AppendedBatch, ProducerStates
 from replica_broker.log.record_batches import (
+    HEADER_BYTES,
+    MAGIC,
+    MAGIC_AT,
     NO_TIMESTAMP,
     RecordBatch,
     batches_in,
     placed,
+    read_extent,
     read_header,
+    require_magic_2,
     set_max_timestamp,
+    whole_batches,
 )
 from replica_broker.log.records import latest_time_of_producer_s
 
@@ -58,6 +64,20 @@ class Append:
     data: bytes
     batches: tuple[RecordBatch, ...]
     log_append_time_ms: int = NO_TIMESTAMP
+
+
+def require_one_batch(data: bytes) -> None:
+    """What a producer may send in a request: one batch of format 2, and that whole. What it says is not looked at.
+
+    Raises `InvalidRecord`, as Kafka has it, and `CorruptBatch` where its format or its size makes no sense."""
+    if len(data) < HEADER_BYTES or data[MAGIC_AT] < MAGIC:
+        raise InvalidRecord(f"a request has one batch of format {MAGIC}, found {len(data)} bytes that are none")
+    require_magic_2(data, 0)
+    size_bytes = read_extent(data, 0).size_bytes
+    if size_bytes > len(data):
+        raise InvalidRecord(f"a batch says that it has {size_bytes} bytes, there are {len(data)}")
+    if len(whole_batches(data)) > size_bytes:
+        raise InvalidRecord("a request has one batch for each partition, found several")
 
 
 def append_of_leader(

@@ -30,7 +30,7 @@ MOST_OFFSET: Final = (1 << 63) - 1
 INT32_MAX: Final = (1 << 31) - 1
 
 CRC_FROM: Final = 21
-_MAGIC_AT: Final = 16
+MAGIC_AT: Final = 16
 _EXTENT: Final = struct.Struct(">qi11xi")
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _BASE_OFFSET: Final = struct.Struct(">q")
@@ -126,7 +126,7 @@ def read_header(data: Buffer, position: int = 0, *, at: int | None = None) -> Re
     """The batch whose header begins at a position, which is `at` in the file that the bytes are from.
 
     Whether the batch is whole is not looked at. Raises `CorruptBatch` and `UnsupportedFormat`."""
-    if len(data) - position > _MAGIC_AT:
+    if len(data) - position > MAGIC_AT:
         require_magic_2(data, position)
     if len(data) - position < HEADER_BYTES:
         raise CorruptBatch(f"{len(data) - position} bytes at {position} have no room for a batch's header")
@@ -169,7 +169,7 @@ def read_header(data: Buffer, position: int = 0, *, at: int | None = None) -> Re
 
 def require_magic_2(data: Buffer, position: int) -> None:
     """Raises `UnsupportedFormat` for the formats of old, `CorruptBatch` for what is none."""
-    magic = data[position + _MAGIC_AT]
+    magic = data[position + MAGIC_AT]
     if magic in (0, 1):
         raise UnsupportedFormat(
             f"messages have the format {magic}, this broker takes format {MAGIC} only: use a client of Kafka 0.11 or later"

@@ -28,6 +28,7 @@ from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.owned_api import NoAnswerNow
+from replica_broker.log.appending import require_one_batch
 from replica_broker.log.errors import LogError
 from replica_broker.membership.node import Node
 from replica_broker.replicas.errors import ReplicaRefused
@@ -73,8 +74,10 @@ async def _append(
     if not node.metadata.is_filled:
         return _refused(data, ErrorCode.not_leader_or_follower, _NOT_TOLD)
     timeout_ms = int(request.timeout.total_seconds() * 1000)
+    records = data.records or b""
     try:
-        appended = await replicas.append(where, data.records or b"", acks=int(request.acks), timeout_ms=timeout_ms)
+        require_one_batch(records)
+        appended = await replicas.append(where, records, acks=int(request.acks), timeout_ms=timeout_ms)
     except (ReplicaRefused, LogError) as error:
         return _refused(data, error.error_code, str(error), _leader(node, where, error.error_code))
     hosted = replicas.hosted.get(where)

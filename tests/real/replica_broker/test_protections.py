@@ -91,6 +91,19 @@ def test_a_log_directory_of_another_broker_is_refused(servers_folder: RunFolder,
         other.close()
 
 
+def test_two_processes_on_one_log_directory_are_one_too_many(servers_folder: RunFolder, zookeeper_connect: str) -> None:
+    with PythonBroker(servers_folder, zookeeper_connect, 3, name="holder") as holder:
+        settings = {"log_directory": [str(holder.log_folder)]}
+        second = PythonBroker(servers_folder, zookeeper_connect, 3, name="second-of-directory", settings=settings)
+        try:
+            second.spawn()
+            assert wait_for_end(second) == FAILED
+            assert f"another process has the lock {holder.log_folder}/.lock" in second.log()
+        finally:
+            second.close()
+        assert holder.process.is_running
+
+
 def test_cutting_to_the_high_watermark_is_refused_beside_stock_brokers(
     servers_folder: RunFolder, start_kafka: StartKafka
 ) -> None:

@@ -28,17 +28,21 @@ from replica_broker.replicas.errors import NotEnoughReplicas, NotLeader
 from replica_broker.replicas.requests import Deleted, EpochEnd, Fetched
 from replica_broker.serving import fetch, produce
 from replica_broker.serving.offsets import delete_records
+from tests.unit.replica_broker.log.batches import batch, old_message
 from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
 from tests.unit.replica_broker.serving.told import ORDERS_ID, OWN, node, state, topic
 
 ORDERS = topic("orders", [state(0, 3), state(1, 1)])
 FIRST, SECOND = (TopicPartition(TopicName("orders"), PartitionId(number)) for number in (0, 1))
 APPENDED = Appended(first_offset=5, last_offset=6)
+WHOLE = batch(b"one")
 NO_TIME = i32Timedelta.parse(timedelta())
 
 
-def produced(*partitions: int, acks: int = -1, transactional_id: str | None = None) -> ProduceRequest:
-    data = tuple(PartitionProduceData(index=i32(number), records=Records(b"bytes")) for number in partitions)
+def produced(
+    *partitions: int, acks: int = -1, transactional_id: str | None = None, records: bytes = WHOLE
+) -> ProduceRequest:
+    data = tuple(PartitionProduceData(index=i32(number), records=Records(records)) for number in partitions)
     return ProduceRequest(
         transactional_id=None if transactional_id is None else TransactionalId(transactional_id),
         acks=i16(acks),
@@ -61,13 +65,31 @@ async def test_each_partition_is_answered_for_itself() -> None:
     assert (first.error_code, first.base_offset, first.log_append_time) == (ErrorCode.none, 5, None)
     assert (second.error_code, second.base_offset) == (ErrorCode.not_leader_or_follower, -1)
     assert (second.current_leader.leader_id, second.current_leader.leader_epoch) == (1, 4)
-    assert replicas.asked[0] == (FIRST, b"bytes", -1, 2000)
+    assert replicas.asked[0] == (FIRST, WHOLE, -1, 2000)
 
 
 @pytest.mark.parametrize("error", [NotEnoughReplicas(FIRST, "one"), UnsupportedFormat("magic 1")])
 async def test_a_refusal_is_told_by_its_code_and_in_its_words(error: NotEnoughReplicas | UnsupportedFormat) -> None:
     (answer,) = await answers(node(ORDERS), StandInReplicas(appended={FIRST: error}), produced(0))
     assert (answer.error_code, answer.error_message) == (error.error_code, str(error))
+
+
+@pytest.mark.parametrize(
+    ("records", "error_code"),
+    [
+        pytest.param(b"", ErrorCode.invalid_record, id="nothing"),
+        pytest.param(WHOLE[:-1], ErrorCode.invalid_record, id="cut"),
+        pytest.param(WHOLE[:40], ErrorCode.invalid_record, id="cut in its header"),
+        pytest.param(WHOLE + WHOLE, ErrorCode.invalid_record, id="two"),
+        pytest.param(old_message(1), ErrorCode.invalid_record, id="of an older format"),
+        pytest.param(WHOLE[:16] + b"\x03" + WHOLE[17:], ErrorCode.corrupt_message, id="of an unknown format"),
+        pytest.param(bytes(range(100)), ErrorCode.corrupt_message, id="by chance"),
+    ],
+)
+async def test_what_is_not_one_whole_batch_is_refused_with_kafkas_error(records: bytes, error_code: ErrorCode) -> None:
+    replicas = StandInReplicas(appended={FIRST: APPENDED})
+    (answer,) = await answers(node(ORDERS), replicas, produced(0, records=records))
+    assert (answer.error_code, replicas.asked) == (error_code, [])
 
 
 async def test_the_messages_of_a_transaction_are_refused_in_words() -> None:
