@@ -38,7 +38,7 @@ from replica_broker.replicas.leading.alter_partition import AlterPartitionWriter
 from replica_broker.replicas.leading.state_znode import StateZnodeWriter
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.seams import IsrWriter
-from replica_broker.serving.control import Control
+from replica_broker.serving.commands.control import Control
 from replica_broker.serving.producer_ids import ProducerIds
 from replica_broker.serving.served import Served
 

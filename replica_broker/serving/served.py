@@ -27,7 +27,6 @@ from replica_broker.membership.node import Node
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.serving import (
     api_versions,
-    control,
     coordinators,
     describe,
     describe_producers,
@@ -38,6 +37,7 @@ from replica_broker.serving import (
     producer_ids,
 )
 from replica_broker.serving.answering import at_once, counted, local, owned
+from replica_broker.serving.commands import control, older_versions
 from replica_broker.serving.configs import alter_configs
 from replica_broker.serving.offsets import delete_records, leader_epochs, list_offsets
 
@@ -90,9 +90,8 @@ class Served:
         obeyed = self.control
         commands = (
             (
-                (control.LEADER_AND_ISR, obeyed.on_leader_and_isr),
-                (control.STOP_REPLICA, obeyed.on_stop_replica),
-                (control.UPDATE_METADATA, obeyed.on_update_metadata),
+                (older_versions.STOP_REPLICA, obeyed.on_stop_replica),
+                (older_versions.UPDATE_METADATA, obeyed.on_update_metadata),
             )
             if obeyed is not None
             else ()
@@ -164,9 +163,21 @@ class Served:
             return await fetch.on_fetch(self.node, listener, self.replicas, request)
 
         return [
+            *([] if self.control is None else [_leader_and_isr(self.control)]),
             local(metadata.VERSIONS, on_metadata, _MANY),
             local(fetch.VERSIONS, on_fetch, fetch.LIMITS),
         ]
+
+
+def _leader_and_isr(obeyed: control.Control) -> LocalApi[Any]:
+    versions = older_versions.LEADER_AND_ISR
+
+    async def on_leader_and_isr(request: RequestPayload) -> ResponsePayload:
+        asked = versions.lifted(request)
+        response = await obeyed.on_leader_and_isr(asked)
+        return older_versions.leader_and_isr_answer(asked, response, int(request.__version__))
+
+    return local(versions, on_leader_and_isr, control.LIMITS)
 
 
 def _altering(node: Node, zk: ZkSession) -> OwnedApi[Any]:

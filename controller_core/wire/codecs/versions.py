@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import timedelta
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Final, Generic, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
@@ -158,7 +158,7 @@ def _part_type(declared: Hashable) -> type | None:
 
 @cache
 def _is_optional(declared: Hashable) -> bool:
-    return isinstance(declared, UnionType) and NoneType in get_args(declared)
+    return get_origin(declared) in (UnionType, Union) and NoneType in get_args(declared)
 
 
 def _zero(declared: Hashable) -> object:

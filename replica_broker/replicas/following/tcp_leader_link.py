@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from kio.schema.fetch.v17 import FetchResponse
 from kio.schema.list_offsets.v9 import ListOffsetsResponse
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -25,7 +24,7 @@ from controller_core.wire.codecs.frames import (
     read_frame,
 )
 from controller_core.wire.messages import ErrorCode
-from replica_broker.replicas.following import leader_messages
+from replica_broker.replicas.following import fetch_messages, leader_messages
 from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched
 from replica_broker.replicas.seams import (
     LeaderAnswerUnreadable,
@@ -66,8 +65,9 @@ class TcpLeaderLink:
 
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
         """See `LeaderLink.fetch`."""
-        response = await self._ask(leader_messages.fetch_request(asked), FetchResponse)
-        return leader_messages.fetched(asked, response)
+        request = fetch_messages.fetch_request(asked)
+        response = await self._ask(request, fetch_messages.response_type(request))
+        return fetch_messages.fetched(asked, response)
 
     async def ends_of_epochs(
         self, asked: Mapping[TopicPartition, tuple[LeaderEpoch, LeaderEpoch]], replica_id: BrokerId

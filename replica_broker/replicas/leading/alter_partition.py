@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Final, NamedTuple
 
+import structlog
+
 from controller_core.model.ids import TopicId, TopicPartition
 from controller_core.supervision import noticed
 from controller_core.wire.messages import AlterPartitionResponse, ErrorCode
@@ -21,6 +23,8 @@ from replica_broker.replicas.seams import (
     IsrWriteUncertain,
     IsrWritten,
 )
+
+log = structlog.get_logger()
 
 _FINAL: Final = frozenset(
     {
@@ -52,6 +56,11 @@ class AlterPartitionWriter:
     async def write(self, isr: IsrToWrite) -> IsrWritten | IsrRefused:
         """See `IsrWriter`."""
         if isr.topic_id is None:
+            log.error(
+                "an ISR cannot be asked for, as the controller has told no topic id: where brokers speak inter-broker "
+                "protocol 2.6 start with --isr-writes zookeeper",
+                partition=str(isr.topic_partition),
+            )
             return IsrRefused(error_code=ErrorCode.unknown_topic_id)  # version 3 names topics by their ids
         earlier = self._waiting.pop(isr.topic_partition, None)
         if earlier is not None:

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import pytest
-from kio.schema.fetch.v17.request import FetchRequest
 from kio.schema.list_offsets.v9.request import ListOffsetsRequest
 from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderEpochRequest
 from kio.static.protocol import ResponsePayload
@@ -27,6 +26,7 @@ from replica_broker.membership.node import Node
 from replica_broker.replicas.following.tcp_leader_link import TcpLeaderLink
 from replica_broker.replicas.requests import EARLIEST, LATEST, Asked, EpochEnd, Fetch
 from replica_broker.replicas.seams import LeaderAnswerUnreadable, LeaderEndpoint, LeaderLink, LeaderUnreachable
+from replica_broker.serving.fetch import VERSIONS as FETCH_VERSIONS
 from replica_broker.serving.fetch import on_fetch
 from replica_broker.serving.offsets.leader_epochs import on_offset_for_leader_epoch
 from replica_broker.serving.offsets.list_offsets import on_list_offsets
@@ -75,9 +75,10 @@ async def serving(cluster: Cluster, cleanup: AsyncExitStack) -> int:
 
     async def answered(content: bytes) -> ResponsePayload:
         replicas = cluster.running[A]
-        match read_request_head(content).api_key:
+        head = read_request_head(content)
+        match head.api_key:
             case 1:
-                return await on_fetch(node, "PLAINTEXT", replicas, decode_request(FetchRequest, content))
+                return await on_fetch(node, "PLAINTEXT", replicas, FETCH_VERSIONS.decoded(content, head.api_version))
             case 2:
                 return on_list_offsets(replicas, decode_request(ListOffsetsRequest, content))
             case _:
@@ -122,6 +123,16 @@ async def test_a_fetch_brings_whole_batches_and_the_high_watermark(leader: Leade
     assert answer.error_code is ErrorCode.none
     assert values_in(answer.records) == ["one", "two"]
     assert (answer.high_watermark, answer.log_start_offset, answer.diverging_epoch) == (0, 0, None)
+
+
+async def test_a_partition_whose_topic_has_no_id_is_fetched_by_its_name(leader: Leader) -> None:
+    asked = ASKED._replace(topic_id=None)
+    answer = (await leader.link.fetch(leader.fetch(asked)))[ORDERS]
+    assert (values_in(answer.records), answer.high_watermark) == (["one", "two"], 0)
+    parted = asked._replace(offset=7, last_fetched_epoch=OLDER)
+    assert (await leader.link.fetch(leader.fetch(parted)))[ORDERS].diverging_epoch == EpochEnd(OLDER, 2)
+    await leader.link.fetch(leader.fetch(asked._replace(offset=2, last_fetched_epoch=OLDER)))
+    assert leader.cluster.partition(A).followers[B].end_offset == 2
 
 
 async def test_what_a_follower_asks_for_says_what_it_has(leader: Leader) -> None:

@@ -1,15 +1,51 @@
-"""A leader of ours that writes the ISR into ZooKeeper itself, as seed 004 has it, beside a stock follower."""
+"""A leader of ours that writes the ISR into ZooKeeper itself, as seed 004 has it: beside stock brokers that leave it to the
+controller, and beside stock brokers that do the same, as Kafka's did up to inter-broker protocol 2.6.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
+from devcluster.clients.load import AckedProducer, lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, connected_client
 from devcluster.running.processes import wait_until
+from devcluster.running.servers import Server
 from tests.real.conftest import StartKafka
+from tests.real.replica_broker.conftest import CONTROLLERS
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
+
+SPEAKING_2_6 = pytest.mark.matrix("a cluster that speaks inter-broker protocol 2.6")
+
+OURS = 3
+SESSION_MS = 30_000
+SETTINGS = {"isr_writes": "zookeeper", "max_time_lag_ms": 2_000, "zookeeper_session_timeout_ms": SESSION_MS}
+AS_OF_2_6 = {
+    "inter.broker.protocol.version": "2.6",
+    "replica.lag.time.max.ms": 2_000,
+    "zookeeper.session.timeout.ms": SESSION_MS,
+    "auto.leader.rebalance.enable": "false",
+}
+NOTIFICATIONS = "/isr_change_notification"
+
+
+@contextmanager
+def under_load(bootstrap: str, topic: str) -> Iterator[None]:
+    """Messages come all the time: who has all of an idle partition never lags. All of the ISR follow when it begins."""
+    with AckedProducer(bootstrap, topic) as producer:
+        wait_until(lambda: producer.acknowledged_count > 0, f"a message of {topic} is acknowledged")
+        yield
 
 
 def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
@@ -18,16 +54,147 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
     kafka = start_kafka(brokers=2)
     settings = {"isr_writes": "zookeeper", "max_time_lag_ms": 2_000}
     with (
-        PythonBroker(servers_folder, kafka.zookeeper_connect, 3, name="writing", settings=settings) as ours,
+        PythonBroker(servers_folder, kafka.zookeeper_connect, OURS, name="writing", settings=settings) as ours,
         connected_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
         znodes.create_topic("written", [[3, 1, 2]])
         wait_until(lambda: znodes.is_served("written", [0]), "all are in sync")
-        # A session lasts longer than a follower may lag: it is the leader that takes it out.
-        kafka.broker(2).pause()
-        wait_until(lambda: znodes.isr("written", 0) == [1, 3], "broker 2 is out")
-        assert client.exists("/brokers/ids/2") is not None
-        kafka.broker(2).resume()
-        wait_until(lambda: znodes.is_served("written", [0]), "all are in sync again", deadline_s=60)
+        slow, other = (1, 2) if znodes.controller() == 2 else (2, 1)
+        with under_load(ours.address, "written"):
+            # A session lasts longer than a follower may lag: it is the leader that takes it out.
+            kafka.broker(slow).pause()
+            wait_until(lambda: znodes.isr("written", 0) == [other, 3], f"broker {slow} is out")
+            assert client.exists(f"/brokers/ids/{slow}") is not None
+            kafka.broker(slow).resume()
+            wait_until(lambda: znodes.is_served("written", [0]), "all are in sync again", deadline_s=60)
         assert "Traceback" not in ours.log()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldCluster:
+    """Two stock brokers that speak inter-broker protocol 2.6, and ours; the controller is a stock one, or ours."""
+
+    kafka: KafkaCluster
+    ours: PythonBroker
+    znodes: ClusterZnodes
+    own_controller: ControllerProcess | None
+
+    @property
+    def follower(self) -> int:
+        """The stock broker that is the controller, where one is."""
+        return self.znodes.controller() or 1 if self.own_controller is None else 1
+
+    def servers(self) -> list[Server]:
+        """The follower and the controller."""
+        own = [] if self.own_controller is None else [self.own_controller]
+        return [self.kafka.broker(self.follower), *own]
+
+    @property
+    def client(self) -> KazooClient:
+        return self.znodes.client
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.kafka.bootstrap_servers},{self.ours.address}"
+
+    def serve(self, *topics: str) -> None:
+        for topic in topics:
+            numbers = list(self.znodes.partitions(topic))
+            what = f"all of {topic} is in sync"
+            wait_until(lambda: self.znodes.is_served(topic, numbers), what, deadline_s=60)  # noqa: B023
+
+    def told(self) -> dict[str, Any]:
+        """What stands in the notifications of changed ISRs of each topic: one may tell of other partitions, too."""
+        found = {}
+        for name in self.client.get_children(NOTIFICATIONS):
+            try:
+                content = json.loads(self.client.get(f"{NOTIFICATIONS}/{name}")[0])
+            except NoNodeError:
+                continue
+            for partition in content["partitions"]:
+                found[partition["topic"]] = {**content, "partitions": [partition]}
+        return found
+
+    def written(self, topic: str) -> tuple[Any, int]:
+        """The state of partition 0, its leader called L, and its version."""
+        data, stat = self.client.get(f"/brokers/topics/{topic}/partitions/0/state")
+        state = json.loads(data)
+        leader = state["leader"]
+        return {**state, "leader": "L", "isr": ["L" if one == leader else one for one in state["isr"]]}, stat.version
+
+
+@pytest.fixture(scope="module", params=CONTROLLERS)
+def old_cluster(
+    request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
+) -> Iterator[OldCluster]:
+    name = f"as-of-2-6-{request.param}"
+    with (
+        KafkaCluster(servers_folder, zookeeper, brokers=2, properties=AS_OF_2_6, chroot=f"/{name}") as kafka,
+        connected_client(kafka.zookeeper_connect) as client,
+        ExitStack() as stack,
+    ):
+        own = None
+        if request.param == "kontroller":
+            session = {"zookeeper_session_timeout_ms": SESSION_MS}
+            own = ControllerProcess(
+                servers_folder, kafka.zookeeper_connect, name=f"{name}-controller", settings=session
+            )
+            stack.enter_context(own)
+        ours = PythonBroker(servers_folder, kafka.zookeeper_connect, OURS, name=f"{name}-ours", settings=SETTINGS)
+        stack.enter_context(ours)
+        yield OldCluster(kafka=kafka, ours=ours, znodes=ClusterZnodes(client), own_controller=own)
+        for words in ("Traceback", "failed unexpectedly", "could not be answered", "bad request"):
+            assert words not in ours.log()
+
+
+@SPEAKING_2_6
+def test_it_is_a_member_of_a_cluster_that_speaks_an_older_protocol(old_cluster: OldCluster) -> None:
+    znodes = old_cluster.znodes
+    znodes.create_topic("spoken", [[3, 1, 2], [1, 2, 3], [2, 3, 1]], {"min.insync.replicas": "2"})
+    old_cluster.serve("spoken")
+    with AckedProducer(old_cluster.bootstrap, "spoken") as producer:
+        wait_until(lambda: producer.acknowledged_count > 200, "two hundred acknowledgements", deadline_s=60)
+        old_cluster.ours.pause()
+        wait_until(lambda: znodes.isr("spoken", 1) == [1, 2], "a stock leader has taken ours out")
+        old_cluster.ours.resume()
+        old_cluster.serve("spoken")
+        old_cluster.ours.restart()
+        old_cluster.serve("spoken")
+    report = producer.stop()
+    assert {one.partition for one in report.acknowledged} == {0, 1, 2}
+    assert lost(report.acknowledged, read_back(old_cluster.bootstrap, "spoken")) == []
+    znodes.mark_for_deletion("spoken")
+    wait_until(lambda: not znodes.partitions("spoken"), "the topic is deleted", deadline_s=60)
+    wait_until(lambda: not list(old_cluster.ours.log_folder.glob("spoken-*")), "its logs are gone")
+
+
+@SPEAKING_2_6
+def test_what_it_writes_when_a_follower_stops_and_is_back_is_what_a_stock_leader_writes(
+    old_cluster: OldCluster,
+) -> None:
+    """The controller stands still as well, so nobody takes the notifications away."""
+    znodes, follower, stopped = old_cluster.znodes, old_cluster.follower, old_cluster.servers()
+    stock = 3 - follower
+    znodes.create_topic("led-by-stock", [[stock, follower]])
+    znodes.create_topic("led-by-ours", [[OURS, follower]])
+    topics = ("led-by-stock", "led-by-ours")
+    old_cluster.serve(*topics)
+    with under_load(old_cluster.bootstrap, topics[0]), under_load(old_cluster.bootstrap, topics[1]):
+        created = [old_cluster.written(topic) for topic in topics]
+        for server in stopped:
+            server.pause()
+        wait_until(lambda: set(old_cluster.told()) >= set(topics), "both leaders have told of it")
+        told = old_cluster.told()
+        without = [old_cluster.written(topic) for topic in topics]
+        for server in stopped:
+            server.resume()
+        old_cluster.serve(*topics)
+        again = [old_cluster.written(topic) for topic in topics]
+    assert created[0] == created[1]
+    assert without[0] == without[1]
+    assert without[0][0]["isr"] == ["L"]
+    for topic in topics:
+        assert told[topic] == {"version": 1, "partitions": [{"topic": topic, "partition": 0}]}
+    assert again[0] == again[1]
+    wait_until(lambda: not set(old_cluster.told()) & set(topics), "the controller has heard of all", deadline_s=60)

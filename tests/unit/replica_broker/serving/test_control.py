@@ -17,7 +17,7 @@ from controller_core.wire.messages import (
 )
 from controller_core.zk.session import ConnectionLost
 from replica_broker.membership.node import Node
-from replica_broker.serving.control import Control
+from replica_broker.serving.commands.control import Control
 from tests.unit.replica_broker.serving.told import EPOCH, OWN, node, update
 
 

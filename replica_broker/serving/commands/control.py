@@ -14,7 +14,6 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerEpoch, ControllerEpoch, TopicName
-from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.wire.messages import (
@@ -30,9 +29,6 @@ from replica_broker.membership.node import Node
 
 log = structlog.get_logger()
 
-LEADER_AND_ISR: Final = Versions(LeaderAndIsrRequest)
-STOP_REPLICA: Final = Versions(StopReplicaRequest)
-UPDATE_METADATA: Final = Versions(UpdateMetadataRequest)
 LIMITS: Final = RequestLimits(max_bytes=100 * 1024 * 1024, max_items=10_000_000, max_entries=1_000_000)
 
 _UNCHECKED: Final = BrokerEpoch(-1)
