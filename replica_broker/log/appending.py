@@ -17,6 +17,7 @@ from replica_broker.log.errors import (
     TransactionsUnsupported,
     UnexpectedOffset,
 )
+from replica_broker.log.producers.markers import EndOfTransaction, encode_marker
 from replica_broker.log.producers.states import AppendedBatch, ProducerStates
 from replica_broker.log.record_batches import (
     HEADER_BYTES,
@@ -108,6 +109,15 @@ def append_of_leader(
             set_max_timestamp(written, batch, latest)
     headers = tuple(read_header(written, batch.position) for batch in batches)
     return Append(data=bytes(written), batches=headers, log_append_time_ms=log_append_time_ms)
+
+
+def append_of_coordinator(
+    end: EndOfTransaction, producers: ProducerStates, *, first_offset: int, leader_epoch: LeaderEpoch, now_ms: int
+) -> Append:
+    """What a leader writes where a transaction ends. Raises `InvalidProducerEpoch` where its producer began anew since."""
+    producers.require_epoch(end.producer_id, end.producer_epoch)
+    data = placed(encode_marker(end, now_ms), first_offset, leader_epoch, None)
+    return Append(data=data, batches=tuple(batches_in(data)))
 
 
 def append_of_follower(data: bytes, log_end_offset: int) -> Append:

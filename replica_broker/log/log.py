@@ -12,12 +12,19 @@ from typing import Final, Protocol
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import LeaderEpoch
 from replica_broker.disk.disk import Disk, DiskPath
-from replica_broker.log.appending import Append, Appended, append_of_follower, append_of_leader
+from replica_broker.log.appending import (
+    Append,
+    Appended,
+    append_of_coordinator,
+    append_of_follower,
+    append_of_leader,
+)
 from replica_broker.log.config import DEFAULT_LOG_CONFIG, LogConfig
 from replica_broker.log.errors import LogOffline, OffsetOutOfRange
 from replica_broker.log.folder_names import name_to_delete, topic_partition_of
 from replica_broker.log.leader_epochs import LeaderEpochs
 from replica_broker.log.producers.kept import KeptProducers
+from replica_broker.log.producers.markers import EndOfTransaction
 from replica_broker.log.producers.states import ProducerStates
 from replica_broker.log.record_batches import MOST_OFFSET, RecordBatch
 from replica_broker.log.segments.loading import load_segments
@@ -142,6 +149,14 @@ class Log:
             now_ms=now_ms,
         )
         return self._append(append, now_ms) if isinstance(append, Append) else Appended.before(append)
+
+    def append_marker(self, end: EndOfTransaction, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
+        """Appends that a producer's transaction ends. Raises `LogError`, and has appended nothing then."""
+        self._require_open()
+        append = append_of_coordinator(
+            end, self._producers.states, first_offset=self.log_end_offset, leader_epoch=leader_epoch, now_ms=now_ms
+        )
+        return self._append(append, now_ms)
 
     def append_as_follower(self, data: bytes) -> Appended:
         """Appends what the leader has, as it is. Raises `LogError`, and has appended nothing then."""

@@ -22,6 +22,7 @@ from replica_broker.counters import BrokerCounters
 from replica_broker.log.directories import LogDirectories
 from replica_broker.log.errors import LogError
 from replica_broker.log.log import Appended
+from replica_broker.log.producers.markers import EndOfTransaction
 from replica_broker.log.producers.states import ProducerStates
 from replica_broker.replicas import housekeeping
 from replica_broker.replicas.commands.becoming import Becoming
@@ -190,6 +191,15 @@ class Replicas:
             self._counters.refused("Produce", error.error_code)
             raise
         return appended
+
+    async def append_marker(self, topic_partition: TopicPartition, end: EndOfTransaction, *, timeout_ms: int) -> None:
+        """Appends the end of a transaction to the log that this broker leads, and waits until that is committed.
+
+        Raises as `append`."""
+        partition = self._find(topic_partition)
+        with self._storage.guarded(topic_partition):
+            appended = self._appending.append_marker(partition, end)
+        await self._appending.until_committed(partition, appended.last_offset + 1, timeout_ms=timeout_ms)
 
     async def fetch(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
         """What is there of each partition; raises nothing, as errors are in the answers."""

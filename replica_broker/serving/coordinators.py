@@ -1,12 +1,8 @@
-"""FindCoordinator: which stock broker coordinates a group or a transaction; and what a coordinator asks (WriteTxnMarkers).
+"""FindCoordinator: which stock broker coordinates a group or a transaction.
 
 It is the leader of the partition of an internal topic that the key's hash falls on, as every broker computes it. Groups
 and transactions are left to stock brokers: where this broker leads that partition nobody coordinates, so internal topics
 have to be kept on stock brokers. Neither is the internal topic created here: a stock broker that is asked does that.
-
-A transaction may name a partition that this broker leads before its messages are refused. Its coordinator wants a marker
-then, and asks for ever where nobody answers. UNSUPPORTED_FOR_MESSAGE_FORMAT is the answer that it goes on with: nothing of
-the transaction is there that a marker could end.
 """
 
 from typing import Any, Final
@@ -15,13 +11,6 @@ from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinatorResponse
 from kio.schema.types import BrokerId as WireBrokerId
-from kio.schema.write_txn_markers.v1.request import WriteTxnMarkersRequest
-from kio.schema.write_txn_markers.v1.response import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersResponse,
-)
 from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload
 
@@ -29,7 +18,6 @@ from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions, converted
 from controller_core.wire.messages import NO_THROTTLE
 from replica_broker.membership.node import Node
-from replica_broker.replicas.replicas import Replicas
 
 TOPICS: Final = {0: TopicName("__consumer_offsets"), 1: TopicName("__transaction_state")}
 """By the type of the key."""
@@ -55,7 +43,6 @@ class _CoordinatorVersions(Versions[FindCoordinatorRequest]):
         return converted(only, self.response_type(version))
 
 
-WRITE_TXN_MARKERS: Final = Versions(WriteTxnMarkersRequest)
 VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_lifted)
 
 
@@ -64,36 +51,6 @@ def on_find_coordinator(node: Node, listener: str, request: FindCoordinatorReque
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
         coordinators=tuple(_coordinator(node, listener, request.key_type, key) for key in request.coordinator_keys),
-    )
-
-
-def on_write_txn_markers(replicas: Replicas, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """What is not led here is asked of its leader by the coordinator; what is, it can leave out."""
-
-    def answer(topic: TopicName, index: int) -> ErrorCode:
-        partition = replicas.hosted.get(TopicPartition(topic, PartitionId(index)))
-        is_led = partition is not None and partition.is_leader
-        return ErrorCode.unsupported_for_message_format if is_led else ErrorCode.not_leader_or_follower
-
-    return WriteTxnMarkersResponse(
-        markers=tuple(
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=tuple(
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=tuple(
-                            WritableTxnMarkerPartitionResult(
-                                partition_index=index, error_code=answer(TopicName(topic.name), index)
-                            )
-                            for index in topic.partition_indexes
-                        ),
-                    )
-                    for topic in marker.topics
-                ),
-            )
-            for marker in request.markers
-        )
     )
 
 

@@ -37,7 +37,7 @@ from replica_broker.serving import (
     producer_ids,
 )
 from replica_broker.serving.answering import at_once, counted, local, owned
-from replica_broker.serving.commands import control, older_versions
+from replica_broker.serving.commands import control, older_versions, txn_markers
 from replica_broker.serving.configs import alter_configs
 from replica_broker.serving.offsets import delete_records, leader_epochs, list_offsets
 
@@ -124,11 +124,7 @@ class Served:
                 at_once(lambda asked: coordinators.on_find_coordinator(node, listener, asked)),
                 RequestLimits(),
             ),
-            owned(
-                coordinators.WRITE_TXN_MARKERS,
-                at_once(lambda asked: coordinators.on_write_txn_markers(replicas, asked)),
-                _MANY,
-            ),
+            owned(txn_markers.VERSIONS, lambda asked: txn_markers.on_write_txn_markers(replicas, asked), _MANY),
             owned(
                 describe_producers.VERSIONS,
                 at_once(lambda asked: describe_producers.on_describe_producers(replicas, asked)),

@@ -1,1 +1,1 @@
-"""What a log knows of its producers, and the snapshots of that."""
+"""What a log knows of its producers, and the snapshots of that; how their transactions end."""

@@ -75,13 +75,10 @@ class ProducerStates:
             raise InvalidRecord(
                 f"producer {batch.producer_id} says epoch {batch.producer_epoch} and sequence {batch.base_sequence}"
             )
+        self.require_epoch(batch.producer_id, batch.producer_epoch)
         state = self._states.get(batch.producer_id)
         if state is None:
             return
-        if batch.producer_epoch < state.epoch:
-            raise InvalidProducerEpoch(
-                f"producer {batch.producer_id} has epoch {batch.producer_epoch}, there is one of epoch {state.epoch}"
-            )
         if batch.producer_epoch > state.epoch:
             expected = 0
         else:
@@ -90,6 +87,14 @@ class ProducerStates:
             raise OutOfOrderSequence(
                 f"producer {batch.producer_id} in epoch {batch.producer_epoch} goes on with sequence "
                 f"{batch.base_sequence}, {expected} is the next"
+            )
+
+    def require_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """That a producer has not begun anew since. Raises `InvalidProducerEpoch`."""
+        state = self._states.get(producer_id)
+        if state is not None and producer_epoch < state.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {producer_id} has epoch {producer_epoch}, there is one of epoch {state.epoch}"
             )
 
     def learn(self, batch: RecordBatch) -> None:

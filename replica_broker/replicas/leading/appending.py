@@ -6,10 +6,12 @@ message may be there.
 """
 
 import asyncio
+from collections.abc import Callable
 
 from controller_core.controller.loop.clock import Clock
 from replica_broker.counters import BrokerCounters
 from replica_broker.log.log import Appended
+from replica_broker.log.producers.markers import MARKER_BYTES, EndOfTransaction
 from replica_broker.replicas.errors import (
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
@@ -34,6 +36,24 @@ class Appending:
 
     def append(self, partition: Partition, records: bytes, *, acks: int) -> Appended:
         """Appends. Raises `ReplicaRefused` and `LogError` where nothing was appended, and `DiskError`."""
+
+        def write() -> Appended:
+            return partition.log.append_as_leader(records, partition.leader_epoch, self._clock.now_ms())
+
+        appended = self._append(partition, write, size_bytes=len(records), acks=acks)
+        if not appended.is_duplicate:
+            self._counters.received_from_producer(len(records), appended.last_offset - appended.first_offset + 1)
+        return appended
+
+    def append_marker(self, partition: Partition, end: EndOfTransaction) -> Appended:
+        """Appends the end of a transaction, which has to be on all of the ISR. Raises as `append`."""
+
+        def write() -> Appended:
+            return partition.log.append_marker(end, partition.leader_epoch, self._clock.now_ms())
+
+        return self._append(partition, write, size_bytes=MARKER_BYTES, acks=ALL)
+
+    def _append(self, partition: Partition, write: Callable[[], Appended], *, size_bytes: int, acks: int) -> Appended:
         partition.require_leader()
         needed = self._committing.min_insync_replicas(partition)
         if acks == ALL and len(partition.isr) < needed:
@@ -41,10 +61,9 @@ class Appending:
                 partition.topic_partition, f"{len(partition.isr)} replicas are in sync, {needed} must be"
             )
         end_before = partition.replica.end_offset
-        appended = partition.log.append_as_leader(records, partition.leader_epoch, self._clock.now_ms())
+        appended = write()
         if partition.replica.end_offset > end_before:
-            partition.note_append(len(records))
-            self._counters.received_from_producer(len(records), partition.replica.end_offset - end_before)
+            partition.note_append(size_bytes)
         self._committing.advance(partition)
         partition.notify()
         return appended

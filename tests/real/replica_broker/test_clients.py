@@ -131,6 +131,32 @@ def test_a_transaction_is_refused_where_ours_leads_and_does_not_hang_for_that(cl
     assert read_back(cluster.bootstrap, "transacted") == {"y"}
 
 
+def test_a_transaction_whose_partition_comes_to_ours_ends_in_its_log(cluster: MixedCluster) -> None:
+    cluster.serve_topic("moved-open", [[1, 3]])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "moved", "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("moved-open", b"aborted", partition=0)
+    assert producer.flush(30) == 0
+    _prefer(cluster, "moved-open", [OURS, 1])
+    producer.abort_transaction(30)
+    _prefer(cluster, "moved-open", [1, OURS])
+    producer.begin_transaction()
+    producer.produce("moved-open", b"kept", partition=0)
+    producer.commit_transaction(30)
+    assert read_back(cluster.bootstrap, "moved-open") == {"kept"}
+    logs = [cluster.broker(one).log_folder / "moved-open-0/00000000000000000000.log" for one in (1, OURS)]
+    wait_until(lambda: logs[0].read_bytes() == logs[1].read_bytes(), "both have the same bytes")
+
+
+def _prefer(cluster: MixedCluster, topic: str, replicas: list[int]) -> None:
+    """Has partition 0 led by the first of its replicas, which are the same as before in another order."""
+    cluster.znodes.reassign({(topic, 0): replicas})
+    cluster.wait_until_moved(topic, replicas)
+    cluster.znodes.elect_preferred([(topic, 0)])
+    wait_until(lambda: cluster.znodes.leader(topic, 0) == replicas[0], f"{replicas[0]} leads", deadline_s=60)
+
+
 def test_kafkas_tools_alter_a_topic_and_move_it_under_a_throttle_through_ours(
     cluster: MixedCluster, tmp_path: Path
 ) -> None:

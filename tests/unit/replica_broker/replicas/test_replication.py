@@ -9,6 +9,7 @@ from controller_core.model.ids import NO_EPOCH, NO_LEADER, BrokerId, LeaderEpoch
 from controller_core.model.metadata import LeaderRecoveryState
 from controller_core.wire.messages import ErrorCode
 from replica_broker.log.config import LogConfig
+from replica_broker.log.producers.markers import EndOfTransaction
 from replica_broker.replicas.errors import (
     FencedLeaderEpoch,
     NotEnoughReplicas,
@@ -449,6 +450,20 @@ def test_a_log_that_parts_from_the_leader_s_is_told_where() -> None:
         assert answer.diverging_epoch == EpochEnd(LeaderEpoch(0), 1)  # nothing was written in epoch 1
         assert answer.records == b""
         assert cluster.partition(A).followers[B].end_offset != 5
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
+def test_the_end_of_a_transaction_is_written_by_its_leader_and_is_on_all_replicas_when_that_is_answered() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A, B)
+        await cluster.create(A, B)
+        await cluster.produce(A, "one")
+        end = EndOfTransaction(producer_id=7, producer_epoch=0, coordinator_epoch=1, is_commit=False)
+        await cluster.running[A].append_marker(ORDERS, end, timeout_ms=10_000)
+        assert cluster.partition(A).high_watermark == cluster.partition(B).replica.end_offset == 2
+        with pytest.raises(NotLeader):
+            await cluster.running[B].append_marker(ORDERS, end, timeout_ms=10_000)
 
     run_fast(with_cluster(scenario, Cluster()))
 

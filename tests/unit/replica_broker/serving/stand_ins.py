@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from controller_core.model.ids import LeaderEpoch, TopicPartition
 from replica_broker.log.appending import Appended
+from replica_broker.log.producers.markers import EndOfTransaction
 from replica_broker.log.producers.states import ProducerStates
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.requests import Deleted, EpochEnd, Fetch, Fetched, ListedOffset
@@ -31,6 +32,12 @@ class StandInReplicas:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    async def append_marker(self, where: TopicPartition, end: EndOfTransaction, *, timeout_ms: int) -> None:
+        self.asked.append((where, end))
+        answer = self.appended[where]
+        if isinstance(answer, Exception):
+            raise answer
 
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
         self.asked.append(asked)

@@ -1,27 +1,20 @@
 """Where groups are sent, as every broker computes it."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kio.index import load_request_schema
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import Coordinator
-from kio.schema.types import ProducerId
-from kio.schema.types import TopicName as WireTopicName
-from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i8
 
-from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.messages import ErrorCode
 from replica_broker.serving.coordinators import (
     VERSIONS,
     java_hash,
     on_find_coordinator,
-    on_write_txn_markers,
     partition_of,
 )
-from tests.unit.replica_broker.serving.stand_ins import StandInReplicas
 from tests.unit.replica_broker.serving.told import node, state, topic
 
 OFFSETS = topic("__consumer_offsets", [state(0, 1), state(1, 3), state(2, 9)])
@@ -68,21 +61,3 @@ def test_one_key_is_answered_as_old_clients_ask_it(version: int) -> None:
 def _find(key: str, key_type: int = 0) -> Coordinator:
     request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
     return on_find_coordinator(node(OFFSETS), "PLAINTEXT", request).coordinators[0]
-
-
-def test_a_coordinator_need_not_wait_for_the_marker_of_what_was_refused() -> None:
-    here, elsewhere = (TopicPartition(TopicName("orders"), PartitionId(number)) for number in (0, 1))
-    replicas = StandInReplicas(
-        hosted={here: SimpleNamespace(is_leader=True), elsewhere: SimpleNamespace(is_leader=False)}
-    )
-    topic = WritableTxnMarkerTopic(name=WireTopicName("orders"), partition_indexes=(i32(0), i32(1), i32(2)))
-    marker = WritableTxnMarker(
-        producer_id=ProducerId(5),
-        producer_epoch=i16(0),
-        transaction_result=False,
-        topics=(topic,),
-        coordinator_epoch=i32(1),
-    )
-    answer = on_write_txn_markers(replicas.as_replicas(), WriteTxnMarkersRequest(markers=(marker,)))
-    codes = [one.error_code for one in answer.markers[0].topics[0].partitions]
-    assert codes == [ErrorCode.unsupported_for_message_format, *[ErrorCode.not_leader_or_follower] * 2]
