@@ -5,8 +5,9 @@
 - Out goes whoever was not caught up for MAX_TIME_LAG. The seed asks when its end moved last, but a follower that has
   everything of a partition to which nobody writes does not move either.
 - Out goes whoever is more than MAX_BYTES_LAG behind; all of those at once, and not only the last.
-- In comes whoever is at most MIN_BYTES_LAG behind the last of the ISR *and* has all that is committed, and all from
-before this leader: else the next leader might lack a committed message.
+- In comes who fetches at this moment, and no other: one that is dead may have everything, too. It is at most
+MIN_BYTES_LAG behind the last of the ISR *and* has all that is committed, and all from before this leader: else the next
+leader might lack a committed message.
 
 Until it is known whether an ISR was written, nothing may be committed that only one of the two ISRs has: the high
 watermark is the smallest end in the *maximal* ISR, which has the members of both (KIP-497).
@@ -46,14 +47,14 @@ class LeaderView:
     now_ms: float
 
 
-def maybe_change_isr(view: LeaderView, lags: Lags) -> tuple[BrokerId, ...] | None:
-    """The ISR that should be, or None where it is well as it is."""
+def maybe_change_isr(view: LeaderView, lags: Lags, *, fetching: BrokerId | None) -> tuple[BrokerId, ...] | None:
+    """The ISR that should be, or None where it is well as it is. `fetching`: the follower that has just fetched, if any."""
     remaining = tuple(member for member in view.isr if member == view.leader or not _is_out(view, member, lags))
     smallest_end = min(_ends(view, remaining), default=view.end_offset)
     joining = tuple(
         broker
         for broker, follower in view.followers.items()
-        if broker not in view.isr and _may_join(view, follower, smallest_end, lags)
+        if broker == fetching and broker not in view.isr and _may_join(view, follower, smallest_end, lags)
     )
     changed = remaining + joining
     return None if changed == view.isr else changed

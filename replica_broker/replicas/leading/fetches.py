@@ -86,7 +86,7 @@ class Fetches:
                 )
                 if has_deleted:
                     partition.notify()
-                self._isr_changes.maybe_change(partition)
+                self._isr_changes.maybe_change(partition, asked.replica_id)
                 self._committing.advance(partition)
 
     def _read_all(self, asked: Fetch) -> dict[TopicPartition, Fetched]:

@@ -46,11 +46,13 @@ class IsrChanges:
         self._clock = clock
         self._counters = counters
 
-    def maybe_change(self, partition: Partition) -> None:
-        """The seed's `maybe_change_ISR`: begins to write another ISR where there should be one."""
+    def maybe_change(self, partition: Partition, fetching: BrokerId | None) -> None:
+        """The seed's `maybe_change_ISR`: begins to write another ISR where there should be one. `fetching`: the follower
+        that has just fetched; None: nobody."""
         if not partition.is_leader or partition.is_offline or partition.proposed is not None:
             return
-        isr = maybe_change_isr(partition.view(self._clock.monotonic_ms()), self._committing.lags)
+        view = partition.view(self._clock.monotonic_ms())
+        isr = maybe_change_isr(view, self._committing.lags, fetching=fetching)
         if isr is not None:
             log.info("changing the ISR", partition=str(partition.topic_partition), isr=partition.isr, new_isr=isr)
             self._propose(partition, isr)
@@ -65,7 +67,7 @@ class IsrChanges:
         while True:
             await self._clock.sleep_ms(self._settings.max_time_lag_ms / 2)
             for partition in led():
-                self.maybe_change(partition)
+                self.maybe_change(partition, None)
 
     def _propose(self, partition: Partition, isr: tuple[BrokerId, ...]) -> None:
         partition.proposed = proposed = ProposedIsr(isr)

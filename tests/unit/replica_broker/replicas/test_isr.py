@@ -42,59 +42,66 @@ def view(
 
 
 def test_nothing_changes_while_all_follow() -> None:
-    assert maybe_change_isr(view({B: follower(10), C: follower(9)}, isr=(LEADER, B, C)), LAGS) is None
+    assert maybe_change_isr(view({B: follower(10), C: follower(9)}, isr=(LEADER, B, C)), LAGS, fetching=B) is None
 
 
 def test_who_was_not_caught_up_for_longer_than_max_time_lag_leaves() -> None:
     lagging = view({B: follower(10), C: follower(9, caught_up_ms_ago=30_001)}, isr=(LEADER, B, C))
-    assert maybe_change_isr(lagging, LAGS) == (LEADER, B)
+    assert maybe_change_isr(lagging, LAGS, fetching=B) == (LEADER, B)
 
 
 def test_who_has_everything_stays_however_long_nothing_was_written() -> None:
     idle = view({B: follower(10, caught_up_ms_ago=10**9)}, isr=(LEADER, B))
-    assert maybe_change_isr(idle, LAGS) is None
+    assert maybe_change_isr(idle, LAGS, fetching=B) is None
 
 
 def test_who_has_not_fetched_since_the_leader_began_leaves_after_max_time_lag() -> None:
     silent = Follower()
     silent.begin_again(NOW_MS - 30_001, is_in_sync=True, is_new_leader=True)
-    assert maybe_change_isr(view({B: silent}, isr=(LEADER, B)), LAGS) == (LEADER,)
+    assert maybe_change_isr(view({B: silent}, isr=(LEADER, B)), LAGS, fetching=B) == (LEADER,)
     silent.begin_again(NOW_MS - 29_999, is_in_sync=True, is_new_leader=True)
-    assert maybe_change_isr(view({B: silent}, isr=(LEADER, B)), LAGS) is None
+    assert maybe_change_isr(view({B: silent}, isr=(LEADER, B)), LAGS, fetching=B) is None
 
 
 def test_who_is_more_than_max_bytes_lag_behind_leaves_and_does_not_come_back() -> None:
     lags = replace(LAGS, max_bytes_lag=3 * BYTES_EACH)
     behind = view({B: follower(6), C: follower(7)}, isr=(LEADER, B, C))
-    assert maybe_change_isr(behind, lags) == (LEADER, C)
-    assert maybe_change_isr(view({B: follower(6), C: follower(7)}, isr=(LEADER, C)), lags) is None
+    assert maybe_change_isr(behind, lags, fetching=B) == (LEADER, C)
+    assert maybe_change_isr(view({B: follower(6), C: follower(7)}, isr=(LEADER, C)), lags, fetching=B) is None
 
 
 def test_who_has_all_that_is_committed_joins() -> None:
-    assert maybe_change_isr(view({B: follower(7)}, isr=(LEADER,), high_watermark=7), LAGS) == (LEADER, B)
+    assert maybe_change_isr(view({B: follower(7)}, isr=(LEADER,), high_watermark=7), LAGS, fetching=B) == (LEADER, B)
 
 
 def test_who_is_further_behind_the_last_of_the_isr_than_min_bytes_lag_does_not_join() -> None:
     behind = view({B: follower(7), C: follower(9)}, isr=(LEADER, C), high_watermark=5)
-    assert maybe_change_isr(behind, replace(LAGS, min_bytes_lag=2 * BYTES_EACH - 1)) is None
-    assert maybe_change_isr(behind, replace(LAGS, min_bytes_lag=2 * BYTES_EACH)) == (LEADER, C, B)
+    assert maybe_change_isr(behind, replace(LAGS, min_bytes_lag=2 * BYTES_EACH - 1), fetching=B) is None
+    assert maybe_change_isr(behind, replace(LAGS, min_bytes_lag=2 * BYTES_EACH), fetching=B) == (LEADER, C, B)
 
 
 def test_who_lacks_something_committed_does_not_join_whatever_min_bytes_lag_allows() -> None:
     generous = replace(LAGS, min_bytes_lag=10**9)
-    assert maybe_change_isr(view({B: follower(6)}, isr=(LEADER,), high_watermark=7), generous) is None
+    assert maybe_change_isr(view({B: follower(6)}, isr=(LEADER,), high_watermark=7), generous, fetching=B) is None
 
 
 def test_who_lacks_something_from_before_this_leader_does_not_join() -> None:
     """The high watermark of a new leader may be behind what was committed."""
     generous = replace(LAGS, min_bytes_lag=10**9)
-    assert maybe_change_isr(view({B: follower(6)}, isr=(LEADER,), epoch_start=8), generous) is None
-    assert maybe_change_isr(view({B: follower(8)}, isr=(LEADER,), epoch_start=8), generous) == (LEADER, B)
+    assert maybe_change_isr(view({B: follower(6)}, isr=(LEADER,), epoch_start=8), generous, fetching=B) is None
+    assert maybe_change_isr(view({B: follower(8)}, isr=(LEADER,), epoch_start=8), generous, fetching=B) == (LEADER, B)
+
+
+def test_who_does_not_fetch_does_not_join_though_it_had_everything_when_it_died() -> None:
+    dead = view({B: follower(10), C: follower(10)}, isr=(LEADER, C))
+    assert maybe_change_isr(dead, LAGS, fetching=C) is None
+    assert maybe_change_isr(dead, LAGS, fetching=None) is None
+    assert maybe_change_isr(dead, LAGS, fetching=B) == (LEADER, C, B)
 
 
 def test_one_leaves_and_another_joins_in_one_change() -> None:
     both = view({B: follower(3, caught_up_ms_ago=10**6), C: follower(10)}, isr=(LEADER, B), high_watermark=3)
-    assert maybe_change_isr(both, LAGS) == (LEADER, C)
+    assert maybe_change_isr(both, LAGS, fetching=C) == (LEADER, C)
 
 
 def test_the_high_watermark_is_the_smallest_end_in_the_maximal_isr() -> None:
@@ -152,13 +159,16 @@ LAGS_OF_ANY_KIND = st.builds(
 )
 
 
-@given(VIEWS, LAGS_OF_ANY_KIND)
-def test_whoever_joins_has_all_that_is_committed_and_the_leader_never_leaves(now: LeaderView, lags: Lags) -> None:
-    changed = maybe_change_isr(now, lags)
+@given(VIEWS, LAGS_OF_ANY_KIND, st.sampled_from([None, B, C, D]))
+def test_whoever_joins_fetches_and_has_all_that_is_committed_and_the_leader_never_leaves(
+    now: LeaderView, lags: Lags, fetching: BrokerId | None
+) -> None:
+    changed = maybe_change_isr(now, lags, fetching=fetching)
     if changed is not None:
         assert LEADER in changed
         assert len(set(changed)) == len(changed)
         for joined in set(changed) - set(now.isr):
+            assert joined == fetching
             assert now.followers[joined].end_offset >= max(now.high_watermark, now.epoch_start_offset)
 
 
