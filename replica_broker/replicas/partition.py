@@ -4,8 +4,7 @@ The seed's `Partition{topic, partition_id, leader, ISR, AR, LeaderAndISRVersionI
 two turns of the event loop, so no reader ever sees half of a change; who waits for one is woken by `notify`.
 """
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -58,7 +57,7 @@ class Partition:
         self.followers: dict[BrokerId, Follower] = {}
         self.epoch_start_offset = 0
         self._positions = BytePositions(0, 0, 0)
-        self._woken: set[asyncio.Event] = set()
+        self._wake: set[Callable[[], None]] = set()
 
     @property
     def log(self) -> Log:
@@ -168,14 +167,14 @@ class Partition:
 
     def notify(self) -> None:
         """Wakes whoever waits for a change: of the log's end, of the high watermark, of the ISR, of the leader."""
-        for event in self._woken:
-            event.set()
+        for wake in self._wake:
+            wake()
 
     @contextmanager
-    def waking(self, event: asyncio.Event) -> Iterator[None]:
-        """Has the event set by every change from now on."""
-        self._woken.add(event)
+    def waking(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Has it called at every change from now on."""
+        self._wake.add(wake)
         try:
             yield
         finally:
-            self._woken.discard(event)
+            self._wake.discard(wake)

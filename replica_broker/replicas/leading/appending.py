@@ -74,7 +74,7 @@ class Appending:
         Raises `NotEnoughReplicasAfterAppend`, `ReplicationTimedOut`, `NotLeader`, `StorageFailed`."""
         reigns = partition.reigns
         woken = asyncio.Event()
-        with partition.waking(woken):
+        with partition.waking(woken.set):
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
                     while not self._is_committed(partition, end_offset, reigns):

@@ -87,7 +87,7 @@ class Deleting:
         try:
             with ExitStack() as watched:
                 for deletion in deletions.values():
-                    watched.enter_context(deletion.partition.waking(woken))
+                    watched.enter_context(deletion.partition.waking(woken.set))
                 async with asyncio.timeout(timeout_ms / 1000):
                     while True:
                         self._take_done(deletions, answers)

@@ -14,7 +14,8 @@ counts once, when it arrives.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import NO_EPOCH, TopicPartition
@@ -51,17 +52,22 @@ class Fetches:
         if asked.max_wait_ms <= 0 or _is_enough(asked, answers):
             return answers
         woken = asyncio.Event()
+        changed: set[TopicPartition] = set()
+
+        def wake(topic_partition: TopicPartition) -> None:
+            changed.add(topic_partition)
+            woken.set()
+
         with ExitStack() as watched:
             for topic_partition in asked.partitions:
-                watched.enter_context(self._find(topic_partition).waking(woken))
-            try:
+                watched.enter_context(self._find(topic_partition).waking(partial(wake, topic_partition)))
+            with suppress(TimeoutError):
                 async with asyncio.timeout(asked.max_wait_ms / 1000):
                     while not _is_enough(asked, answers):
                         await woken.wait()
                         woken.clear()
-                        answers = self._read_all(asked)
-            except TimeoutError:
-                answers = self._read_all(asked)
+                        self._read_again(asked, answers, changed)
+            self._read_again(asked, answers, changed)
         return answers
 
     def _count(self, asked: Fetch) -> None:
@@ -88,6 +94,16 @@ class Fetches:
                     partition.notify()
                 self._isr_changes.maybe_change(partition, asked.replica_id)
                 self._committing.advance(partition)
+
+    def _read_again(self, asked: Fetch, answers: dict[TopicPartition, Fetched], changed: set[TopicPartition]) -> None:
+        """What has changed alone: a follower of ten thousand partitions waits for what is in one of them."""
+        again = frozenset(changed)
+        changed.clear()  # to read one may change others: where a directory fails
+        taken_bytes = sum(len(answer.records) for each, answer in answers.items() if each not in again)
+        for each in again:
+            one, left_bytes = asked.partitions[each], asked.max_bytes - taken_bytes
+            answers[each] = self._answer(each, one, asked, left_bytes, has_some=taken_bytes > 0)
+            taken_bytes += len(answers[each].records)
 
     def _read_all(self, asked: Fetch) -> dict[TopicPartition, Fetched]:
         answers = {}

@@ -263,6 +263,37 @@ def test_a_consumer_waits_for_what_is_committed_next() -> None:
     run_fast(with_cluster(scenario, Cluster()))
 
 
+def test_who_waits_at_several_partitions_gets_what_came_to_any_of_them_within_the_bound_of_all() -> None:
+    others = [TopicPartition(ORDERS.topic, PartitionId(number)) for number in (1, 2)]
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.start(A)
+        for partition in (ORDERS, *others):
+            await cluster.create(A, topic_partition=partition)
+
+        def waiting(min_bytes: int, max_bytes: int) -> "asyncio.Task[dict[TopicPartition, Fetched]]":
+            asked = {partition: Asked(offset=0, max_bytes=1 << 20) for partition in (ORDERS, *others)}
+            fetch = Fetch(partitions=asked, max_wait_ms=10**6, min_bytes=min_bytes, max_bytes=max_bytes)
+            return asyncio.create_task(cluster.running[A].fetch(fetch))
+
+        size = len(batch("x" * 100))
+        all_of_it, a_part_of_it = waiting(2 * size, 1 << 20), waiting(size + 1, size + 1)
+        await asyncio.sleep(1)
+        await cluster.produce(A, "x" * 100, to=others[0])
+        await asyncio.sleep(1)
+        assert not all_of_it.done()
+        await cluster.produce(A, "y" * 100, to=others[1])
+        answers = await all_of_it
+        assert {partition: len(answer.records) for partition, answer in answers.items()} == {
+            ORDERS: 0, others[0]: size, others[1]: size
+        }  # fmt: skip
+        assert [answers[partition].high_watermark for partition in (ORDERS, *others)] == [0, 1, 1]
+        bounded = await a_part_of_it
+        assert sorted(len(answer.records) for answer in bounded.values()) == [0, 0, size]
+
+    run_fast(with_cluster(scenario, Cluster()))
+
+
 def test_who_waits_at_a_leader_that_is_replaced_is_told_at_once() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.start(A, B)
