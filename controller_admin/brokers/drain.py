@@ -41,7 +41,12 @@ from controller_core.model.ids import BrokerId, TopicName
 from controller_core.model.wording import counted, listed
 from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
 from controller_core.wire.client.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
-from controller_core.wire.client.request_client import AnswerUnreadable, ControllerClient, RequestError
+from controller_core.wire.client.request_client import (
+    AnswerUnreadable,
+    ControllerClient,
+    NotAdmitted,
+    RequestError,
+)
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
 
 PAUSE_S: Final = 1.0
@@ -185,6 +190,9 @@ class Drain:
                 self._report(str(error))
                 if error.error_code in _FORBIDDEN:
                     raise self._given_up("allow DescribeConfigs on all topics to whoever drains brokers") from error
+            except NotAdmitted as error:
+                self._report(str(error))
+                raise self._given_up("correct what --command-config says") from error
             except RequestError as error:
                 self._report(str(error))
             await asyncio.sleep(self._pause_s)

@@ -7,7 +7,13 @@ from typing import Annotated, Final
 import typer
 
 from controller_admin.commands.endings import failure, run_and_exit
-from controller_admin.commands.options import Bootstrap, DeadlineSeconds, bootstrap_addresses
+from controller_admin.commands.options import (
+    Bootstrap,
+    CommandConfig,
+    DeadlineSeconds,
+    bootstrap_addresses,
+    security_of,
+)
 
 commands = typer.Typer(help="Checks of an installation.", no_args_is_help=True)
 
@@ -16,7 +22,9 @@ _LONGEST_ASK_MS: Final = 5_000
 
 
 @commands.command("cluster")
-def check_cluster(bootstrap: Bootstrap, deadline_seconds: DeadlineSeconds = 60) -> None:
+def check_cluster(
+    bootstrap: Bootstrap, deadline_seconds: DeadlineSeconds = 60, command_config: CommandConfig = None
+) -> None:
     """Waits until a Kafka cluster has a controller that answers, and all its members agree on it; says who it is.
 
     Exits with 0 then, 1 when the time is over and says what is wrong, 2 when the command is wrong."""
@@ -26,7 +34,8 @@ def check_cluster(bootstrap: Bootstrap, deadline_seconds: DeadlineSeconds = 60) 
     from controller_core.wire.client.request_client import RequestClient
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms)
+    security = security_of(command_config, bootstrap)
+    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
     run_and_exit(_wait(lambda: look_at_cluster(client), deadline_seconds))
 
 

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from controller_admin.commands.endings import EXIT_FAILED, run_and_exit
-from controller_admin.commands.options import Bootstrap, BrokerIdOption, DeadlineSeconds, bootstrap_addresses
+from controller_admin.commands.options import (
+    Bootstrap,
+    BrokerIdOption,
+    CommandConfig,
+    DeadlineSeconds,
+    bootstrap_addresses,
+    security_of,
+)
 
 _LONGEST_ASK_MS = 15_000
 
@@ -32,6 +39,7 @@ def drain(
             envvar="KONTROLLER_LOG_TO",
         ),
     ] = None,
+    command_config: CommandConfig = None,
 ) -> None:
     """Makes a broker ready to be stopped: waits until its partitions can do without it, then moves its leaderships.
 
@@ -44,7 +52,12 @@ def drain(
     from controller_core.wire.client.request_client import RequestClient
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=max(500, timeout_ms // 3))
+    client = RequestClient(
+        addresses,
+        timeout_ms=timeout_ms,
+        connect_timeout_ms=max(500, timeout_ms // 3),
+        security=security_of(command_config, bootstrap),
+    )
 
     def say(what: str, *, is_error: bool = False) -> None:
         line = f"kontroller drain: {what}"

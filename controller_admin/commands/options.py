@@ -1,11 +1,15 @@
 """The options that several commands have."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from controller_admin.commands.endings import usage_error
+
 if TYPE_CHECKING:
     from controller_core.wire.client.request_client import Address
+    from controller_core.wire.client.security import Security
 
 _LARGEST_ID = 2**31 - 1
 _LONGEST_S = 24 * 3600
@@ -21,6 +25,14 @@ DeadlineSeconds = Annotated[
     int,
     typer.Option(help="Give up after so long.", envvar="KONTROLLER_DEADLINE_SECONDS", min=1, max=_LONGEST_S),
 ]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file of properties, as Kafka's tools take it: security.protocol, ssl.*, sasl.*, ...",
+        envvar="KONTROLLER_COMMAND_CONFIG",
+        show_default=False,
+    ),
+]
 
 
 def bootstrap_addresses(text: str) -> "tuple[Address, ...]":
@@ -31,3 +43,19 @@ def bootstrap_addresses(text: str) -> "tuple[Address, ...]":
         return parse_addresses(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from error
+
+
+def security_of(config: Path | None, bootstrap: str) -> "Security":
+    """How servers are spoken to by a file of properties; ends the command where that cannot be used."""
+    from controller_core.wire.client.security import NO_SECURITY
+
+    if config is None:
+        return NO_SECURITY
+
+    from controller_admin.client.errors import InvalidArgument
+    from controller_admin.client.properties import ClientProperties
+
+    try:
+        return ClientProperties.read(config, {"bootstrap.servers": bootstrap}).security()
+    except InvalidArgument as error:
+        raise usage_error(error) from error

@@ -5,7 +5,13 @@ from typing import Annotated
 import typer
 
 from controller_admin.commands.endings import EXIT_FAILED, run_and_exit
-from controller_admin.commands.options import Bootstrap, BrokerIdOption, bootstrap_addresses
+from controller_admin.commands.options import (
+    Bootstrap,
+    BrokerIdOption,
+    CommandConfig,
+    bootstrap_addresses,
+    security_of,
+)
 
 
 def ready(
@@ -15,6 +21,7 @@ def ready(
         int,
         typer.Option(help="How long the answers may take.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600),
     ] = 5,
+    command_config: CommandConfig = None,
 ) -> None:
     """Whether a broker is registered, answers, knows a controller, and has all its replicas in sync.
 
@@ -27,7 +34,9 @@ def ready(
     from controller_core.model.ids import BrokerId
     from controller_core.wire.client.request_client import RequestClient
 
-    client = RequestClient(addresses, timeout_ms=timeout_seconds * 1000, connect_timeout_ms=timeout_seconds * 1000)
+    timeout_ms = timeout_seconds * 1000
+    security = security_of(command_config, bootstrap)
+    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
 
     async def run() -> int:
         why = await look_at_broker(client, BrokerId(broker_id), timeout_seconds)

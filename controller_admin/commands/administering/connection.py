@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from controller_admin.commands.endings import failure, usage_error
+from controller_admin.commands.options import CommandConfig
 
 if TYPE_CHECKING:
     from controller_admin.client.admin_client import AdminClient
@@ -32,15 +33,7 @@ Server = Annotated[
         show_default=False,
     ),
 ]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--command-config",
-        help="A file of properties, as Kafka's tools take it: security.protocol, ssl.*, sasl.*, ...",
-        envvar="KONTROLLER_COMMAND_CONFIG",
-        show_default=False,
-    ),
-]
+Config = CommandConfig
 TimeoutMs = Annotated[
     int | None,
     typer.Option(

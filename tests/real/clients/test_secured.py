@@ -12,6 +12,7 @@ from controller_admin.client.errors import AdminError, NotAdmittedError, Unreach
 from devcluster.clients import tools
 from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import release_port, reserve_port
@@ -152,3 +153,37 @@ async def test_a_protocol_that_is_not_the_listener_s_is_said(secured: Secured) -
 async def test_who_gives_no_login_is_not_served(secured: Secured) -> None:
     with pytest.raises(Unreachable, match="did not answer"):
         await secured.client(security_protocol="SSL").list_topics(timeout_ms=3_000)
+
+
+@pytest.mark.parametrize(
+    "command", [("ready", "--broker-id", "1"), ("check", "cluster")], ids=["ready", "check cluster"]
+)
+def test_what_a_pod_runs_is_admitted_by_a_file_of_properties(
+    secured: Secured, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    config = written(tmp_path, secured, password="secret")
+    done = run_command(*command, "--bootstrap", secured.secure, "--command-config", str(config))
+    assert done.returncode == 0, done.stdout + done.stderr
+    refused = run_command(*command, "--bootstrap", secured.secure, "--command-config", str(tmp_path / "absent"))
+    assert (refused.returncode, "absent" in refused.stderr) == (2, True)
+
+
+def test_a_drain_that_is_not_admitted_says_so_at_once(secured: Secured, tmp_path: Path) -> None:
+    asked = ("drain", "--broker-id", "1", "--bootstrap", secured.secure, "--deadline-seconds", "50", "--command-config")
+    done = run_command(*asked, str(written(tmp_path, secured, password="wrong")))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "correct what --command-config says" in done.stderr
+    assert "draining broker 1, for 50 s" in done.stdout
+    admitted = run_command(*asked, str(written(tmp_path, secured, password="secret")), timeout_s=90)
+    assert "not admit" not in admitted.stdout + admitted.stderr
+
+
+def written(folder: Path, secured: Secured, *, password: str) -> Path:
+    """A file of properties for alice, with the right password or another."""
+    file = folder / f"{password}.properties"
+    file.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={secured.trusted}\n"
+        f'sasl.jaas.config={PLAIN_LOGIN} username="alice" password="{password}";\n'
+    )
+    return file
