@@ -4,12 +4,10 @@ A run is one life of each controller: a fresh ZooKeeper with the data, six stub 
 What was measured is kept after every life, so that nothing is lost when the rest is interrupted.
 """
 
-import json
 import os
 import statistics
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -22,7 +20,7 @@ from bench.report.page import write_docs, write_report
 from bench.scenarios import SCENARIOS
 from bench.setup import dataset
 from bench.setup.jvm import KAFKA_HEAP_MB
-from bench.setup.machine import machine
+from bench.setup.results_file import ResultsFile
 from bench.stage import OutcomeError, Settings, Stage, on_stage
 from bench.zookeeper_writes import measure as measure_writes
 from devcluster.clusters.run_folder import run_folder
@@ -53,19 +51,11 @@ def settings_for(partitions: int) -> Settings:
     )
 
 
-class Results:
+class Results(ResultsFile):
     """What was measured so far, and the file that it is kept in."""
 
     def __init__(self, file: Path, settings: dict[str, Any]) -> None:
-        self.file = file
-        self.content: dict[str, Any] = {
-            "began": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": machine(),
-            "settings": settings,
-            "runs": [],
-            "latency": [],
-            "failures": [],
-        }
+        super().__init__(file, settings, "runs", "latency", "failures")
 
     def take(self, stage: Stage, **more: object) -> None:
         """Takes over what a scenario has measured, prints it, and writes the file."""
@@ -79,13 +69,7 @@ class Results:
 
     def failed(self, **failure: object) -> None:
         """Notes a run that did not come to its end, and writes the file."""
-        self.content["failures"].append(failure)
-        self.keep()
-
-    def keep(self) -> None:
-        """Writes the file."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(json.dumps(self.content, indent=1) + "\n")
+        self.add("failures", failure)
 
 
 def _facts(partitions: int, runs: int, scenarios: Iterable[str]) -> dict[str, Any]:

@@ -3,12 +3,10 @@
 What was measured is kept after every scenario, so that nothing is lost when the rest is interrupted.
 """
 
-import json
 import os
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -18,7 +16,7 @@ from bench.designs.counting.leaderships import DESIGNS, Design
 from bench.designs.lives import ZOOKEEPER_HEAP_MB, Sizes, measure
 from bench.designs.report.page import write_docs
 from bench.designs.throughput import throughput
-from bench.setup.machine import machine
+from bench.setup.results_file import ResultsFile
 from devcluster.clusters.run_folder import run_folder
 from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
@@ -28,45 +26,24 @@ console = Console(highlight=False, soft_wrap=True, stderr=True)
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-class Results:
-    """What was measured so far, and the file that it is kept in."""
-
-    def __init__(self, file: Path, settings: dict[str, Any]) -> None:
-        self.file = file
-        self.content: dict[str, Any] = {
-            "began": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": machine(),
-            "settings": settings,
-            "scenarios": [],
-            "throughput": [],
-            "failures": [],
-        }
-
-    def take(self, kind: str, **row: Any) -> None:
-        """Adds a row, and writes the file."""
-        self.content[kind].append(row)
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(json.dumps(self.content, indent=1) + "\n")
-
-
-def compare_throughput(results: Results, records: int, rounds: int) -> None:
+def compare_throughput(results: ResultsFile, records: int, rounds: int) -> None:
     """The Python broker beside a stock one."""
     with run_folder("bench-throughput") as folder:
         for row in throughput(folder, records, rounds):
-            results.take("throughput", **row)
+            results.add("throughput", row)
 
 
-def play(results: Results, design: Design, sizes: Sizes) -> None:
+def play(results: ResultsFile, design: Design, sizes: Sizes) -> None:
     """One life of a cluster; a scenario that is not over in time ends it, and is recorded."""
     began, load = time.monotonic(), round(os.getloadavg()[0], 1)
     try:
         with run_folder("bench-designs") as folder:
             for row in measure(folder, design, sizes):
-                results.take("scenarios", **row, load_before=load)
+                results.add("scenarios", {**row, "load_before": load})
                 console.print(f"  {design} {sizes.partitions} {row['scenario']}: {time.monotonic() - began:.0f} s")
     except (ConditionTimeoutError, StartError) as error:
         console.print(f"  {design} {sizes.partitions} failed: {error}")
-        results.take("failures", design=design, partitions=sizes.partitions, error=str(error))
+        results.add("failures", {"design": design, "partitions": sizes.partitions, "error": str(error)})
 
 
 @app.command()
@@ -95,7 +72,7 @@ def main(
         "zookeeper_heap_mb": ZOOKEEPER_HEAP_MB,
         **SETTINGS,
     }
-    results = Results(output, settings)
+    results = ResultsFile(output, settings, "scenarios", "throughput", "failures")
     with ending_on_sigterm():
         for size in sizes:
             for each in DESIGNS:

@@ -1,14 +1,16 @@
 """The properties of a client, by the names that Kafka's own clients have for them, from a mapping or a file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from controller_admin.client.errors import InvalidArgument
 from controller_core.security.jaas import read_jaas
 from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.property_types import OptionalFile, OptionalSecret, shown, what_is_wrong
 from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.client.request_client import Address, parse_addresses
 from controller_core.wire.client.security import MECHANISMS, PLAIN, Login, Security
@@ -19,12 +21,13 @@ def _dotted(name: str) -> str:
     return name.replace("_", ".")
 
 
-def _or_none(value: Any) -> Any:
-    return value or None
-
-
-File = Annotated[Path | None, BeforeValidator(_or_none)]
-Pem = Annotated[SecretStr | None, BeforeValidator(_or_none)]
+@contextmanager
+def as_invalid_argument() -> Iterator[None]:
+    """Properties that cannot be used, in the errors of this library. Raises `InvalidArgument`."""
+    try:
+        yield
+    except InvalidProperties as error:
+        raise InvalidArgument(str(error)) from error
 
 
 class ClientProperties(BaseModel):
@@ -45,12 +48,12 @@ class ClientProperties(BaseModel):
     sasl_mechanism: str = "GSSAPI"
     sasl_jaas_config: SecretStr | None = None
     ssl_truststore_type: str = "JKS"
-    ssl_truststore_location: File = None
-    ssl_truststore_certificates: Pem = None
+    ssl_truststore_location: OptionalFile = None
+    ssl_truststore_certificates: OptionalSecret = None
     ssl_keystore_type: str = "JKS"
-    ssl_keystore_location: File = None
-    ssl_keystore_certificate_chain: Pem = None
-    ssl_keystore_key: Pem = None
+    ssl_keystore_location: OptionalFile = None
+    ssl_keystore_certificate_chain: OptionalSecret = None
+    ssl_keystore_key: OptionalSecret = None
     ssl_key_password: SecretStr | None = None
     ssl_endpoint_identification_algorithm: str = "https"
 
@@ -58,22 +61,19 @@ class ClientProperties(BaseModel):
     def of(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
         """Of a mapping; `folder`: where the files of ZooKeeper's are that have no other. Raises `InvalidArgument`, which
         names the property."""
+        of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
+        with as_invalid_argument():
+            security = zk_security_of(of_zookeeper, folder)
         try:
-            of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
-            return cls.model_validate({**properties, "zookeeper.security": zk_security_of(of_zookeeper, folder)})
-        except InvalidProperties as error:
-            raise InvalidArgument(str(error)) from error
+            return cls.model_validate({**properties, "zookeeper.security": security})
         except ValidationError as error:
-            said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-            raise InvalidArgument(f"the client's properties: {said}") from None
+            raise InvalidArgument(f"the client's properties: {what_is_wrong(error)}") from None
 
     @classmethod
     def read(cls, file: Path, given: Mapping[str, object]) -> Self:
         """Of a properties file, and what was given beside it, which goes before. Raises `InvalidArgument`."""
-        try:
+        with as_invalid_argument():
             return cls.of({**read_properties(file), **given}, file.parent)
-        except InvalidProperties as error:
-            raise InvalidArgument(str(error)) from error
 
     @model_validator(mode="after")
     def _can_log_in(self) -> Self:
@@ -89,13 +89,11 @@ class ClientProperties(BaseModel):
 
     def security(self) -> Security:
         """How to connect. Raises `InvalidArgument` where a certificate or a login cannot be used."""
-        try:
+        with as_invalid_argument():
             return Security(
                 tls=self._tls_files().client_context() if self.security_protocol in ("SSL", "SASL_SSL") else None,
                 login=self._login() if self.security_protocol.startswith("SASL") else None,
             )
-        except InvalidProperties as error:
-            raise InvalidArgument(str(error)) from error
 
     def _login(self) -> Login:
         assert self.sasl_jaas_config is not None, "it was looked for"
@@ -110,16 +108,12 @@ class ClientProperties(BaseModel):
     def _tls_files(self) -> TlsFiles:
         return TlsFiles(
             truststore_location=self.ssl_truststore_location,
-            truststore_certificates=_shown(self.ssl_truststore_certificates),
+            truststore_certificates=shown(self.ssl_truststore_certificates),
             truststore_type=self.ssl_truststore_type,
             keystore_location=self.ssl_keystore_location,
-            keystore_certificate_chain=_shown(self.ssl_keystore_certificate_chain),
-            keystore_key=_shown(self.ssl_keystore_key),
+            keystore_certificate_chain=shown(self.ssl_keystore_certificate_chain),
+            keystore_key=shown(self.ssl_keystore_key),
             keystore_type=self.ssl_keystore_type,
-            key_password=_shown(self.ssl_key_password),
+            key_password=shown(self.ssl_key_password),
             verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
         )
-
-
-def _shown(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret is not None else None

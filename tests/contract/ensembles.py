@@ -1,8 +1,8 @@
 """A ZooKeeper of either kind, with the faults that both kinds can suffer, and recorders of what a session reports."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NoReturn, Protocol
 
 from kazoo.client import KazooClient
@@ -112,6 +112,54 @@ def _close_from_elsewhere(connect: str, client_id: tuple[int, bytes]) -> None:
     client.start(timeout=10)
     client.stop()
     client.close()
+
+
+class Gateway:
+    """Between sessions and a server: connections can be cut, and handshakes be left without an answer."""
+
+    def __init__(self, connect: str) -> None:
+        self._host, port = connect.split(":")
+        self._port = int(port)
+        self._open: list[asyncio.StreamWriter] = []
+        self.address = ""
+        self.is_silent = False
+        self.unanswered = 0
+
+    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.append(writer)
+        if self.is_silent:
+            self.unanswered += bool(await reader.read(1))
+            return
+        from_server, to_server = await asyncio.open_connection(self._host, self._port)
+        self._open.append(to_server)
+        await asyncio.gather(self._copy(reader, to_server), self._copy(from_server, writer))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+        except ConnectionError:
+            pass  # it was cut
+        finally:
+            writer.close()
+
+    def cut(self) -> None:
+        """Ends all connections; new ones can be made."""
+        for writer in self._open:
+            writer.close()
+        self._open.clear()
+
+
+@asynccontextmanager
+async def gateway_to(connect: str, host: str = "127.0.0.1") -> AsyncIterator[Gateway]:
+    """A way to a server, at an address of its own: `host` and a port."""
+    gateway = Gateway(connect)
+    async with await asyncio.start_server(gateway.relay, host, 0) as listening:
+        gateway.address = f"{host}:{listening.sockets[0].getsockname()[1]}"
+        try:
+            yield gateway
+        finally:
+            gateway.cut()
 
 
 class Events:

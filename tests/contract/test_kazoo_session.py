@@ -23,7 +23,7 @@ from controller_core.zk.session import (
     ZooKeeperUnreachable,
 )
 from devcluster.clusters.zookeeper import ZooKeeper
-from tests.contract.ensembles import Events, States, until
+from tests.contract.ensembles import Events, States, gateway_to, until
 
 
 async def connect(address: str, *, session_timeout_ms: int = 6_000) -> KazooSession:
@@ -66,44 +66,9 @@ async def test_a_session_without_a_chroot_sees_the_root(zookeeper: ZooKeeper) ->
     await session.close()
 
 
-class Gateway:
-    """Between a session and its server: connections can be cut, and handshakes be left without an answer."""
-
-    def __init__(self, server: ZooKeeper) -> None:
-        self._host, port = server.connect.split(":")
-        self._port = int(port)
-        self._open: list[asyncio.StreamWriter] = []
-        self.is_silent = False
-        self.unanswered = 0
-
-    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.append(writer)
-        if self.is_silent:
-            self.unanswered += bool(await reader.read(1))
-            return
-        from_server, to_server = await asyncio.open_connection(self._host, self._port)
-        self._open.append(to_server)
-        await asyncio.gather(self._copy(reader, to_server), self._copy(from_server, writer))
-
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await reader.read(1 << 16):
-                writer.write(data)
-        except ConnectionError:
-            pass  # it was cut
-        finally:
-            writer.close()
-
-    def cut(self) -> None:
-        for writer in self._open:
-            writer.close()
-        self._open.clear()
-
-
 async def test_a_handshake_that_is_never_answered_does_not_cost_the_session(zookeeper: ZooKeeper) -> None:
-    gateway = Gateway(zookeeper)
-    async with await asyncio.start_server(gateway.relay, "127.0.0.1", 0) as listening:
-        session = await connect(f"127.0.0.1:{listening.sockets[0].getsockname()[1]}")
+    async with gateway_to(zookeeper.connect) as gateway:
+        session = await connect(gateway.address)
         session_id = session.session_id
         gateway.is_silent = True
         gateway.cut()
@@ -112,7 +77,6 @@ async def test_a_handshake_that_is_never_answered_does_not_cost_the_session(zook
         assert await session.wait_connected(20_000)
         assert session.session_id == session_id
         await session.close()
-        gateway.cut()
 
 
 async def test_an_error_that_kazoo_does_not_expect_costs_the_session_and_no_more(zookeeper_connect: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from controller_core.zk.session import AccessRefused, Create, SessionState, ZooK
 from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper, connected_client
-from tests.contract.ensembles import States, until
+from tests.contract.ensembles import States, gateway_to, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -39,42 +39,6 @@ async def session(
         yield made
     finally:
         await made.close()
-
-
-class Relay:
-    """A way to the secure port that can be cut."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._writers: list[asyncio.StreamWriter] = []
-        self.address = ""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
-        self._writers += (writer, back)
-        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
-
-    def cut(self) -> None:
-        """Ends all connections; new ones can be made."""
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(1 << 16):
-                writer.write(data)
-        writer.close()
-
-
-@asynccontextmanager
-async def relayed(server: SecuredZooKeeper, host: str = "127.0.0.1") -> AsyncIterator[Relay]:
-    relay = Relay(server.secure_port)
-    async with await asyncio.start_server(relay.serve, host, 0) as listening:
-        relay.address = f"{host}:{listening.sockets[0].getsockname()[1]}"
-        try:
-            yield relay
-        finally:
-            relay.cut()
 
 
 async def why_not(connect: str, properties: Path | None, error: type[Exception]) -> str:
@@ -108,12 +72,12 @@ async def test_who_does_not_trust_the_server_says_so(secured_zookeeper: SecuredZ
 
 async def test_a_server_of_another_name_is_not_spoken_to(secured_zookeeper: SecuredZooKeeper) -> None:
     properties = secured_zookeeper.write_properties("named.properties")
-    async with relayed(secured_zookeeper, "127.0.0.2") as relay:
-        assert "IP address mismatch" in await why_not(relay.address, properties, ZooKeeperUnreachable)
+    async with gateway_to(secured_zookeeper.secure_connect, "127.0.0.2") as gateway:
+        assert "IP address mismatch" in await why_not(gateway.address, properties, ZooKeeperUnreachable)
         unnamed = secured_zookeeper.write_properties(
             "unnamed.properties", zookeeper_ssl_endpoint_identification_algorithm=""
         )
-        async with session(relay.address, unnamed) as made:
+        async with session(gateway.address, unnamed) as made:
             assert await made.read_many(["/"]) != [None]
 
 
@@ -174,11 +138,11 @@ async def test_a_password_that_changes_is_taken_at_the_next_connection(secured_z
     """And a server that refuses a login for a while costs the connection, not the session."""
     server = secured_zookeeper
     properties = server.write_properties("rotated.properties")
-    async with relayed(server) as relay, session(f"{relay.address}/rotated", properties) as made:
+    async with gateway_to(server.secure_connect) as gateway, session(f"{gateway.address}/rotated", properties) as made:
         states, number = States(made), made.session_id
         wrong = server.properties(password="wrong")["zookeeper.sasl.jaas.config"]
         server.write_properties("rotated.properties", zookeeper_sasl_jaas_config=wrong)
-        relay.cut()
+        gateway.cut()
         await until(lambda: made._client.refusals > 0)
         server.write_properties("rotated.properties")
         await until(lambda: SessionState.CONNECTED in states.seen)
@@ -192,10 +156,10 @@ async def test_a_certificate_that_changes_is_shown_at_the_next_connection(
     shutil.copy(server.store, store)
     properties = server.write_properties("renewed.properties", zookeeper_ssl_keystore_location=str(store))
     unknown = make_certificate(tmp_path, "localhost")
-    async with relayed(server) as relay, session(relay.address, properties) as made:
+    async with gateway_to(server.secure_connect) as gateway, session(gateway.address, properties) as made:
         states = States(made)
         store.write_text(unknown.key.read_text() + unknown.certificate.read_text())
-        relay.cut()
+        gateway.cut()
         await until(lambda: made._client.trouble is not None)
         assert states.seen == [SessionState.SUSPENDED]
         shutil.copy(server.store, store)

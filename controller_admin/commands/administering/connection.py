@@ -123,13 +123,11 @@ def run(
 def properties_of(server: str | None, config: Path | None) -> "ClientProperties":
     """Those of the file, with the servers of the option. Raises `InvalidArgument`."""
     from controller_admin.client.errors import InvalidArgument
-    from controller_admin.client.properties import ClientProperties
-    from controller_core.security.properties_file import InvalidProperties, read_properties
+    from controller_admin.client.properties import ClientProperties, as_invalid_argument
+    from controller_core.security.properties_file import read_properties
 
-    try:
+    with as_invalid_argument():
         given = read_properties(config) if config is not None else {}
-    except InvalidProperties as error:
-        raise InvalidArgument(str(error)) from error
     if server is not None:
         given["bootstrap.servers"] = server
     if "bootstrap.servers" not in given:

@@ -9,12 +9,13 @@ Secrets are mounted.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from controller_core.security.jaas import NameAndPassword, read_jaas
 from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.security.property_types import OptionalFile, OptionalSecret, shown, what_is_wrong
 from controller_core.security.tls_files import TlsFiles
 
 _LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -54,17 +55,7 @@ def zk_security_of(properties: Mapping[str, str], folder: Path) -> ZkSecurity:
     try:
         return _ZkProperties.model_validate(dict(properties)).security(folder)
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise InvalidProperties(f"the properties of ZooKeeper: {said}") from None
-
-
-def _or_none(value: object) -> object:
-    return value or None
-
-
-_File = Annotated[Path | None, BeforeValidator(_or_none)]
-_Secret = Annotated[SecretStr | None, BeforeValidator(_or_none)]
-"""What is set to nothing is not set."""
+        raise InvalidProperties(f"the properties of ZooKeeper: {what_is_wrong(error)}") from None
 
 
 def _of_kafka(name: str) -> str:
@@ -77,15 +68,15 @@ class _ZkProperties(BaseModel):
     model_config = ConfigDict(alias_generator=_of_kafka, extra="ignore", frozen=True, hide_input_in_errors=True)
 
     set_acl: bool = False
-    sasl_jaas_config: _Secret = None
-    auth_digest: _Secret = None
+    sasl_jaas_config: OptionalSecret = None
+    auth_digest: OptionalSecret = None
     ssl_client_enable: bool = False
     clientCnxnSocket: Literal["", "org.apache.zookeeper.ClientCnxnSocketNetty"] = ""  # noqa: N815 - as Kafka calls it
-    ssl_truststore_location: _File = None
+    ssl_truststore_location: OptionalFile = None
     ssl_truststore_type: str | None = None
-    ssl_keystore_location: _File = None
+    ssl_keystore_location: OptionalFile = None
     ssl_keystore_type: str | None = None
-    ssl_keystore_password: _Secret = None
+    ssl_keystore_password: OptionalSecret = None
     ssl_endpoint_identification_algorithm: str = "HTTPS"
 
     def security(self, folder: Path) -> ZkSecurity:
@@ -128,7 +119,7 @@ class _ZkProperties(BaseModel):
             truststore_type=_type_of(self.ssl_truststore_location, self.ssl_truststore_type),
             keystore_location=self.ssl_keystore_location and folder / self.ssl_keystore_location,
             keystore_type=_type_of(self.ssl_keystore_location, self.ssl_keystore_type),
-            key_password=self.ssl_keystore_password.get_secret_value() if self.ssl_keystore_password else None,
+            key_password=shown(self.ssl_keystore_password),
             verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
         )
         files.client_context()
