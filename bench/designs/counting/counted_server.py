@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from bench.designs.counting.message_counts import MessageCounts
 from controller_admin.command_line import main as kontroller
+from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.wire.codecs.frames import RequestHead
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Acceptor, Api, Listener
@@ -39,10 +40,12 @@ class CountedApi:
         """See `Api.limits`."""
         return self.api.limits
 
-    async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
+    async def respond(
+        self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
+    ) -> bytes | BrokerQuestion:
         """See `Api.respond`."""
         self.counts.count(self.key)
-        return await self.api.respond(head, content)
+        return await self.api.respond(head, content, caller)
 
     async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
         """See `Api.refused`."""

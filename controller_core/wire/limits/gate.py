@@ -10,6 +10,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.access import LOCALHOST, AccessRules, Address, Need, need_of
+from controller_core.model.authorization.principal import Caller
 from controller_core.wire.limits.broker_addresses import BrokerAddresses, is_of_this_machine
 from controller_core.wire.limits.complaints import Complaints
 
@@ -25,23 +26,23 @@ _SETTING = {
 class Gate(Protocol):
     """Who may ask what."""
 
-    def is_broker(self, address: Address | None) -> bool:
-        """Whether a broker is known at the address, without waiting. Where none is, it is looked for meanwhile."""
+    def is_broker(self, caller: Caller) -> bool:
+        """Whether a broker is known where the caller is, without waiting. Where none is, it is looked for meanwhile."""
         ...
 
-    async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
-        """The error for who asks for an API from the address; None: it may be asked."""
+    async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
+        """The error for a caller who asks for an API; None: it may be asked."""
         ...
 
 
 class OpenGate:
     """Everybody may ask everything; nobody is known as a broker."""
 
-    def is_broker(self, address: Address | None) -> bool:
+    def is_broker(self, caller: Caller) -> bool:
         """See `Gate`."""
         return False
 
-    async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
+    async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`."""
         return None
 
@@ -66,13 +67,14 @@ class AddressGate:
         self._is_own = is_own
         self._complaints = Complaints(log)
 
-    def is_broker(self, address: Address | None) -> bool:
+    def is_broker(self, caller: Caller) -> bool:
         """See `Gate`."""
+        address = caller.address
         return address is not None and self._rules.is_brokers(address, self._brokers.look(address))
 
-    async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
+    async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`."""
-        need = need_of(api_key)
+        need, address = need_of(api_key), caller.address
         if need is Need.NOBODY:
             return None
         if not await self._in_charge():

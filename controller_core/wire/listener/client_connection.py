@@ -17,6 +17,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.access import Address, Need, parse_address
+from controller_core.model.authorization.principal import Caller
 from controller_core.wire.api_table import Handling
 from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
 from controller_core.wire.codecs.frames import (
@@ -78,7 +79,7 @@ class ClientConnection:
         self._gate = gate
         self._budgets = budgets
         self._rules = rules
-        self._address = peer_address(writer)
+        self._caller = Caller(address=peer_address(writer))
         self._passes_on = relay_targets is not None
         self._upstream = Upstream(
             relay_targets or (lambda: ()),
@@ -154,7 +155,7 @@ class ClientConnection:
         head, api = start.head, self._apis.get(start.head.api_key)
         if api is None:
             self._require_passed_on(head)
-        refusal = None if api is None else await self._gate.why_not(head.api_key, self._address)
+        refusal = None if api is None else await self._gate.why_not(head.api_key, self._caller)
         limit = self._most_bytes(head, api, is_refused=refusal is not None)
         if start.length > limit:
             raise FrameTooLarge(
@@ -216,7 +217,7 @@ class ClientConnection:
 
     async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes | Answer:
         try:
-            answer = await api.respond(head, content)
+            answer = await api.respond(head, content, self._caller)
         except TooManyItems as error:
             return await self._too_large(api, head, error)
         if not isinstance(answer, BrokerQuestion):

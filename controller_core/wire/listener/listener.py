@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from controller_core.model.access import Need
+from controller_core.model.authorization.principal import Caller
 from controller_core.wire.limits.admission import Admission
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
@@ -138,7 +139,7 @@ class Listener:
         writer: asyncio.StreamWriter,
     ) -> None:
         address = peer_address(writer)
-        is_broker = self._gate.is_broker(address)
+        is_broker = self._gate.is_broker(Caller(address=address))
         why_not = self._admission.admit(str(address), is_broker=is_broker)
         if why_not is not None:
             self._complaints.warn((address, why_not), "connection refused: too many", address=str(address), why=why_not)

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
 from controller_core.wire.codecs.frames import (
     RequestHead,
@@ -85,7 +86,9 @@ class Api(Protocol):
         """How large a request may be."""
         ...
 
-    async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
+    async def respond(
+        self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
+    ) -> bytes | BrokerQuestion:
         """The whole response frame to a request's content, or what a broker is to be asked; empty where none is wanted.
 
         Raises `Undecodable` for a version that is not served or a message that is broken or has too many items,
@@ -126,7 +129,7 @@ class OwnedApi(Generic[Request]):
         """See `Api.limits`."""
         return self.limited or limits_of(self.key)
 
-    async def respond(self, head: RequestHead, content: bytes) -> bytes:
+    async def respond(self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR) -> bytes:
         """See `Api.respond`."""
         if head.api_version not in self.versions:
             self.report_unserved(self.versions, head, content)
@@ -195,7 +198,9 @@ class LocalApi(Generic[Request]):
         """See `Api.limits`."""
         return self.limited or limits_of(self.key)
 
-    async def respond(self, head: RequestHead, content: bytes) -> bytes | BrokerQuestion:
+    async def respond(
+        self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
+    ) -> bytes | BrokerQuestion:
         """See `Api.respond`."""
         if head.api_version not in self.versions and self.unsupported is not None:
             return encode_response(self.unsupported(), head.correlation_id)

@@ -13,6 +13,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules, parse_address
+from controller_core.model.authorization.principal import Caller
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
@@ -110,7 +111,9 @@ async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
         gate = assembly.gate(AccessRules())
         term.state._is_loaded = False
-        asking = asyncio.create_task(gate.why_not(AlterPartitionRequest.__api_key__, parse_address("10.1.0.1")))
+        asking = asyncio.create_task(
+            gate.why_not(AlterPartitionRequest.__api_key__, Caller(address=parse_address("10.1.0.1")))
+        )
         await asyncio.wait([asking], timeout=2 * LOADING_LOOK_S)
         assert not asking.done()
         term.state.mark_loaded()
@@ -168,7 +171,7 @@ async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:
         gate = ListenerAssembly(cluster.zk.session(), SERVED_APIS, term, process.answer).gate(AccessRules())
         process.term.state._is_loaded = False
         keys = [AlterPartitionRequest.__api_key__] * 100
-        asking = [asyncio.create_task(gate.why_not(key, parse_address("10.1.0.1"))) for key in keys]
+        asking = [asyncio.create_task(gate.why_not(key, Caller(address=parse_address("10.1.0.1")))) for key in keys]
         await asyncio.wait(asking, timeout=10 * LOADING_LOOK_S)
         assert looks < 2 * len(asking)
         process.term.state.mark_loaded()
@@ -184,7 +187,7 @@ async def test_who_asks_while_a_term_begins_that_ends_at_once_is_told_to_ask_ano
         assembly = ListenerAssembly(
             cluster.zk.session(), SERVED_APIS, lambda: terms[0] if terms else None, process.answer
         )
-        asking = asyncio.create_task(assembly.gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, None))
+        asking = asyncio.create_task(assembly.gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, Caller()))
         await asyncio.sleep(0)
         terms.clear()
         assert await asking is ErrorCode.not_controller

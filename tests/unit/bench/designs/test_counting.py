@@ -14,6 +14,7 @@ from bench.designs.counting.message_counts import MessageCounts, received
 from bench.designs.counting.transaction_log import Change, Operation, Transaction
 from bench.designs.counting.writes import Writes, kind_of
 from bench.designs.counting.zookeeper_counters import counters_of
+from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, Caller
 from controller_core.wire.codecs.frames import RequestHead
 from simulation.fast_loop import run_fast
 
@@ -116,7 +117,7 @@ class Echo:
     key = 6
     limits: Any = None
 
-    async def respond(self, head: RequestHead, content: bytes) -> bytes:
+    async def respond(self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR) -> bytes:
         return content
 
     async def refused(self, head: RequestHead, content: bytes | None, error_code: Any) -> bytes | None:

@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from controller_core.model.access import AccessRules, Address, parse_address
+from controller_core.model.authorization.principal import Caller
 from controller_core.wire.limits.broker_addresses import MAX_AGE_S, MIN_INTERVAL_S, BrokerAddresses, is_of_this_machine
 from controller_core.wire.limits.gate import AddressGate
 
@@ -55,10 +56,10 @@ class Names:
         return AddressGate(AccessRules(**rules), self.brokers, in_charge, is_own=self.is_own)
 
 
-def at(text: str) -> Address:
+def at(text: str) -> Caller:
     address = parse_address(text)
     assert address is not None
-    return address
+    return Caller(address=address)
 
 
 REFUSED = ErrorCode.cluster_authorization_failed

@@ -27,7 +27,8 @@ from structlog.testing import capture_logs
 
 from controller_core.admin.apis import CLIENT_APIS
 from controller_core.controller.serving.broker_apis import BROKER_APIS
-from controller_core.model.access import Address, parse_address
+from controller_core.model.access import parse_address
+from controller_core.model.authorization.principal import Caller
 from controller_core.wire.codecs.entries import unsigned_varint
 from controller_core.wire.codecs.frames import decode_response, encode_request, with_length
 from controller_core.wire.codecs.versions import Versions
@@ -312,11 +313,11 @@ class StrictGate:
     def __init__(self, broker: str) -> None:
         self._broker = parse_address(broker)
 
-    def is_broker(self, address: Address | None) -> bool:
-        return address == self._broker
+    def is_broker(self, caller: Caller) -> bool:
+        return caller.address == self._broker
 
-    async def why_not(self, api_key: int, address: Address | None) -> ErrorCode | None:
-        return None if self.is_broker(address) else ErrorCode.cluster_authorization_failed
+    async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
+        return None if self.is_broker(caller) else ErrorCode.cluster_authorization_failed
 
 
 @asynccontextmanager
