@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterable
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -157,11 +157,11 @@ async def test_a_broker_on_the_controllers_own_machine_may_come_from_any_address
 
 
 def test_the_addresses_of_this_machine_are_known_without_a_word_to_anybody() -> None:
-    assert is_of_this_machine(at("127.0.0.1"))
-    assert not is_of_this_machine(at("127.0.0.77")), "somebody chose it, to be distinguished"
-    assert is_of_this_machine(at("::1"))
-    assert not is_of_this_machine(at("192.0.2.1"))
-    assert not is_of_this_machine(at("2001:db8::1"))
+    assert is_of_this_machine(ip_address("127.0.0.1"))
+    assert not is_of_this_machine(ip_address("127.0.0.77")), "somebody chose it, to be distinguished"
+    assert is_of_this_machine(ip_address("::1"))
+    assert not is_of_this_machine(ip_address("192.0.2.1"))
+    assert not is_of_this_machine(ip_address("2001:db8::1"))
 
 
 async def test_while_the_name_server_fails_what_was_known_holds() -> None:
