@@ -1,30 +1,37 @@
 """The listeners of a cluster's brokers: one for all, as most tests want it, or one for each purpose."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerNames:
-    """Which listener is whose; all of them PLAINTEXT."""
+    """Which listener is whose; PLAINTEXT, but for those of which another protocol is said."""
 
     inter_broker: str = "PLAINTEXT"
     clients: str = "PLAINTEXT"
     control_plane: str | None = None
     """The one over which the controller and the brokers reach each other; None: the one between brokers."""
+    others: tuple[str, ...] = ()
+    """Further ones."""
+    protocols: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Each once, that between brokers first."""
-        named = (self.inter_broker, self.clients, self.control_plane)
+        named = (self.inter_broker, self.clients, self.control_plane, *self.others)
         return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def protocol(self, name: str) -> str:
+        """What is spoken at a listener."""
+        return self.protocols.get(name, "PLAINTEXT")
 
     def properties(self, ports: Mapping[str, int]) -> dict[str, object]:
         """What a broker with these loopback ports has in its file."""
         settings: dict[str, object] = {
             "listeners": ",".join(f"{name}://127.0.0.1:{ports[name]}" for name in self.names),
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in self.names),
+            "listener.security.protocol.map": ",".join(f"{name}:{self.protocol(name)}" for name in self.names),
             "inter.broker.listener.name": self.inter_broker,
         }
         if self.control_plane is not None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from devcluster.clusters.certificates import CertificateFiles, make_certificate
+from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import release_port, reserve_port
@@ -23,7 +23,7 @@ class SecuredZooKeeper(ZooKeeper):
         self.secure_port = reserve_port()
         self.files = folder.data(f"{name}-files")
         self.certificate = make_certificate(self.files, "localhost", "IP:127.0.0.1")
-        self.store = _store(self.certificate)
+        self.store = self.certificate.store()
         logins = self.files / "server.jaas"
         logins.write_text(f'Server {{ {_MODULE} required user_{USER}="{PASSWORD}" user_other="other secret"; }};\n')
         super().__init__(
@@ -85,10 +85,3 @@ class SecuredZooKeeper(ZooKeeper):
     def close(self) -> None:
         super().close()
         release_port(self.secure_port)
-
-
-def _store(certificate: CertificateFiles) -> Path:
-    """The key and the certificate in one file, as ZooKeeper and Kafka read them."""
-    store = certificate.certificate.parent / "keystore.pem"
-    store.write_text(certificate.key.read_text() + certificate.certificate.read_text())
-    return store

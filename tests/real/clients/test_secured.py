@@ -52,8 +52,7 @@ def secured(
     servers_folder: RunFolder, zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Secured]:
     files = make_certificate(tmp_path_factory.mktemp("certificate"), "IP:127.0.0.1")
-    store = files.certificate.parent / "keystore.pem"
-    store.write_text(files.key.read_text() + files.certificate.read_text())
+    store = files.store()
     other = make_certificate(tmp_path_factory.mktemp("other"), "IP:127.0.0.1")
     open_port, secure_port = reserve_port(), reserve_port()
     login = "listener.name.secure"

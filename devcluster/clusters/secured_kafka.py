@@ -1,0 +1,152 @@
+"""Kafka brokers whose listeners want certificates and logins; and what has to be told to those who come to them.
+
+Each cluster has an authority of its own, which has signed the certificates of brokers, of the controller and of a client.
+Users exist under all three mechanisms: for SCRAM they are in ZooKeeper before the first broker starts, as brokers log in by
+it themselves.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from controller_core.model.scram import SCRAM_MECHANISMS, SaltedPassword, credential
+from devcluster.clusters.certificates import Authority, CertificateFiles
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.listeners import ListenerNames
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.zookeeper import ZooKeeper
+
+ADMIN: Final = "admin"
+"""Who brokers and controllers log in as; a super user."""
+ALICE: Final = "alice"
+"""A client, who may do what ACLs say."""
+PASSWORDS: Final = {ADMIN: "admin secret", ALICE: "alice secret"}
+BROKER, CONTROLLER, CLIENT = "broker", "controller", "client"
+"""The common names of the certificates; the first two are super users."""
+_LOCAL: Final = ("localhost", "IP:127.0.0.1")
+_MECHANISMS: Final = ("PLAIN", *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
+_ITERATIONS: Final = 4096
+
+
+class SecuredKafka(KafkaCluster):
+    """A `KafkaCluster` with listeners of any protocol. `mechanism`: by which brokers log in at each other."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        zookeeper: ZooKeeper,
+        *,
+        listeners: ListenerNames,
+        name: str,
+        mechanism: str = "SCRAM-SHA-512",
+        client_auth: str = "required",
+        authorizes: bool = False,
+        brokers: int = 2,
+        properties: Mapping[str, object] | None = None,
+    ) -> None:
+        """`client_auth`: as `ssl.client.auth`, of listeners that are SSL; `authorizes`: whether ACLs are asked, which allow
+        nobody anything at first but super users."""
+        self.listeners = listeners
+        self.files = folder.data(f"{name}-files")
+        self.authority = Authority(self.files)
+        self.certificates = {each: self.authority.issue(each, *_LOCAL) for each in (BROKER, CONTROLLER, CLIENT)}
+        self._mechanism = mechanism
+        authorizer: dict[str, object] = {
+            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+            "super.users": f"User:{ADMIN};User:CN={BROKER};User:CN={CONTROLLER}",
+        }
+        super().__init__(
+            folder,
+            zookeeper,
+            brokers=brokers,
+            chroot=f"/{name}",
+            name=name,
+            listeners=listeners,
+            properties={
+                **self.broker_properties(),
+                "ssl.client.auth": client_auth,
+                "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
+                **(authorizer if authorizes else {}),
+                **(properties or {}),
+            },
+        )
+
+    def start(self) -> None:
+        """See `KafkaCluster.start`. Users are there before the brokers."""
+        with self._zookeeper.client() as client:
+            for user, password in PASSWORDS.items():
+                path = f"{self._chroot}/config/users/{user}"
+                client.ensure_path(path)
+                client.set(path, json.dumps({"version": 1, "config": dict(_credentials(password))}).encode())
+        super().start()
+
+    def broker_properties(
+        self, certificate: CertificateFiles | None = None, *, user: str = ADMIN, password: str | None = None
+    ) -> dict[str, str]:
+        """How brokers find each other and prove who they are; with another certificate and login, also the controller."""
+        return {
+            "inter.broker.listener.name": self.listeners.inter_broker,
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{self.listeners.protocol(name)}" for name in self.listeners.names
+            ),
+            "sasl.mechanism.inter.broker.protocol": self._mechanism,
+            **self._tls(certificate or self.certificates[BROKER]),
+            **dict(self._logins(user, PASSWORDS[user] if password is None else password)),
+        }
+
+    def client_properties(
+        self, listener: str, *, user: str = ALICE, mechanism: str = "SCRAM-SHA-512", password: str | None = None
+    ) -> dict[str, str]:
+        """What a client of a listener is told, by the names of Kafka's clients, but for `bootstrap.servers`."""
+        return {
+            "security.protocol": self.listeners.protocol(listener),
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": _login(mechanism, user, PASSWORDS[user] if password is None else password),
+            **self._tls(self.certificates[CLIENT]),
+        }
+
+    def write_properties(self, name: str = "controller.properties", **changed: str) -> Path:
+        """The file of our controller, with some properties changed: their names have `_` for `.`."""
+        told = {**self.broker_properties(self.certificates[CONTROLLER]), "zookeeper.connect": self.zookeeper_connect}
+        return written(self.files / name, {**told, **{key.replace("_", "."): value for key, value in changed.items()}})
+
+    def _tls(self, certificate: CertificateFiles) -> dict[str, str]:
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(certificate.store()),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.certificate),
+        }
+
+    def _logins(self, user: str, password: str) -> Iterator[tuple[str, str]]:
+        """Of each listener with SASL and each mechanism: who logs in by it, and for PLAIN whom it knows."""
+        known = " ".join(f'user_{each}="{secret}"' for each, secret in PASSWORDS.items())
+        for name in self.listeners.names:
+            if self.listeners.protocol(name).startswith("SASL"):
+                for mechanism in _MECHANISMS:
+                    further = known if mechanism == "PLAIN" else ""
+                    key = f"listener.name.{name.lower()}.{mechanism.lower()}.sasl.jaas.config"
+                    yield key, _login(mechanism, user, password, further)
+
+
+def written(file: Path, properties: Mapping[str, str]) -> Path:
+    """A file of properties; what was there is replaced at once."""
+    new = file.with_suffix(".new")
+    new.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return new.replace(file)
+
+
+def _login(mechanism: str, user: str, password: str, further: str = "") -> str:
+    kind = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+    module = f"org.apache.kafka.common.security.{kind}LoginModule"
+    return f'{module} required username="{user}" password="{password}" {further};'
+
+
+def _credentials(password: str) -> Iterator[tuple[str, str]]:
+    for mechanism in SCRAM_MECHANISMS.values():
+        salt = mechanism.name.encode()
+        salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, _ITERATIONS)
+        known = SaltedPassword(salt=salt, salted=salted, iterations=_ITERATIONS)
+        yield mechanism.name, credential(mechanism, known)
