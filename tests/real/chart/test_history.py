@@ -221,14 +221,14 @@ def test_the_jobs_may_read_the_journals_whoever_else_may_read_metrics(api: Kuber
         found: list[Object] | None = rule.get("from")
         return found
 
-    assert readers(*ON, "--set", "networkPolicy.enabled=true") is None
-    assert readers(*SELF_CONTAINED, *restricted) == [prometheus]
     labels = job(api, *ON)["jobTemplate"]["spec"]["template"]["metadata"]["labels"]
+    assert readers(*ON, "--set", "networkPolicy.enabled=true") == [{"podSelector": {"matchLabels": labels}}]
+    assert readers(*SELF_CONTAINED, *restricted) == [prometheus]
     assert readers(*ON, *restricted) == [prometheus, {"podSelector": {"matchLabels": labels}}]
 
     objects = rendered(api, *ON, *restricted)
     own = named(objects, "NetworkPolicy", "kontroller-history")
-    assert own["spec"] == {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress"]}
+    assert own["spec"] == {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress"], "ingress": []}
     assert len(dry_run(api, objects)) == len(objects)
 
 
