@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test full lint unit nightly fuzz mutants spark real e2e node crds cli bench bench-designs bench-requests bench-operator bench-pipeline \
 	bench-fleet build images lock sbom audit clean
 
 help: ## Show the commands
@@ -56,6 +56,12 @@ unit: $(READY) ## Run the tests that need no servers (WORKERS=0: one after the o
 
 nightly: $(READY) ## Look for new examples that break a property, round by round (MINUTES=30; SEED=n: that round again)
 	scripts/nightly $(BIN)/pytest $(MINUTES) $(SEED)
+
+SECONDS_EACH ?= 60
+TARGETS ?=
+
+fuzz: $(READY) ## Look for bytes that are read wrongly, a minute for each kind (SECONDS_EACH=3600 TARGETS="znodes" FLAGS=--keep)
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS_EACH) $(TARGETS:%=--only %) $(FLAGS)
 
 MODULES ?=
 SAMPLE ?= 0

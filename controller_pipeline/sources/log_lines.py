@@ -14,10 +14,13 @@ from pyspark.sql import functions as f
 
 from controller_pipeline.sources.set_back_clocks import set_back_us
 
-_TIME: Final = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
-_SPEAKER: Final = (
+TIME: Final = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
+SPEAKER: Final = (
     r"^\[[^\]]*\] \w+ \[(?:Controller id=|Topic Deletion Manager )(\d+)(?: epoch=(\d+))?\] (.*) \([\w.$]+\)$"
 )
+
+_TOPIC: Final = r"([\w.-]{1,249})"
+"""A name that Kafka allows. Whatever may be of any length is found in one way alone: a long line must not take long."""
 
 _TYPES: Final[Mapping[str, str]] = {
     "kind": "STRING", "topic": "STRING", "topic_id": "STRING", "partition": "INT", "broker": "INT", "unclean": "BOOLEAN",
@@ -113,30 +116,31 @@ LINES: Final = (
           records=(f"transform({_EPOCHS}, n -> "
                    + _record("broker", broker="split(n, ' -> ')[0]", broker_epoch="split(n, ' -> ')[1]") + ")",)),
     _Line(begin="New topics:",
-          pattern=r"^New topics: \[\w+\(.*\)\], deleted topics: \[\w+\((.*?)\)\], new partition replica assignment",
+          pattern=r"^New topics: \[\w+\([^()]*\)\], deleted topics: \[\w+\(([^()]*)\)\], new partition replica assignment",
           records=(f"transform(filter(split($1, ', ?'), t -> t <> ''), t -> {_record('topic_removed', topic='t')})",
                    f"transform({_TOPIC_IDS}, t -> {_record('topic', topic=_NAME, topic_id=_uuid(_ID))})")),
-    _Line(begin="Deletion of topic .* successfully", pattern="^Deletion of topic (.+) successfully completed$",
+    _Line(begin="Deletion of topic .* successfully", pattern=rf"^Deletion of topic {_TOPIC} successfully completed$",
           records=(_one("topic_removed", topic="$1"),)),
     _Line(begin="Changed partition .* with assigned replicas",
-          pattern=r"^Changed partition (.+)-(\d+) (?:state )?from \w+ to NewPartition with assigned replicas ([\d,]*)$",
+          pattern=rf"^Changed partition {_TOPIC}-(\d+) (?:state )?from \w+ to NewPartition "
+          r"with assigned replicas ([\d,]*)$",
           records=(_one("assignment", topic="$1", partition="$2", replicas=_numbers("$3"), adding="array()",
                         removing="array()"),)),
     _Line(begin="Changed partition .* with state",
-          pattern=r"^Changed partition (.+)-(\d+) (?:state )?from \w+ to OnlinePartition with state "
+          pattern=rf"^Changed partition {_TOPIC}-(\d+) (?:state )?from \w+ to OnlinePartition with state "
           r"LeaderAndIsr\(leader=(-?\d+), leaderEpoch=(\d+), (isr.*?), "
           r"(?:leaderRecoveryState=(\w+), )?(?:partitionEpoch|zkVersion)=(\d+)\)$",
           records=(_one("leadership", topic="$1", partition="$2", leader="$3", isr=_numbers("$5"), leader_epoch="$4",
                         leader_recovery_state=_RECOVERY.format("$6"), unclean="$6 = 'RECOVERING'",
                         state_controller_epoch="controller_epoch", partition_epoch="$7"),)),
-    _Line(begin="Partition .* state changed to", pattern=rf"^Partition (.+)-(\d+) state changed to {_STATE} after",
+    _Line(begin="Partition .* state changed to", pattern=rf"^Partition {_TOPIC}-(\d+) state changed to {_STATE} after",
           records=(_state("$1", "$2", 3),)),
     _Line(begin="Sent LeaderAndIsr request .* with new replica assignment",
           pattern=rf"^Sent LeaderAndIsr request {_STATE} with new replica assignment {_ASSIGNMENT} to leader -?\d+ "
-          r"for partition being reassigned (.+)-(\d+)$",
+          rf"for partition being reassigned {_TOPIC}-(\d+)$",
           records=(_state("$10", "$11", 1), _assignment("$10", "$11", 7))),
     _Line(begin="Successfully updated assignment",
-          pattern=rf"^Successfully updated assignment of partition (.+)-(\d+) to {_ASSIGNMENT}$",
+          pattern=rf"^Successfully updated assignment of partition {_TOPIC}-(\d+) to {_ASSIGNMENT}$",
           records=(_assignment("$1", "$2", 3),)),
 )  # fmt: skip
 """All lines that are about the state."""
@@ -164,14 +168,14 @@ def parsed(lines: DataFrame, time_zone: str) -> DataFrame:
     `set_back_us`: by how much clocks were set back after it, where its local time comes twice; else 0.
     Lines of others, and of what is nobody's state, have neither of the last two. `is_unreadable`: about the state, and
     not as expected, or without a time."""
-    local = f"try_to_timestamp(regexp_extract(value, {_raw(_TIME)}, 1), 'yyyy-MM-dd HH:mm:ss,SSS')"
+    local = f"try_to_timestamp(regexp_extract(value, {_raw(TIME)}, 1), 'yyyy-MM-dd HH:mm:ss,SSS')"
     said = lines.where("left(value, 1) = '['").selectExpr(
         "*",
         f"to_utc_timestamp({local}, '{time_zone}') AS event_time",
         f"{set_back_us(local, time_zone)} AS set_back_us",
-        f"CAST(nullif(regexp_extract(value, {_raw(_SPEAKER)}, 1), '') AS INT) AS controller_id",
-        f"CAST(nullif(regexp_extract(value, {_raw(_SPEAKER)}, 2), '') AS BIGINT) AS said_epoch",
-        f"regexp_extract(value, {_raw(_SPEAKER)}, 3) AS message",
+        f"CAST(nullif(regexp_extract(value, {_raw(SPEAKER)}, 1), '') AS INT) AS controller_id",
+        f"CAST(nullif(regexp_extract(value, {_raw(SPEAKER)}, 2), '') AS BIGINT) AS said_epoch",
+        f"regexp_extract(value, {_raw(SPEAKER)}, 3) AS message",
     )
     elected = f"CAST(nullif(regexp_extract(message, {_raw(LINES[0].pattern)}, 1), '') AS BIGINT)"
     placed = said.selectExpr("* EXCEPT (said_epoch)", f"coalesce(said_epoch, {elected}) AS controller_epoch")

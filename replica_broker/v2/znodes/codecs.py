@@ -5,15 +5,19 @@ by their ids when they fetch, and a log of a deleted topic is told from one of i
 """
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.model.topics.topic_names import why_illegal
 from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.codecs.json_fields import INT32_MAX, described, integer, json_object
 
 StateChange = Literal["start-replica", "close-replica"]
-_CHANGES: Final[dict[str, StateChange]] = {"start-replica": "start-replica", "close-replica": "close-replica"}
+_BROKERS: Final = re.compile(r"([0-9]{1,10}(,[0-9]{1,10})*)?")
+_LEADER: Final = re.compile(r"([0-9]{1,10}),([0-9]{1,10})")
 
 
 class Leader(NamedTuple):
@@ -38,10 +42,11 @@ def encode_brokers(brokers: tuple[BrokerId, ...]) -> bytes:
 
 def decode_brokers(path: str, data: bytes) -> tuple[BrokerId, ...]:
     """Raises `MalformedZnode`."""
-    try:
-        return tuple(BrokerId(int(part)) for part in data.decode().split(",") if part)
-    except ValueError as error:
-        raise MalformedZnode(path, f"it is not a list of brokers such as 1,2,3: {error}") from error
+    text = data.decode(errors="replace")
+    numbers = [int(part) for part in text.split(",") if part] if _BROKERS.fullmatch(text) else [-1]
+    if not all(0 <= number <= INT32_MAX for number in numbers):
+        raise MalformedZnode(path, f"it is not a list of brokers such as 1,2,3: {described(text)}")
+    return tuple(map(BrokerId, numbers))
 
 
 def encode_leader(leader: Leader) -> bytes:
@@ -50,11 +55,12 @@ def encode_leader(leader: Leader) -> bytes:
 
 def decode_leader(path: str, data: bytes) -> Leader:
     """Raises `MalformedZnode`."""
-    try:
-        broker, epoch = data.decode().split(",")
-        return Leader(BrokerId(int(broker)), LeaderEpoch(int(epoch)))
-    except ValueError as error:
-        raise MalformedZnode(path, f"it is not broker_id,epoch: {error}") from error
+    text = data.decode(errors="replace")
+    match = _LEADER.fullmatch(text)
+    broker, epoch = (int(match[1]), int(match[2])) if match else (-1, -1)
+    if not (0 <= broker <= INT32_MAX and 0 <= epoch <= INT32_MAX):
+        raise MalformedZnode(path, f"it is not broker_id,epoch: {described(text)}")
+    return Leader(BrokerId(broker), LeaderEpoch(epoch))
 
 
 def encode_topic_id(topic_id: TopicId) -> bytes:
@@ -77,12 +83,12 @@ def encode_request(request: StateChangeRequest) -> bytes:
 
 def decode_request(path: str, data: bytes) -> StateChangeRequest:
     """Raises `MalformedZnode`."""
-    try:
-        said = json.loads(data)
-        return StateChangeRequest(
-            change=_CHANGES[said["change"]],
-            topic_partition=TopicPartition(TopicName(str(said["topic"])), PartitionId(int(said["partition"]))),
-            epoch=LeaderEpoch(int(said["epoch"])),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise MalformedZnode(path, f"it is no state change request: {error}") from error
+    said = json_object(path, data)
+    change, topic = said.get("change"), said.get("topic")
+    if change not in ("start-replica", "close-replica"):
+        raise MalformedZnode(path, f"it is no state change request: the change is {described(change)}")
+    if not isinstance(topic, str) or why_illegal(topic):
+        raise MalformedZnode(path, f"it is no state change request: the topic is {described(topic)}")
+    partition = PartitionId(integer(path, said, "partition"))
+    epoch = LeaderEpoch(integer(path, said, "epoch", at_least=-1))
+    return StateChangeRequest(change=change, topic_partition=TopicPartition(TopicName(topic), partition), epoch=epoch)

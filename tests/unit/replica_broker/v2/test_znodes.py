@@ -23,17 +23,34 @@ def test_what_is_written_is_read() -> None:
     assert codecs.decode_request("/x", codecs.encode_request(request)) == request
 
 
-@pytest.mark.parametrize("data", [b"", b"1", b"1,2,3", b"a,b", b"\xff"])
+@pytest.mark.parametrize("data", [b"", b"1", b"1,2,3", b"a,b", b"\xff", b"1,2147483648", b"-1,0"])
 def test_a_leader_that_makes_no_sense_is_said(data: bytes) -> None:
     with pytest.raises(MalformedZnode, match="it is not broker_id,epoch"):
         codecs.decode_leader("/x", data)
 
 
+@pytest.mark.parametrize("data", [b"a", b"1,,2", b"-1", b"2147483648", b"\xff", b"1" * 5000])
+def test_brokers_that_make_no_sense_are_said(data: bytes) -> None:
+    with pytest.raises(MalformedZnode, match="it is not a list of brokers"):
+        codecs.decode_brokers("/x", data)
+
+
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b'{"change":"stop-replica","topic":"t","partition":0,"epoch":1}', b"\xff"]
+    ("data", "said"),
+    [
+        (b"", "a JSON object"),
+        (b"[]", "a JSON object"),
+        (b"\xff", "a JSON object"),
+        (b"[" * 100_000, "a JSON object"),
+        (b"{}", "the change is null"),
+        (b'{"change":"stop-replica","topic":"t","partition":0,"epoch":1}', "the change is"),
+        (b'{"change":"start-replica","topic":"../t","partition":0,"epoch":1}', "the topic is"),
+        (b'{"change":"start-replica","topic":"t","partition":4294967296,"epoch":1}', '"partition" must be from 0'),
+        (b'{"change":"start-replica","topic":"t","partition":0,"epoch":1e400}', "a JSON object"),
+    ],
 )
-def test_a_request_that_makes_no_sense_is_said(data: bytes) -> None:
-    with pytest.raises(MalformedZnode, match="it is no state change request"):
+def test_a_request_that_makes_no_sense_is_said(data: bytes, said: str) -> None:
+    with pytest.raises(MalformedZnode, match=said):
         codecs.decode_request("/x", data)
 
 

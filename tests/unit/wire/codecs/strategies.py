@@ -18,6 +18,7 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "uuid": st.one_of(st.none(), st.uuids().filter(lambda uuid: uuid.int != 0)),
     "error_code": st.sampled_from(ErrorCode),
     "timedelta_i32": st.integers(-(2**31), 2**31 - 1).map(lambda number: timedelta(milliseconds=number)),
+    "timedelta_i64": st.integers(0, 2**40).map(lambda number: timedelta(milliseconds=number)),
     "bytes": st.binary(max_size=8),
 }
 

@@ -1,0 +1,28 @@
+"""Some messages of a type, the same at each run: what a fuzzer begins from."""
+
+import warnings
+from typing import Any, Final
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import HypothesisWarning
+
+from tests.unit.wire.codecs.strategies import messages
+
+_OF_EACH: Final = 2
+
+
+def some_messages(message_type: type[Any]) -> list[Any]:
+    """A few of them, the first of which says as little as can be."""
+    found: list[Any] = []
+
+    @settings(
+        max_examples=_OF_EACH, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(messages(message_type))
+    def take(message: Any) -> None:
+        found.append(message)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)
+        take()
+    return found

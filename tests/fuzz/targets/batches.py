@@ -1,0 +1,52 @@
+"""Record batches of producers and segments: as they are, and again with the CRC that they should say."""
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from crc32c import crc32c
+
+from replica_broker.log.errors import LogError
+from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, batches_in, read_header, whole_batches
+from replica_broker.log.records import latest_time_of_producer_s, record_times
+from tests.fuzz.target import Target
+from tests.unit.replica_broker.log.batches import batch, old_message, replicated
+
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
+
+
+def examples() -> Iterator[bytes]:
+    yield batch(b"one", b"two", b"three")
+    yield batch(b"once", producer_id=7, producer_epoch=1, base_sequence=3)
+    yield batch(b"small", attributes=1)
+    yield replicated(b"one", at=5) + replicated(b"two", b"three", at=6)
+    yield old_message(1)
+
+
+def read(data: bytes) -> None:
+    _read(data)
+    _read(_with_crc(data))
+
+
+def _read(data: bytes) -> None:
+    try:
+        for found in batches_in(whole_batches(data)):
+            assert found.end <= len(data)
+            latest_time_of_producer_s(found, data)
+            times = list(record_times(found, memoryview(data)[found.position + HEADER_BYTES : found.end]))
+            assert len(times) == found.records_count
+    except LogError:
+        return
+
+
+def _with_crc(data: bytes) -> bytes:
+    """The same, with the CRC of its first batch mended: a fuzzer would hardly find it."""
+    try:
+        end = read_header(data).end
+    except LogError:
+        return data
+    return data[:_CRC_AT] + _CRC.pack(crc32c(data[CRC_FROM:end])) + data[CRC_FROM:]
+
+
+TARGET: Final = Target(name="batches", examples=examples, read=read)

@@ -1,0 +1,58 @@
+"""The small files beside a broker's logs. The first byte says which one is read."""
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from crc32c import crc32c
+
+from controller_core.model.ids import LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
+from replica_broker.log import checkpoints
+from replica_broker.log.errors import LogError
+from replica_broker.log.producers.snapshot_format import decode_snapshot, encode_snapshot
+from tests.fuzz.target import Target
+
+_PATH: Final = Path("a/file")
+_HEAD: Final = struct.Struct(">hI")
+
+
+def _with_crc(content: bytes) -> bytes:
+    checked = content[_HEAD.size :]
+    return content[:2] + struct.pack(">I", crc32c(checked)) + checked
+
+
+READERS: Final[tuple[Callable[[bytes], object], ...]] = (
+    lambda content: checkpoints.decode_epochs(_PATH, content),
+    lambda content: checkpoints.decode_offsets(_PATH, content),
+    lambda content: checkpoints.decode_partition_metadata(_PATH, content),
+    lambda content: checkpoints.decode_meta_properties(_PATH, content),
+    lambda content: decode_snapshot(_PATH, content, end_offset=100),
+    lambda content: decode_snapshot(_PATH, _with_crc(content), end_offset=100),
+)
+
+
+def examples() -> Iterator[bytes]:
+    partition = TopicPartition(TopicName("orders"), PartitionId(3))
+    contents = (
+        checkpoints.encode_epochs([(LeaderEpoch(1), 0), (LeaderEpoch(4), 17)]),
+        checkpoints.encode_offsets({partition: 12}),
+        checkpoints.encode_partition_metadata(TopicId(UUID(int=7))),
+        checkpoints.encode_meta_properties(3, "a-cluster"),
+        encode_snapshot([]),
+        _HEAD.pack(1, 0) + struct.pack(">i", 1) + struct.pack(">qhiqiqiq", 7, 1, 3, 12, 0, 99, 0, -1),
+    )
+    yield from (bytes([number]) + content for number, content in enumerate(contents))
+
+
+def read(data: bytes) -> None:
+    if not data or data[0] >= len(READERS):
+        return
+    try:
+        READERS[data[0]](data[1:])
+    except LogError:
+        return
+
+
+TARGET: Final = Target(name="checkpoints", examples=examples, read=read)

@@ -1,0 +1,67 @@
+"""Requests of all APIs and versions that the controller answers.
+
+What is read can be written, and is then read as the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from kio.schema.alter_partition.v3 import AlterPartitionRequest
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.process.listening import ListenerAssembly
+from controller_core.process.run import SERVED_APIS
+from controller_core.wire.codecs.decoding import Undecodable
+from controller_core.wire.codecs.frames import FrameError, decode_request, encode_request, read_request_head
+from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.request_limits import limits_of
+from controller_core.wire.listener.owned_api import LocalApi, OwnedApi
+from controller_core.zk.session import ZkSession
+from tests.fuzz.messages import some_messages
+from tests.fuzz.target import Target
+
+
+async def _no_answer(_: RequestPayload) -> ResponsePayload:
+    raise AssertionError("nothing is answered: requests are read")
+
+
+def _served() -> Mapping[int, Versions[Any]]:
+    """The versions of all APIs. Nothing of the assembly but its table is used."""
+    assembly = ListenerAssembly(cast(ZkSession, None), SERVED_APIS, lambda: None, _no_answer)
+    apis = [api for api in assembly.apis("PLAINTEXT") if isinstance(api, OwnedApi | LocalApi)]
+    return {api.key: api.versions for api in apis}
+
+
+SERVED: Final = _served()
+
+
+def _type_of(versions: Versions[Any], version: int) -> type[RequestPayload]:
+    """What kio has for a request. Those that say how ISRs change we read without it."""
+    is_ours = versions.key == AlterPartitionRequest.__api_key__ and version == AlterPartitionRequest.__version__
+    return AlterPartitionRequest if is_ours else versions.request_type(version)
+
+
+def examples() -> Iterator[bytes]:
+    for versions in SERVED.values():
+        for version in range(versions.min, versions.max + 1):
+            for request in some_messages(_type_of(versions, version)):
+                yield encode_request(request, 7, "client")[4:]
+
+
+def read(data: bytes) -> None:
+    try:
+        head = read_request_head(data)
+        versions = SERVED.get(head.api_key)
+        if versions is None or head.api_version not in versions:
+            return
+        limits = limits_of(head.api_key)
+        request = versions.decoded(data, head.api_version, most_items=limits.max_items)
+    except (FrameError, Undecodable):
+        return
+    versions.lifted(request)
+    as_kio_has_it = decode_request(_type_of(versions, head.api_version), data)
+    again = encode_request(as_kio_has_it, head.correlation_id, "client")[4:]
+    assert versions.decoded(again, head.api_version) == request
+
+
+TARGET: Final = Target(name="requests", examples=examples, read=read)
