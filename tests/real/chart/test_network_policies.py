@@ -54,7 +54,7 @@ def test_without_peers_the_release_s_own_pods_may_use_kafka_and_nobody_may_read_
     api: KubernetesApi, values: tuple[str, ...]
 ) -> None:
     for component in ("kafka", "controller"):
-        (own,) = peers(policy(api, component, *ON, *values), "kafka") or ()
+        (own,) = peers(policy(api, component, *ON, *values), "kafka") or [{}]
         assert list(own) == ["podSelector"]
     for component in ("operator", "controller"):
         assert peers(policy(api, component, *ON, *values), "metrics") == []
