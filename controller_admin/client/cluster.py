@@ -83,7 +83,7 @@ class Cluster:
             client_id=properties.client_id,
             timeout_ms=properties.default_api_timeout_ms,
             connect_timeout_ms=properties.socket_connection_setup_timeout_ms,
-            security=properties.security(),
+            security=properties.security_source(),
             negotiates=True,
         )
         return cls(client=client, default_timeout_ms=properties.default_api_timeout_ms)

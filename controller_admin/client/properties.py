@@ -5,20 +5,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from controller_admin.client.errors import InvalidArgument
-from controller_core.security.jaas import read_jaas
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.security.property_types import OptionalFile, OptionalSecret, shown, what_is_wrong
-from controller_core.security.tls_files import TlsFiles
+from controller_core.security.property_types import what_is_wrong
+from controller_core.security.tls_properties import TlsProperties
 from controller_core.wire.client.request_client import Address, parse_addresses
-from controller_core.wire.client.security import MECHANISMS, PLAIN, Login, Security
+from controller_core.wire.connections.security import MECHANISMS, Login, Security, SecuritySource
 from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
-
-
-def _dotted(name: str) -> str:
-    return name.replace("_", ".")
 
 
 @contextmanager
@@ -30,10 +25,10 @@ def as_invalid_argument() -> Iterator[None]:
         raise InvalidArgument(str(error)) from error
 
 
-class ClientProperties(BaseModel):
+class ClientProperties(TlsProperties):
     """What a client has to know. Other properties of Kafka's are left alone, as by Kafka's tools."""
 
-    model_config = ConfigDict(alias_generator=_dotted, extra="ignore", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True)  # a context of TLS is one
 
     bootstrap_servers: Annotated[tuple[Address, ...], BeforeValidator(lambda text: parse_addresses(str(text)))]
     client_id: str = Field(default="kontroller-admin", max_length=249)
@@ -47,15 +42,6 @@ class ClientProperties(BaseModel):
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: str = "GSSAPI"
     sasl_jaas_config: SecretStr | None = None
-    ssl_truststore_type: str = "JKS"
-    ssl_truststore_location: OptionalFile = None
-    ssl_truststore_certificates: OptionalSecret = None
-    ssl_keystore_type: str = "JKS"
-    ssl_keystore_location: OptionalFile = None
-    ssl_keystore_certificate_chain: OptionalSecret = None
-    ssl_keystore_key: OptionalSecret = None
-    ssl_key_password: SecretStr | None = None
-    ssl_endpoint_identification_algorithm: str = "https"
 
     @classmethod
     def of(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
@@ -90,30 +76,20 @@ class ClientProperties(BaseModel):
     def security(self) -> Security:
         """How to connect. Raises `InvalidArgument` where a certificate or a login cannot be used."""
         with as_invalid_argument():
-            return Security(
-                tls=self._tls_files().client_context() if self.security_protocol in ("SSL", "SASL_SSL") else None,
-                login=self._login() if self.security_protocol.startswith("SASL") else None,
-            )
+            return self._security()
+
+    def security_source(self) -> SecuritySource | None:
+        """The same for each connection anew: certificates may be renewed meanwhile. Raises as `security`, at once."""
+        self.security()
+        return None if self.security_protocol == "PLAINTEXT" else self._security
+
+    def _security(self) -> Security:
+        return Security(
+            tls=self.tls_files().client_context() if self.security_protocol in ("SSL", "SASL_SSL") else None,
+            login=self._login() if self.security_protocol.startswith("SASL") else None,
+        )
 
     def _login(self) -> Login:
         assert self.sasl_jaas_config is not None, "it was looked for"
-        kind = "plain.Plain" if self.sasl_mechanism == PLAIN else "scram.Scram"
-        user = read_jaas(
-            self.sasl_jaas_config.get_secret_value(),
-            name="sasl.jaas.config",
-            module=f"org.apache.kafka.common.security.{kind}LoginModule",
-        )
-        return Login(mechanism=self.sasl_mechanism, username=user.username, password=user.password)
-
-    def _tls_files(self) -> TlsFiles:
-        return TlsFiles(
-            truststore_location=self.ssl_truststore_location,
-            truststore_certificates=shown(self.ssl_truststore_certificates),
-            truststore_type=self.ssl_truststore_type,
-            keystore_location=self.ssl_keystore_location,
-            keystore_certificate_chain=shown(self.ssl_keystore_certificate_chain),
-            keystore_key=shown(self.ssl_keystore_key),
-            keystore_type=self.ssl_keystore_type,
-            key_password=shown(self.ssl_key_password),
-            verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
-        )
+        text = self.sasl_jaas_config.get_secret_value()
+        return Login.of_jaas(text, mechanism=self.sasl_mechanism, name="sasl.jaas.config")

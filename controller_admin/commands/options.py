@@ -9,7 +9,7 @@ from controller_admin.commands.endings import usage_error
 
 if TYPE_CHECKING:
     from controller_core.wire.client.request_client import Address
-    from controller_core.wire.client.security import Security
+    from controller_core.wire.connections.security import SecuritySource
 
 _LARGEST_ID = 2**31 - 1
 _LONGEST_S = 24 * 3600
@@ -45,17 +45,15 @@ def bootstrap_addresses(text: str) -> "tuple[Address, ...]":
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from error
 
 
-def security_of(config: Path | None, bootstrap: str) -> "Security":
+def security_of(config: Path | None, bootstrap: str) -> "SecuritySource | None":
     """How servers are spoken to by a file of properties; ends the command where that cannot be used."""
-    from controller_core.wire.client.security import NO_SECURITY
-
     if config is None:
-        return NO_SECURITY
+        return None
 
     from controller_admin.client.errors import InvalidArgument
     from controller_admin.client.properties import ClientProperties
 
     try:
-        return ClientProperties.read(config, {"bootstrap.servers": bootstrap}).security()
+        return ClientProperties.read(config, {"bootstrap.servers": bootstrap}).security_source()
     except InvalidArgument as error:
         raise usage_error(error) from error

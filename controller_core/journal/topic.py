@@ -6,11 +6,13 @@ topic may be the very ones that the controller leads. While they are away the wr
 again with a new producer; the controller does not notice.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from controller_core.journal.segments import Block
+from controller_core.security.properties_file import InvalidProperties
 
 PARTITION: Final = 0
 _QUEUE_KIB: Final = 16_384
@@ -22,11 +24,22 @@ _GRACE_S: Final = 5.0
 
 
 class TopicSink:
-    """A `Sink` that produces each line to a topic; the key of a message is the cluster's id."""
+    """A `Sink` that produces each line to a topic; the key of a message is the cluster's id.
 
-    def __init__(self, topic: str, bootstrap: str, *, delivery_timeout_ms: int = _DELIVERY_TIMEOUT_MS) -> None:
+    `security`: what librdkafka is told of certificates and logins, asked for each producer, so that one that failed is
+    followed by one that knows of new ones."""
+
+    def __init__(
+        self,
+        topic: str,
+        bootstrap: str,
+        *,
+        security: Callable[[], Mapping[str, str]] = dict,
+        delivery_timeout_ms: int = _DELIVERY_TIMEOUT_MS,
+    ) -> None:
         self._topic = topic
         self._bootstrap = bootstrap
+        self._security = security
         self._delivery_timeout_ms = delivery_timeout_ms
         self._producer: Producer | None = None
         self._failures: list[str] = []
@@ -47,7 +60,7 @@ class TopicSink:
                     self._topic, line, key=block.cluster_id, partition=PARTITION, on_delivery=self._on_delivery
                 )
             undelivered = producer.flush(self._delivery_timeout_ms / 1000 + _GRACE_S)
-        except (KafkaException, BufferError) as error:
+        except (KafkaException, BufferError, InvalidProperties) as error:
             self._give_up()
             raise OSError(f"{self}: {error}") from error
         if undelivered or self._failures:
@@ -62,6 +75,7 @@ class TopicSink:
     def _connected(self) -> Producer:
         return Producer(
             {
+                **self._security(),
                 "bootstrap.servers": self._bootstrap,
                 "client.id": "kontroller-journal",
                 "acks": "all",

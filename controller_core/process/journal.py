@@ -1,7 +1,7 @@
 """The journal of a controller process: from its settings to a writer, and the metrics of that writer."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -47,15 +47,18 @@ def open_journal(
     return writer
 
 
-def open_topic_journal(topic: str, bootstrap: str, registry: CollectorRegistry) -> JournalWriter:
-    """Begins to write a journal to a topic. Raises `MissingLibrary`; a topic that cannot be reached is a warning."""
+def open_topic_journal(
+    topic: str, bootstrap: str, registry: CollectorRegistry, security: Callable[[], Mapping[str, str]] = dict
+) -> JournalWriter:
+    """Begins to write a journal to a topic; `security` as of `TopicSink`. Raises `MissingLibrary`; a topic that cannot be
+    reached is a warning."""
     try:
         from controller_core.journal.topic import TopicSink
     except ImportError as error:
         raise MissingLibrary(
             "--journal-topic needs confluent-kafka: install kontroller[journal-topic], or do without the topic"
         ) from error
-    writer = JournalWriter(TopicSink(topic, bootstrap))
+    writer = JournalWriter(TopicSink(topic, bootstrap, security=security))
     registry.register(JournalMetrics(writer.counts, "kontroller_journal_topic"))
     return writer
 

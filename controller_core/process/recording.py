@@ -11,12 +11,12 @@ from prometheus_client.registry import Collector
 from pydantic import Field
 
 from controller_core.controller.loop.clock import SystemClock
+from controller_core.process.connections import zookeeper_session
 from controller_core.process.http import serve_metrics
 from controller_core.process.journal import close_journals, open_journal
 from controller_core.process.journal_http import journal_routes
 from controller_core.process.settings import InvalidSettings, ProcessSettings
 from controller_core.process.signals import until_signalled
-from controller_core.process.zookeeper import zookeeper_session
 from controller_core.recorder.directory import check_cluster, recorders_directory
 from controller_core.recorder.recorder import Recorder
 from controller_core.recorder.view import cluster_id_of

@@ -19,6 +19,7 @@ from controller_core.controller.term.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.ids import BrokerId
+from controller_core.process.connections import secured_brokers, zookeeper_session
 from controller_core.process.http import readiness_route, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
 from controller_core.process.journal_http import journal_routes
@@ -26,7 +27,8 @@ from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
-from controller_core.process.zookeeper import zookeeper_session
+from controller_core.wire.connections.broker_properties import SecuredBrokers
+from controller_core.wire.connections.librdkafka import librdkafka_settings
 from controller_core.wire.limits.admission import connections_within, raise_descriptor_limit
 from controller_core.wire.listener.listener import Listener, ListenerLimits
 from controller_core.wire.tcp_link import tcp_link_factory
@@ -49,6 +51,7 @@ async def run_controller(
 
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
+    brokers = secured_brokers(settings.properties, settings.listeners.links)
     async with AsyncExitStack() as stack:
         session = await zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
         stack.push_async_callback(session.close)
@@ -59,7 +62,7 @@ async def run_controller(
         registry = CollectorRegistry()
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)
-        controller, listener = _assemble(settings, zk, registry, EachJournal(writers))
+        controller, listener = _assemble(settings, zk, registry, EachJournal(writers), brokers)
         if not settings.admin_cidr:
             log.warning("whoever comes from a private network may change the cluster: say with --admin-cidr who may")
         await listener.start()
@@ -76,7 +79,15 @@ def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegis
     writers = []
     if settings.journal_topic is not None and settings.journal_bootstrap is not None:
         try:
-            writers.append(open_topic_journal(settings.journal_topic, settings.journal_bootstrap, registry))
+            brokers = secured_brokers(settings.properties)
+            writers.append(
+                open_topic_journal(
+                    settings.journal_topic,
+                    settings.journal_bootstrap,
+                    registry,
+                    lambda: librdkafka_settings(brokers.read().of_brokers()),
+                )
+            )
         except MissingLibrary as error:
             raise InvalidSettings(str(error)) from error
     if settings.journal_directory is not None:
@@ -85,7 +96,11 @@ def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegis
 
 
 def _assemble(
-    settings: ControllerProcessSettings, zk: ZkSession, registry: CollectorRegistry, journal: Journal
+    settings: ControllerProcessSettings,
+    zk: ZkSession,
+    registry: CollectorRegistry,
+    journal: Journal,
+    brokers: SecuredBrokers,
 ) -> tuple[Controller, Listener]:
     own_id = BrokerId(settings.id)
 
@@ -105,7 +120,9 @@ def _assemble(
     )
     seams = Seams(
         zk=zk,
-        links=tcp_link_factory(listeners.links, str(own_id), request_timeout_ms=settings.request_timeout_ms),
+        links=tcp_link_factory(
+            listeners.links, str(own_id), request_timeout_ms=settings.request_timeout_ms, security=brokers.source
+        ),
         clock=SystemClock(),
         close_connections=listener.close_connections,
         journal=journal,

@@ -7,7 +7,7 @@ The connection is opened with the first request, and again with the next one aft
 request (a failure, a timeout, a cancelled caller) closes the connection, so that a late answer is never taken for that
 of another request.
 
-`open_connection` is the one place where a connection is made; TLS and SASL, when they come, belong there.
+How it is secured goes by what the broker has registered for the listener, and by `controller_core.wire.connections`.
 """
 
 import asyncio
@@ -32,6 +32,9 @@ from controller_core.wire.codecs.frames import (
     read_frame,
 )
 from controller_core.wire.codecs.static_configs import decode_static_config, static_config_request
+from controller_core.wire.connections.broker_properties import NO_FILE, SourceOfListener
+from controller_core.wire.connections.connecting import CannotConnect, Connection, open_connection
+from controller_core.wire.connections.security import SecuritySource
 from controller_core.wire.link import (
     BrokerLink,
     BrokerLinkFactory,
@@ -51,14 +54,8 @@ _PART_BYTES: Final = 256 * 1024
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class _Connection:
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-
 class TcpBrokerLink:
-    """A `BrokerLink` over TCP, PLAINTEXT."""
+    """A `BrokerLink` over TCP; PLAINTEXT, unless `security` says otherwise."""
 
     def __init__(
         self,
@@ -68,15 +65,17 @@ class TcpBrokerLink:
         client_id: str,
         connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
         request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+        security: SecuritySource | None = None,
     ) -> None:
         self._host = host
         self._port = port
         self._client_id = client_id
         self._connect_timeout_ms = connect_timeout_ms
         self._request_timeout_ms = request_timeout_ms
+        self._security = security
         self._turn = asyncio.Lock()
         self._correlation_ids = (number % _MAX_CORRELATION_ID for number in itertools.count())
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._until_closed: asyncio.Timeout | None = None
         self._closed = False
 
@@ -146,8 +145,8 @@ class TcpBrokerLink:
         return response
 
     async def _exchange_frames(self, frame: Sequence[bytes]) -> bytes:
-        if self._connection is not None and self._connection.reader.at_eof():
-            self._disconnect()  # brokers close idle connections
+        if self._connection is not None and self._connection.is_spent:
+            self._disconnect()
         if self._connection is None:
             self._connection = await self._connect()
         connection = self._connection
@@ -167,26 +166,17 @@ class TcpBrokerLink:
             raise BrokerUnreachable(f"{self._host}:{self._port} closed the connection without an answer")
         return content
 
-    async def _connect(self) -> _Connection:
+    async def _connect(self) -> Connection:
+        deadline_s = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
         try:
-            async with asyncio.timeout(self._connect_timeout_ms / 1000):
-                return await open_connection(self._host, self._port)
-        except TimeoutError as error:
-            raise NotConnected(
-                f"no connection to {self._host}:{self._port} within {self._connect_timeout_ms} ms"
-            ) from error
-        except OSError as error:
-            raise NotConnected(f"no connection to {self._host}:{self._port}: {error}") from error
+            return await open_connection(self._host, self._port, deadline_s=deadline_s, security=self._security)
+        except CannotConnect as error:
+            raise NotConnected(str(error)) from error
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            self._connection.writer.transport.abort()
+            self._connection.abort()
             self._connection = None
-
-
-async def open_connection(host: str, port: int) -> _Connection:
-    """A connection on which Kafka's protocol can be spoken at once."""
-    return _Connection(*await asyncio.open_connection(host, port))
 
 
 def tcp_link_factory(
@@ -195,12 +185,13 @@ def tcp_link_factory(
     *,
     connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+    security: SourceOfListener = NO_FILE.source,
 ) -> BrokerLinkFactory:
     """Makes links to brokers on the listener that the controller uses, `control.plane.listener.name` or that between
     brokers. `client_id` is the controller's id as text, as in Kafka.
 
-    A broker without that listener, or with one that is not PLAINTEXT, gets a link that fails with `BrokerUnreachable`
-    each time and says why: one broker with another configuration must not stop the controller."""
+    A broker without that listener, or with one that speaks what `security` has no answer for, gets a link that fails with
+    `BrokerUnreachable` each time and says why: one broker with another configuration must not stop the controller."""
 
     def link(broker: Broker) -> BrokerLink:
         endpoint = broker.endpoint(listener_name)
@@ -211,18 +202,13 @@ def tcp_link_factory(
                 f"add it to the broker's `listeners`, or give one that it has first with --listen, "
                 f"or with --control-plane-listener"
             )
-        if endpoint.security_protocol != "PLAINTEXT":
-            return _NoWay(
-                f"listener {listener_name!r} of broker {broker.id} speaks {endpoint.security_protocol}; "
-                f"the controller speaks PLAINTEXT only: give a PLAINTEXT listener first with --listen, "
-                f"or with --control-plane-listener"
-            )
         return TcpBrokerLink(
             endpoint.host,
             endpoint.port,
             client_id=client_id,
             connect_timeout_ms=connect_timeout_ms,
             request_timeout_ms=request_timeout_ms,
+            security=security(listener_name, endpoint.security_protocol),
         )
 
     return link

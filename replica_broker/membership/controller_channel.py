@@ -20,6 +20,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
 from controller_core.wire.client.request_client import Address, RequestClient, RequestError, is_refused_by_another
+from controller_core.wire.connections.broker_properties import NO_FILE, SourceOfListener
 from controller_core.wire.messages import (
     AlterPartitionResponse,
     ControlledShutdownRequest,
@@ -52,11 +53,14 @@ class NoController(Exception):
 
 
 class ControllerChannel:
-    """The way to whoever is the controller, under this broker's present epoch."""
+    """The way to whoever is the controller, under this broker's present epoch, by what its listener speaks."""
 
-    def __init__(self, node: Node, *, request_timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
+    def __init__(
+        self, node: Node, *, request_timeout_ms: int = REQUEST_TIMEOUT_MS, security: SourceOfListener = NO_FILE.source
+    ) -> None:
         self._node = node
         self._timeout_ms = request_timeout_ms
+        self._security = security
         self._altering = asyncio.Lock()
 
     async def alter_partition(self, topics: Sequence[AskedTopic]) -> AlterPartitionResponse:
@@ -105,7 +109,12 @@ class ControllerChannel:
         if endpoint is None:
             raise NoController("no controller is known")
         address = Address(endpoint.host, endpoint.port)
-        client = RequestClient([address], client_id=str(self._node.id), timeout_ms=self._timeout_ms)
+        client = RequestClient(
+            [address],
+            client_id=str(self._node.id),
+            timeout_ms=self._timeout_ms,
+            security=self._security(endpoint.listener, endpoint.security_protocol),
+        )
         try:
             response = await client.ask_one(request, response_type)
         except RequestError as error:

@@ -12,9 +12,10 @@ import structlog
 from controller_core.controller.loop.clock import Clock, SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
+from controller_core.process.connections import secured_brokers, zookeeper_session
 from controller_core.process.signals import until_signalled
-from controller_core.process.zookeeper import zookeeper_session
 from controller_core.supervision import noticed, until_one_ends
+from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.listener.listener import Listener
 from controller_core.zk.session import ZkSession
 from replica_broker.counters import BrokerCounters
@@ -51,6 +52,7 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
     Raises `InvalidSettings`, `BrokerIdInUse`, `IncompatibleFeatures` (at the start, or when the cluster finalizes what this
     broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, `DiskError` where no log directory can be used, or
     none any more, and `OSError` for a port."""
+    brokers = secured_brokers(settings.properties, settings.between_brokers)
     async with AsyncExitStack() as stack:
         zk = await zookeeper_session(settings)
         stack.push_async_callback(zk.close)
@@ -67,15 +69,22 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
         await features.check()
         await require_no_stock_brokers(settings, zk)
         await require_common_listener(settings, zk)
-        await _Process(settings, zk, node, broker, features).run(stack)
+        await _Process(settings, zk, node, broker, features, brokers).run(stack)
 
 
 class _Process:
     """A broker that may join."""
 
     def __init__(
-        self, settings: BrokerProcessSettings, zk: ZkSession, node: Node, broker: Broker, features: Features
+        self,
+        settings: BrokerProcessSettings,
+        zk: ZkSession,
+        node: Node,
+        broker: Broker,
+        features: Features,
+        others: SecuredBrokers,
     ) -> None:
+        """`others`: how they are spoken to, and the controller."""
         self._settings = settings
         self._zk = zk
         self._node = node
@@ -83,7 +92,8 @@ class _Process:
         self._clock: Clock = SystemClock()
         self._counters = BrokerCounters()
         self._configs = ZkTopicConfigs(zk, settings.own_configs)
-        self._channel = ControllerChannel(node)
+        self._channel = ControllerChannel(node, security=others.source)
+        self._others = others
         self._registration = Registration(zk, node, broker, session_timeout_ms=settings.zookeeper_session_timeout_ms)
 
     async def run(self, stack: AsyncExitStack) -> None:
@@ -147,7 +157,10 @@ class _Process:
         return Replicas(
             settings,
             directories,
-            tcp_leader_links(client_id=f"broker-{self._node.id}"),
+            tcp_leader_links(
+                client_id=f"broker-{self._node.id}",
+                security=self._others.source_of(self._settings.between_brokers),
+            ),
             writer,
             self._configs,
             self._clock,

@@ -12,8 +12,8 @@ import structlog
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
+from controller_core.process.connections import secured_brokers, zookeeper_session
 from controller_core.process.signals import until_signalled
-from controller_core.process.zookeeper import zookeeper_session
 from controller_core.supervision import until_one_ends
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
@@ -48,6 +48,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
     Raises `InvalidSettings`, `BrokerIdInUse`, `ClusterHasController`, `ZooKeeperUnreachable`, `DirectoryRefused`,
     `DiskError` where no log directory can be used, or none any more, and `OSError` for a port."""
     clock, counters = SystemClock(), BrokerCounters()
+    brokers = secured_brokers(settings.properties, settings.between_brokers)
     async with AsyncExitStack() as stack:
         zk = await zookeeper_session(settings)
         stack.push_async_callback(zk.close)
@@ -70,7 +71,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
         replicas = OpenedReplicas(
             settings.replicas,
             directories,
-            tcp_leader_links(client_id=f"broker-{node.id}"),
+            tcp_leader_links(client_id=f"broker-{node.id}", security=brokers.source_of(settings.between_brokers)),
             V2IsrWriter(zk),
             configs,
             clock,

@@ -13,21 +13,17 @@ A server that hangs then mostly shows it before anything was asked of it that ma
 
 import asyncio
 import re
-import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
-from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
-from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.client.negotiation import ASK_FOR_RANGES, NoCommonVersion, Ranges, response_type_of
-from controller_core.wire.client.security import NO_SECURITY, Login, LoginFailed, Security
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,
@@ -39,6 +35,8 @@ from controller_core.wire.codecs.frames import (
     read_frame,
 )
 from controller_core.wire.codecs.versions import converted
+from controller_core.wire.connections import connecting
+from controller_core.wire.connections.security import SecuritySource
 
 CLIENT_ID: Final = "kontroller"
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -46,8 +44,6 @@ DEFAULT_CONNECT_TIMEOUT_MS: Final = 5_000
 
 _CORRELATION_ID: Final = 1
 _PAUSE_S: Final = 0.2
-_NEXT_ADDRESS_AFTER_S: Final = 0.25
-"""One name stands for all brokers in Kubernetes: an address that hangs must not use up the time of the others."""
 _NO_BOOTSTRAP: Final = "no bootstrap server is known"
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
 
@@ -131,7 +127,7 @@ class RequestClient:
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
         before_sending: Callable[[], None] = lambda: None,
-        security: Security = NO_SECURITY,
+        security: SecuritySource | None = None,
         negotiates: bool = False,
     ) -> None:
         self._bootstrap = tuple(bootstrap)
@@ -265,31 +261,28 @@ class RequestClient:
 
     @asynccontextmanager
     async def _connected(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
-        """A connection for one exchange. Raises `ControllerUnreachable` and `NotAdmitted`."""
-        now = asyncio.get_running_loop().time()
-        tls = self._security.tls
+        """A connection for one exchange. Raises `ControllerUnreachable`, `NotAdmitted` and `AnswerUnreadable`."""
+        soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
+        with _as_request_errors():
+            opened = await connecting.open_connection(
+                address.host, address.port, deadline_s=min(deadline, soon), security=self._security
+            )
         try:
-            async with asyncio.timeout_at(min(deadline, now + self._connect_timeout_ms / 1000)):
-                reader, writer = await asyncio.open_connection(
-                    address.host,
-                    address.port,
-                    happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S,
-                    ssl=tls,
-                    server_hostname=address.host if tls is not None else None,
-                )
-        except ssl.SSLError as error:
-            if isinstance(error, ssl.SSLEOFError):  # it may be about to end
-                raise ControllerUnreachable(f"{address} closed the connection in its TLS handshake") from error
-            raise NotAdmitted(f"{address} cannot be spoken to by TLS: {error}") from error
-        except (OSError, TimeoutError, UnicodeError) as error:
-            raise ControllerUnreachable(f"{address} cannot be reached: {str(error) or type(error).__name__}") from error
-        connection = _Connection(address, reader, writer, deadline)
-        try:
-            if self._security.login is not None:
-                await _log_in(connection, self._security.login)
-            yield connection
+            yield _Connection(address, opened.reader, opened.writer, deadline)
         finally:
-            writer.close()
+            opened.writer.close()
+
+
+@contextmanager
+def _as_request_errors() -> Iterator[None]:
+    try:
+        yield
+    except connecting.OutOfReach as error:
+        raise ControllerUnreachable(str(error)) from error
+    except connecting.NotAdmitted as error:
+        raise NotAdmitted(str(error)) from error
+    except connecting.NoSuchProtocol as error:
+        raise AnswerUnreadable(str(error)) from error
 
 
 def error_codes(message: Any) -> Iterator[ErrorCode]:
@@ -338,34 +331,6 @@ async def _exchange(connection: _Connection, frame: bytes, response_type: type[R
         return decode_response(response_type, content)
     except (FrameError, Undecodable) as error:
         raise AnswerUnreadable(f"{connection.address} answered what is no {response_type.__name__}: {error}") from error
-
-
-async def _log_in(connection: _Connection, login: Login) -> None:
-    """SASL, as KIP-43 and KIP-152 have it. Raises `NotAdmitted`, `AnswerUnreadable`, and `ControllerUnreachable` where the
-    server does not answer: nothing that somebody asked for was sent yet."""
-
-    async def said(request: RequestPayload, response_type: type[Response]) -> Response:
-        try:
-            return await _exchange(connection, encode_request(request, _CORRELATION_ID, CLIENT_ID), response_type)
-        except AnswerLost as error:
-            raise ControllerUnreachable(f"{error} to the login") from error
-
-    handshake = await said(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
-    if handshake.error_code is not ErrorCode.none:
-        offered = ", ".join(handshake.mechanisms) or "none"
-        raise NotAdmitted(f"{connection.address} does not take SASL {login.mechanism}; it takes {offered}")
-    exchange = login.messages()
-    try:
-        message = next(exchange)
-        while True:
-            answer = await said(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)
-            if answer.error_code is not ErrorCode.none:
-                raise NotAdmitted(f"{connection.address} does not admit {login.username}: {answer.error_message}")
-            message = exchange.send(answer.auth_bytes)
-    except StopIteration:
-        return
-    except LoginFailed as error:
-        raise NotAdmitted(f"{connection.address} does not know the password of {login.username}: {error}") from error
 
 
 def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:

@@ -260,7 +260,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
         """As it is now: passwords and certificates change while a process runs."""
         try:
             security = self._security()
-            self.handler.tls = security.tls.client_context() if security.tls else None
+            self.handler.tls = security.tls
         except InvalidProperties as error:
             raise ConnectionDropped(str(error)) from error
         login, digest = security.sasl, security.digest

@@ -6,6 +6,7 @@ passwords and certificates may change under a process that runs. Files that it n
 Secrets are mounted.
 """
 
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ _KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
 class ZkSecurity:
     """The default is a connection that anybody may make."""
 
-    tls: TlsFiles | None = None
+    tls: ssl.SSLContext | None = None
     sasl: NameAndPassword | None = None
     """SASL by DIGEST-MD5, as brokers log in."""
     digest: NameAndPassword | None = None
@@ -80,13 +81,14 @@ class _ZkProperties(BaseModel):
     ssl_endpoint_identification_algorithm: str = "HTTPS"
 
     def security(self, folder: Path) -> ZkSecurity:
+        files = self._tls_files(folder) if self.ssl_client_enable else None
         security = ZkSecurity(
-            tls=self._tls_files(folder) if self.ssl_client_enable else None,
+            tls=files.client_context() if files else None,
             sasl=self._sasl(),
             digest=self._digest(),
             sets_acls=self.set_acl,
         )
-        is_somebody = security.sasl or security.digest or (security.tls and security.tls.keystore_location)
+        is_somebody = security.sasl or security.digest or (files and files.keystore_location)
         if self.set_acl and not is_somebody:
             raise InvalidProperties(
                 "zookeeper.set.acl is true and nobody logs in: set zookeeper.sasl.jaas.config, zookeeper.auth.digest, or "
@@ -113,7 +115,7 @@ class _ZkProperties(BaseModel):
         return NameAndPassword(username=username, password=password)
 
     def _tls_files(self, folder: Path) -> TlsFiles:
-        files = TlsFiles(
+        return TlsFiles(
             prefix="zookeeper.ssl",
             truststore_location=self.ssl_truststore_location and folder / self.ssl_truststore_location,
             truststore_type=_type_of(self.ssl_truststore_location, self.ssl_truststore_type),
@@ -122,8 +124,6 @@ class _ZkProperties(BaseModel):
             key_password=shown(self.ssl_keystore_password),
             verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
         )
-        files.client_context()
-        return files
 
 
 def _type_of(location: Path | None, type_: str | None) -> str:

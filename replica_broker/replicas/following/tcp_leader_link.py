@@ -23,6 +23,8 @@ from controller_core.wire.codecs.frames import (
     read_correlation_id,
     read_frame,
 )
+from controller_core.wire.connections.connecting import CannotConnect, Connection, open_connection
+from controller_core.wire.connections.security import SecuritySource
 from controller_core.wire.messages import ErrorCode
 from replica_broker.replicas.following import fetch_messages, leader_messages
 from replica_broker.replicas.requests import EpochEnd, Fetch, Fetched
@@ -44,7 +46,7 @@ Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class TcpLeaderLink:
-    """A `LeaderLink` over TCP, PLAINTEXT."""
+    """A `LeaderLink` over TCP; PLAINTEXT, unless `security` says otherwise."""
 
     def __init__(
         self,
@@ -53,14 +55,16 @@ class TcpLeaderLink:
         client_id: str,
         connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS,
         request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+        security: SecuritySource | None = None,
     ) -> None:
         self._leader = leader
         self._client_id = client_id
         self._connect_timeout_ms = connect_timeout_ms
         self._request_timeout_ms = request_timeout_ms
+        self._security = security
         self._turn = asyncio.Lock()
         self._correlation_ids = (number % _MAX_CORRELATION_ID for number in itertools.count())
-        self._connection: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._connection: Connection | None = None
         self._closed = False
 
     async def fetch(self, asked: Fetch) -> Mapping[TopicPartition, Fetched]:
@@ -102,12 +106,12 @@ class TcpLeaderLink:
     async def _exchange(self, request: RequestPayload, response_type: type[Response]) -> Response:
         correlation_id = next(self._correlation_ids)
         frame = encode_request(request, correlation_id, self._client_id)
-        reader, writer = await self._connected()
+        connection = await self._connected()
         try:
             async with asyncio.timeout(self._request_timeout_ms / 1000):
-                writer.write(frame)
-                await writer.drain()
-                content = await read_frame(reader)
+                connection.writer.write(frame)
+                await connection.writer.drain()
+                content = await read_frame(connection.reader)
             if content is None:
                 raise LeaderUnreachable(f"{self._named} closed the connection without an answer")
             if read_correlation_id(content) != correlation_id:
@@ -120,18 +124,19 @@ class TcpLeaderLink:
         except (FrameError, Undecodable) as error:
             raise LeaderAnswerUnreadable(f"{self._named} answered {type(request).__name__}: {error}") from error
 
-    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connected(self) -> Connection:
         if self._closed:
             raise LeaderUnreachable(f"the link to {self._named} is closed")
-        if self._connection is not None and self._connection[0].at_eof():
-            self._disconnect()  # brokers close idle connections
+        if self._connection is not None and self._connection.is_spent:
+            self._disconnect()
         if self._connection is None:
+            deadline_s = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
             try:
-                async with asyncio.timeout(self._connect_timeout_ms / 1000):
-                    self._connection = await asyncio.open_connection(self._leader.host, self._leader.port)
-            except (OSError, TimeoutError) as error:
-                why = str(error) or f"none within {self._connect_timeout_ms} ms"
-                raise LeaderUnreachable(f"no connection to {self._named}: {why}") from error
+                self._connection = await open_connection(
+                    self._leader.host, self._leader.port, deadline_s=deadline_s, security=self._security
+                )
+            except CannotConnect as error:
+                raise LeaderUnreachable(f"no connection to broker {self._leader.broker}: {error}") from error
         return self._connection
 
     @property
@@ -140,14 +145,14 @@ class TcpLeaderLink:
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            self._connection[1].transport.abort()
+            self._connection.abort()
             self._connection = None
 
 
-def tcp_leader_links(*, client_id: str) -> LeaderLinks:
-    """Makes links to leaders."""
+def tcp_leader_links(*, client_id: str, security: SecuritySource | None = None) -> LeaderLinks:
+    """Makes links to leaders, who are spoken to as `security` says."""
 
     def link(leader: LeaderEndpoint) -> LeaderLink:
-        return TcpLeaderLink(leader, client_id=client_id)
+        return TcpLeaderLink(leader, client_id=client_id, security=security)
 
     return link

@@ -8,7 +8,7 @@ import pytest
 from controller_admin.client.errors import InvalidArgument
 from controller_admin.client.properties import ClientProperties
 from controller_core.wire.client.request_client import Address
-from controller_core.wire.client.security import Login
+from controller_core.wire.connections.security import Login
 from devcluster.clusters.certificates import CertificateFiles, make_certificate
 
 SERVERS = {"bootstrap.servers": "kafka-0:9092, [::1]:9093"}
@@ -43,8 +43,7 @@ def test_a_login_is_read_from_the_jaas_line() -> None:
 
 
 def test_certificates_are_trusted_and_presented_from_files_and_from_text(files: CertificateFiles) -> None:
-    both = files.certificate.parent / "both.pem"
-    both.write_text(files.key.read_text() + files.certificate.read_text())
+    both = files.store()
     given = {
         "security.protocol": "SSL",
         "ssl.truststore.type": "PEM",

@@ -210,7 +210,7 @@ async def test_the_factory_takes_the_brokers_endpoint_on_the_listener_by_name(se
     [
         ([endpoint("CLIENTS", 1), endpoint("INTERNAL", 2)], r"no listener 'CONTROL' .*it has CLIENTS, INTERNAL"),
         ([], "it has none"),
-        ([endpoint("CONTROL", 1, "SASL_SSL")], "speaks SASL_SSL; the controller speaks PLAINTEXT only"),
+        ([endpoint("CONTROL", 1, "SASL_SSL")], "CONTROL speaks SASL_SSL: say by --properties how"),
     ],
     ids=["another name", "no listener", "another protocol"],
 )

@@ -1,5 +1,6 @@
 """What a file of properties says of how ZooKeeper is reached, and what is said of one that cannot be used."""
 
+import ssl
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,8 @@ def test_files_without_a_folder_are_beside_the_properties(tmp_path: Path) -> Non
     )
     tls = zk_security_source(tmp_path / "server.properties")().tls
     assert tls is not None
-    assert tls.truststore_location == files.certificate
-    assert tls.verifies_host_name
+    assert tls.get_ca_certs(binary_form=True) == [ssl.PEM_cert_to_DER_cert(files.certificate.read_text())]
+    assert tls.check_hostname
 
 
 @pytest.mark.parametrize(

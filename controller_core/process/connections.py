@@ -1,10 +1,11 @@
-"""The session with ZooKeeper that a process works with, as its settings say."""
+"""What a process reaches, as its settings say: its ZooKeeper, by the session that it works with, and brokers."""
 
 from pathlib import Path
 from typing import Protocol
 
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.secured.properties import zk_security_source
@@ -46,3 +47,14 @@ async def zookeeper_session(
         raise InvalidSettings(f"--properties: {error}") from error
     except ValueError as error:
         raise InvalidSettings(f"--zookeeper: {error}") from error
+
+
+def secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBrokers:
+    """How brokers are spoken to at their listener, or at the one between them: by a file of properties, which is looked at
+    now, and again for each connection. Raises `InvalidSettings`."""
+    brokers = SecuredBrokers(file)
+    try:
+        brokers.check(listener)
+    except InvalidProperties as error:
+        raise InvalidSettings(f"--properties: {error}") from error
+    return brokers

@@ -4,13 +4,14 @@ PLAIN and SCRAM are what Kafka's own clients need no other system for. GSSAPI an
 """
 
 import ssl
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from scramp import ScramClient, ScramException
 
 from controller_core.model.scram import SCRAM_MECHANISMS
+from controller_core.security.jaas import read_jaas
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
@@ -28,6 +29,13 @@ class Login:
     """One of `MECHANISMS`."""
     username: str
     password: str = field(repr=False)
+
+    @classmethod
+    def of_jaas(cls, text: str, *, mechanism: str, name: str) -> "Login":
+        """Of a line in the words of Java; `name`: that of the property. Raises `InvalidProperties`."""
+        kind = "plain.Plain" if mechanism == PLAIN else "scram.Scram"
+        user = read_jaas(text, name=name, module=f"org.apache.kafka.common.security.{kind}LoginModule")
+        return cls(mechanism=mechanism, username=user.username, password=user.password)
 
     def messages(self) -> Generator[bytes, bytes, None]:
         """What the client says, message by message; each is to be answered by `send` with what the server said to it.
@@ -57,4 +65,5 @@ class Security:
     login: Login | None = None
 
 
-NO_SECURITY: Final = Security()
+SecuritySource: TypeAlias = Callable[[], Security]
+"""Is asked before each connection, in a thread of its own, so that what was renewed is used. Raises `InvalidProperties`."""

@@ -1,0 +1,202 @@
+"""A connection on which Kafka's protocol can be spoken at once: TCP, then TLS, then SASL, as the server wants it.
+
+What goes wrong here went wrong before anything was asked, and the error's type says what to do about it. A server that
+does not take a client's certificate says so only after the handshake (TLS 1.3), so who does not log in asks it for its
+versions first.
+
+A server may end a session some time after its login (KIP-368). A connection knows when it is to be renewed; who keeps
+one opens another then, between two requests. That takes new certificates and passwords as well, which a second login on
+the same connection would not.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from kio.schema.api_versions.v0 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.codecs.decoding import Undecodable
+from controller_core.wire.codecs.frames import (
+    FrameCut,
+    FrameError,
+    decode_response,
+    encode_request,
+    read_correlation_id,
+    read_frame,
+)
+from controller_core.wire.connections.security import Login, LoginFailed, Security, SecuritySource
+
+_CLIENT_ID: Final = "kontroller"
+_CORRELATION_ID: Final = 1
+_MAX_ANSWER_BYTES: Final = 1 << 20
+_NEXT_ADDRESS_AFTER_S: Final = 0.25
+"""One name stands for all brokers in Kubernetes: an address that hangs must not use up the time of the others."""
+_USABLE_SHARE: Final = 0.85
+"""Of a session's time: Kafka's clients, too, log in again no sooner than this."""
+
+Response = TypeVar("Response", bound=ResponsePayload)
+
+
+class CannotConnect(Exception):
+    """There is no connection, and nothing was asked. Subclasses say whether trying again can help."""
+
+
+class OutOfReach(CannotConnect):
+    """Nobody answers, or not in time. Retriable."""
+
+
+class NotAdmitted(CannotConnect):
+    """The server is not whom it should be, or does not take this client for whom it says it is. Somebody has to change
+    something, here or there."""
+
+
+class NoSuchProtocol(CannotConnect):
+    """What the server says is no answer: it does not speak Kafka's protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One that is open."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    usable_until_s: float | None = None
+    """When it is to be renewed, by the clock of the event loop; None: never."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it ended, as brokers close idle ones, or its session is about to."""
+        until_s = self.usable_until_s
+        return self.reader.at_eof() or (until_s is not None and asyncio.get_running_loop().time() >= until_s)
+
+    def abort(self) -> None:
+        """Closes it at once, whatever is under way."""
+        self.writer.transport.abort()
+
+
+async def open_connection(
+    host: str, port: int, *, deadline_s: float, security: SecuritySource | None = None
+) -> Connection:
+    """`deadline_s`: by the clock of the event loop; `security`: None for PLAINTEXT. Raises `CannotConnect`."""
+    server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        async with asyncio.timeout_at(deadline_s):
+            wanted = await _read(security, server)
+            reader, writer = await _connect(host, port, wanted, server)
+            async with _aborted_unless_done(writer):
+                usable_s = await _introduce(_Dialogue(server, reader, writer), wanted)
+    except TimeoutError as error:
+        raise OutOfReach(f"{server} cannot be reached: it took too long") from error
+    return Connection(reader, writer, usable_s)
+
+
+async def _read(security: SecuritySource | None, server: str) -> Security:
+    if security is None:
+        return Security()
+    try:
+        return await asyncio.to_thread(security)
+    except InvalidProperties as error:
+        raise NotAdmitted(f"how to speak to {server} is not known: {error}") from error
+
+
+async def _connect(
+    host: str, port: int, security: Security, server: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        return await asyncio.open_connection(
+            host,
+            port,
+            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S,
+            ssl=security.tls,
+            server_hostname=host if security.tls is not None else None,
+        )
+    except ssl.SSLEOFError as error:  # it may be about to end
+        raise OutOfReach(f"{server} closed the connection in its TLS handshake") from error
+    except ssl.SSLError as error:
+        raise NotAdmitted(f"{server} cannot be spoken to by TLS: {error}") from error
+    except (OSError, UnicodeError) as error:
+        raise OutOfReach(f"{server} cannot be reached: {str(error) or type(error).__name__}") from error
+
+
+@asynccontextmanager
+async def _aborted_unless_done(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    try:
+        yield
+    except BaseException:
+        writer.transport.abort()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialogue:
+    """What is said before anybody asks anything."""
+
+    server: str
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def answer_to(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """Raises `CannotConnect`."""
+        try:
+            self.writer.write(encode_request(request, _CORRELATION_ID, _CLIENT_ID))
+            await self.writer.drain()
+            content = await read_frame(self.reader, _MAX_ANSWER_BYTES)
+        except ssl.SSLError as error:
+            raise NotAdmitted(f"{self.server} ended the connection by TLS: {error}") from error
+        except (OSError, FrameCut) as error:
+            raise OutOfReach(f"{self.server} did not answer to the login: {error}") from error
+        except FrameError as error:
+            raise NoSuchProtocol(f"{self.server} answers what is no Kafka: {error}") from error
+        if content is None:
+            raise OutOfReach(f"{self.server} closed the connection and did not answer to the login")
+        return self._decoded(content, response_type)
+
+    def _decoded(self, content: bytes, response_type: type[Response]) -> Response:
+        try:
+            if read_correlation_id(content) != _CORRELATION_ID:
+                raise NoSuchProtocol(f"{self.server} answered another request")
+            return decode_response(response_type, content)
+        except (FrameError, Undecodable) as error:
+            raise NoSuchProtocol(f"{self.server} answered what is no {response_type.__name__}: {error}") from error
+
+
+async def _introduce(dialogue: _Dialogue, security: Security) -> float | None:
+    """Has the server say that it takes the client; returns when that is to be done anew, by the event loop's clock."""
+    if security.login is not None:
+        began_s = asyncio.get_running_loop().time()
+        lifetime_s = await _log_in(dialogue, security.login)
+        return began_s + lifetime_s * _USABLE_SHARE if lifetime_s > 0 else None
+    if security.tls is not None:
+        await dialogue.answer_to(ApiVersionsRequest(), ApiVersionsResponse)
+    return None
+
+
+async def _log_in(dialogue: _Dialogue, login: Login) -> float:
+    """SASL, as KIP-43 and KIP-152 have it; returns how many seconds the session lasts, 0 for ever (KIP-368)."""
+    handshake = await dialogue.answer_to(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
+    if handshake.error_code is not ErrorCode.none:
+        offered = ", ".join(handshake.mechanisms) or "none"
+        raise NotAdmitted(f"{dialogue.server} does not take SASL {login.mechanism}; it takes {offered}")
+    exchange = login.messages()
+    lifetime_s = 0.0
+    try:
+        message = next(exchange)
+        while True:
+            request = SaslAuthenticateRequest(auth_bytes=message)
+            answer = await dialogue.answer_to(request, SaslAuthenticateResponse)
+            if answer.error_code is not ErrorCode.none:
+                raise NotAdmitted(f"{dialogue.server} does not admit {login.username}: {answer.error_message}")
+            lifetime_s = answer.session_lifetime.total_seconds()
+            message = exchange.send(answer.auth_bytes)
+    except StopIteration:
+        return lifetime_s
+    except LoginFailed as error:
+        raise NotAdmitted(f"{dialogue.server} does not know the password of {login.username}: {error}") from error
