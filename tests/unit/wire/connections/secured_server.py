@@ -1,0 +1,179 @@
+"""A server in this process that wants TLS, or a login, or both, and answers whoever is admitted as a broker does."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+from kio.schema.api_versions.v0 import ApiVersionsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
+from kio.static.primitive import i64Timedelta
+from kio.static.protocol import ResponsePayload
+from scramp import ScramException, ScramMechanism
+
+from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
+from controller_core.wire.messages import UpdateMetadataResponse
+
+HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
+USERS: Final = {"alice": "alice secret", "bob": "bob secret"}
+
+
+class SecuredServer:
+    """Says nothing more once it is `is_silent`, and `says` instead of any answer what is given there."""
+
+    def __init__(self, *, tls: ssl.SSLContext | None = None, mechanism: str | None = None) -> None:
+        self.tls = tls
+        self.mechanism = mechanism
+        self.passwords = dict(USERS)
+        self.lifetime_s = 0.0
+        self.is_silent = False
+        self.says: bytes | None = None
+        self.knows_the_password = True
+        self.port = 0
+        self.logins: list[str] = []
+        self.shown: list[str] = []
+        """The common names of the certificates that clients had, connection by connection."""
+        self.asked = 0
+        self.late = 0
+        """Requests after the end of a session: what brokers close a connection for."""
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        if self.tls is not None:
+            self.shown.append(_common_name(writer.get_extra_info("peercert")))
+        client = _Client(self)
+        while (content := await read_frame(reader)) is not None:
+            if self.is_silent:
+                continue
+            answer = client.answer(content)
+            if answer is None:
+                break
+            correlation_id = read_request_head(content).correlation_id
+            writer.write(encode_response(answer, correlation_id) if self.says is None else self.says)
+        writer.close()
+
+    def cut(self) -> None:
+        """Closes all connections."""
+        for writer in self.writers:
+            writer.close()
+        self.writers.clear()
+
+
+class _Client:
+    """One connection, from the server's side."""
+
+    def __init__(self, server: SecuredServer) -> None:
+        self._server = server
+        self._login: Any = _Plain(server) if server.mechanism == "PLAIN" else _Scram(server)
+        self._until_s: float | None = None
+
+    def answer(self, content: bytes) -> ResponsePayload | None:
+        match read_request_head(content).api_key:
+            case 18:
+                return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=())
+            case 17:
+                return self._handshake(decode_request(SaslHandshakeRequest, content).mechanism)
+            case 36:
+                return self._authenticate(decode_request(SaslAuthenticateRequest, content).auth_bytes)
+        return self._asked()
+
+    def _handshake(self, mechanism: str) -> SaslHandshakeResponse:
+        own = self._server.mechanism
+        error = ErrorCode.none if mechanism == own else ErrorCode.unsupported_sasl_mechanism
+        return SaslHandshakeResponse(error_code=error, mechanisms=(own,) if own else ())
+
+    def _authenticate(self, said: bytes) -> SaslAuthenticateResponse:
+        answer = self._login.answer(said)
+        if answer is None:
+            return _authenticated(
+                ErrorCode.sasl_authentication_failed, "Authentication failed: Invalid credentials", b""
+            )
+        lifetime_s = 0.0
+        if self._login.user is not None:
+            self._server.logins.append(self._login.user)
+            lifetime_s = self._server.lifetime_s
+            self._until_s = asyncio.get_running_loop().time() + (lifetime_s or 3600)
+        return _authenticated(ErrorCode.none, None, answer, lifetime_s)
+
+    def _asked(self) -> ResponsePayload | None:
+        if self._server.mechanism is not None:
+            if self._until_s is None:
+                return None
+            if asyncio.get_running_loop().time() > self._until_s:
+                self._server.late += 1
+                return None
+        self._server.asked += 1
+        return UpdateMetadataResponse(error_code=ErrorCode.none)
+
+
+class _Plain:
+    def __init__(self, server: SecuredServer) -> None:
+        self._server = server
+        self.user: str | None = None
+
+    def answer(self, said: bytes) -> bytes | None:
+        _, user, password = said.decode().split("\0")
+        if self._server.passwords.get(user) != password:
+            return None
+        self.user = user
+        return b""
+
+
+class _Scram:
+    def __init__(self, server: SecuredServer) -> None:
+        self._server = server
+        self._user = ""
+        self.user: str | None = None
+        self._exchange: Any = None
+
+    def answer(self, said: bytes) -> bytes | None:
+        if self._exchange is None:
+            mechanism = ScramMechanism(self._server.mechanism or "SCRAM-SHA-256")
+            self._exchange = mechanism.make_server(lambda user: self._known(mechanism, user))
+            self._exchange.set_client_first(said.decode())
+            first: str = self._exchange.get_server_first()
+            return first.encode()
+        try:
+            self._exchange.set_client_final(said.decode())
+        except ScramException:
+            return None
+        self.user = self._user
+        final: str = self._exchange.get_server_final()
+        return final.encode() if self._server.knows_the_password else b"v=AAAA"
+
+    def _known(self, mechanism: ScramMechanism, user: str) -> Any:
+        self._user = user
+        return mechanism.make_auth_info(self._server.passwords.get(user, "none"))
+
+
+def _authenticated(
+    code: ErrorCode, message: str | None, said: bytes, lifetime_s: float = 0.0
+) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(
+        error_code=code,
+        error_message=message,
+        auth_bytes=said,
+        session_lifetime=i64Timedelta.parse(timedelta(seconds=lifetime_s)),
+    )
+
+
+def _common_name(certificate: Mapping[str, Any] | None) -> str:
+    parts = [part for group in (certificate or {}).get("subject", ()) for part in group]
+    return str(dict(parts).get("commonName", ""))
+
+
+@asynccontextmanager
+async def listening(server: SecuredServer) -> AsyncIterator[SecuredServer]:
+    """The server on a port of its own."""
+    listens = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=server.tls)
+    server.port = listens.sockets[0].getsockname()[1]
+    try:
+        yield server
+    finally:
+        listens.close()
+        server.cut()

@@ -1,0 +1,203 @@
+"""What the properties of a broker say of its listeners, for who connects to them: as brokers read it, without a secret."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from controller_core.process.connections import secured_brokers
+from controller_core.process.settings import InvalidSettings
+from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.connections.broker_properties import NO_FILE, BrokerProperties, SecuredBrokers
+from controller_core.wire.connections.librdkafka import librdkafka_settings
+from controller_core.wire.connections.security import Login
+from devcluster.clusters.certificates import make_certificate
+
+SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+INTERNAL: Final = {
+    "inter.broker.listener.name": "INTERNAL",
+    "listener.security.protocol.map": "CLIENT:PLAINTEXT, INTERNAL:SASL_SSL,EDGE:ssl",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    "listener.name.internal.scram-sha-512.sasl.jaas.config": f'{SCRAM} required username="broker" password="hidden";',
+}
+
+
+def read(properties: dict[str, str]) -> BrokerProperties:
+    return BrokerProperties(properties, Path("/etc/kafka"))
+
+
+@pytest.mark.parametrize(
+    ("properties", "listener", "protocol"),
+    [
+        ({}, "PLAINTEXT", "PLAINTEXT"),
+        ({}, "SASL_SSL", "SASL_SSL"),
+        ({}, "INTERNAL", None),
+        (INTERNAL, "internal", "SASL_SSL"),
+        (INTERNAL, "EDGE", "SSL"),
+        (INTERNAL, "CONTROLLER", None),
+    ],
+)
+def test_a_listener_speaks_what_the_map_or_its_name_says(
+    properties: dict[str, str], listener: str, protocol: str | None
+) -> None:
+    assert read(properties).protocol_of(listener) == protocol
+
+
+@pytest.mark.parametrize(
+    ("properties", "listener", "protocol"),
+    [
+        ({}, "PLAINTEXT", "PLAINTEXT"),
+        ({"security.inter.broker.protocol": "SSL"}, "SSL", "SSL"),
+        (INTERNAL, "INTERNAL", "SASL_SSL"),
+    ],
+)
+def test_brokers_reach_each_other_by_a_listener_or_a_protocol(
+    properties: dict[str, str], listener: str, protocol: str
+) -> None:
+    found = read(properties)
+    assert (found.between_brokers, found.of_brokers().protocol) == (listener, protocol)
+
+
+def test_a_login_is_that_of_the_listener_and_the_mechanism() -> None:
+    other = {"listener.name.internal.plain.sasl.jaas.config": 'x required username="other" password="p";'}
+    found = read({**INTERNAL, **other, "sasl.jaas.config": "of nobody"}).of_brokers()
+    assert found.login == Login(mechanism="SCRAM-SHA-512", username="broker", password="hidden")
+
+
+def test_what_java_reads_from_a_file_of_logins_is_said_of_all() -> None:
+    line = 'x required\n username="broker" password="hidden" user_alice="a";'
+    found = read({"sasl.mechanism.inter.broker.protocol": "PLAIN", "sasl.jaas.config": line})
+    assert found.of_listener("SASL_PLAINTEXT", "SASL_PLAINTEXT").login == Login(
+        mechanism="PLAIN",
+        username="broker",
+        password="hidden",
+    )
+
+
+def test_certificates_are_those_of_all_but_for_what_is_said_of_the_listener() -> None:
+    properties = {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": "ca.pem",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": "/other/broker.pem",
+        "listener.name.internal.ssl.keystore.location": "internal.pem",
+        "listener.name.internal.ssl.endpoint.identification.algorithm": "",
+        "listener.name.client.ssl.keystore.location": "client.pem",
+    }
+    internal, edge = (read(properties).of_listener(name, "SSL").tls for name in ("INTERNAL", "EDGE"))
+    assert internal is not None
+    assert edge is not None
+    assert (internal.truststore_location, internal.keystore_location) == (
+        Path("/etc/kafka/ca.pem"),
+        Path("/etc/kafka/internal.pem"),
+    )
+    assert edge.keystore_location == Path("/other/broker.pem")
+    assert (internal.verifies_host_name, edge.verifies_host_name) == (False, True)
+
+
+WRONG: Final = {
+    "Kerberos": ({}, "SASL_SSL", "sasl.mechanism.inter.broker.protocol is GSSAPI, which is not supported"),
+    "tokens": (
+        {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"},
+        "SASL_SSL",
+        "OAUTHBEARER, which is not supported: use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+    ),
+    "no login": (
+        {"sasl.mechanism.inter.broker.protocol": "PLAIN"},
+        "SASL_SSL",
+        "set listener.name.internal.plain.sasl.jaas.config",
+    ),
+    "a login without a user": (
+        {**INTERNAL, "listener.name.internal.scram-sha-512.sasl.jaas.config": f"{SCRAM} required;"},
+        "SASL_PLAINTEXT",
+        "listener.name.internal.scram-sha-512.sasl.jaas.config has no 'username'",
+    ),
+    "a Java key store": (
+        {"listener.name.internal.ssl.keystore.location": "broker.jks"},
+        "SSL",
+        "listener.name.internal.ssl.keystore.type is JKS: convert the keystore to PEM",
+    ),
+    "a file that is not there": (
+        {"ssl.truststore.type": "PEM", "ssl.truststore.location": "absent"},
+        "SSL",
+        r"the certificates of ssl\.\* cannot be used",
+    ),
+    "a protocol that is none": ({}, "QUIC", "speaks QUIC, which is none of"),
+}
+
+
+@pytest.mark.parametrize(("properties", "protocol", "said"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_used_says_what_to_change(properties: dict[str, str], protocol: str, said: str) -> None:
+    with pytest.raises(InvalidProperties, match=said):
+        read(properties).of_listener("INTERNAL", protocol).security()
+
+
+@pytest.mark.parametrize("text", ["INTERNAL", "INTERNAL:TLS", "A:SSL,:"])
+def test_a_map_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(InvalidProperties, match="write LISTENER:PROTOCOL"):
+        read({"listener.security.protocol.map": text}).protocol_of("INTERNAL")
+
+
+def test_a_listener_between_brokers_that_is_in_no_map_is_refused() -> None:
+    with pytest.raises(InvalidProperties, match=r"add INTERNAL:PROTOCOL"):
+        read({"inter.broker.listener.name": "INTERNAL"}).of_brokers()
+
+
+def test_a_process_does_not_begin_with_properties_that_its_listener_cannot_use(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("security.inter.broker.protocol=SASL_SSL\n")
+    for listener in (None, "SASL_SSL"):
+        with pytest.raises(InvalidSettings, match=r"--properties: .*GSSAPI"):
+            secured_brokers(file, listener)
+    secured_brokers(file, "PLAINTEXT")
+    with pytest.raises(InvalidSettings, match=r"--properties: .*absent"):
+        secured_brokers(tmp_path / "absent")
+
+
+def test_without_a_file_nothing_but_plaintext_is_spoken() -> None:
+    assert NO_FILE.source("ANY", "PLAINTEXT") is None
+    source = NO_FILE.source("ANY", "SSL")
+    assert source is not None
+    with pytest.raises(InvalidProperties, match="its listener ANY speaks SSL: say by --properties how"):
+        source()
+
+
+def test_the_protocol_of_a_listener_may_go_by_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("listener.security.protocol.map=INTERNAL:SSL\n")
+    brokers = SecuredBrokers(file)
+    assert brokers.source_of("ELSEWHERE") is None
+    source = brokers.source_of("INTERNAL")
+    assert source is not None
+    assert source().tls is not None
+
+
+def test_no_secret_is_in_what_is_shown() -> None:
+    found = read({**INTERNAL, "ssl.keystore.key": "hidden key", "ssl.key.password": "hidden too"}).of_brokers()
+    assert "hidden" not in repr(found) + repr(SecuredBrokers(Path("file")))
+    with pytest.raises(InvalidProperties) as refused:
+        found.security()
+    assert "hidden" not in str(refused.value)
+
+
+def test_librdkafka_is_told_the_same(tmp_path: Path) -> None:
+    files = make_certificate(tmp_path, "localhost")
+    given = {
+        **INTERNAL,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": files.certificate.name,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": files.store().name,
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    assert librdkafka_settings(BrokerProperties(given, tmp_path).of_brokers()) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "sasl.username": "broker",
+        "sasl.password": "hidden",
+        "ssl.ca.location": str(files.certificate),
+        "ssl.certificate.location": str(files.store()),
+        "ssl.key.location": str(files.store()),
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+    assert librdkafka_settings(read({}).of_brokers()) == {"security.protocol": "PLAINTEXT"}
