@@ -18,7 +18,8 @@ commands.add_typer(admin.commands, name="admin")
 def run(
     zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
     properties: Annotated[
-        Path | None, typer.Option(help="How ZooKeeper is secured: a stock broker's server.properties, or a part of it.")
+        Path | None,
+        typer.Option(help="How the cluster is secured: a stock broker's server.properties, or a part of it."),
     ] = None,
     id: Annotated[int | None, typer.Option(help="The broker's id.")] = None,  # noqa: A002
     listen: Annotated[

@@ -48,7 +48,7 @@ class ProcessSettings(BaseSettings):
     properties: Path | None = Field(
         default=None,
         description="A file that says how the cluster is secured, by the names that a broker's server.properties has for "
-        "it (zookeeper.set.acl, zookeeper.ssl.*, ...): that file itself, or a part of it.",
+        "it (zookeeper.ssl.*, listener.security.protocol.map, sasl.*, ssl.*, ...): that file itself, or a part of it.",
     )
     metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
     metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")

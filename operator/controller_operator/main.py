@@ -19,6 +19,7 @@ from controller_core.zk.session import ZkSession
 from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.admission.server import Certificate, serve_admission
+from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
 from controller_operator.kafka.ensembles import Ensembles
 from controller_operator.kubernetes.api_client import api_client
 from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
@@ -47,14 +48,16 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
     of no use, `InvalidProperties`, and `NotLeading` where there is a lease and it was lost: whoever runs operators then
     runs this one anew.
     """
-    connect = connect or zookeeper_connector(settings)
+    ensembles = Ensembles(settings.properties)
+    ensembles.check_brokers()
+    connect = connect or zookeeper_connector(settings, ensembles)
     async with AsyncExitStack() as stack:
         objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
         elector = _elector(settings, stack)
         runtime = (
-            leading_runtime(settings, objects, connect, elector)
+            leading_runtime(settings, objects, connect, elector, ensembles.listener_of)
             if elector
-            else OperatorRuntime(settings, objects, connect)
+            else OperatorRuntime(settings, objects, connect, listener_of=ensembles.listener_of)
         )
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
@@ -63,7 +66,7 @@ async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, conne
             readiness = partial(_trouble, runtime, elector)
             stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
             stack.push_async_callback(stop_answering)
-        await _serve_webhook(settings, runtime, stack)
+        await _serve_webhook(settings, runtime, stack, ensembles)
         _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
         await until_signalled(_work(runtime, elector))
         _log.info("operator ends")
@@ -80,11 +83,14 @@ def _elector(settings: OperatorSettings, stack: AsyncExitStack) -> Elector | Non
     return Elector(lease, identity, LeaseTimes(duration_s=settings.lease_duration_s), now=utc_now)
 
 
-async def _serve_webhook(settings: OperatorSettings, runtime: OperatorRuntime, stack: AsyncExitStack) -> None:
+async def _serve_webhook(
+    settings: OperatorSettings, runtime: OperatorRuntime, stack: AsyncExitStack, ensembles: Ensembles
+) -> None:
     endpoint, chain, key = settings.webhook, settings.webhook_certificate, settings.webhook_key
     if endpoint is None or chain is None or key is None:  # the settings have all of them or none
         return
-    onlooker = Onlooker(runtime.working_access, runtime.store, zookeeper_connector(settings))
+    connect = zookeeper_connector(settings, ensembles)
+    onlooker = Onlooker(runtime.working_access, runtime.store, connect, ensembles.listener_of)
     stack.push_async_callback(onlooker.close)
     runtime.when_it_works(onlooker.close)
     judge = Judge(runtime.store, onlooker.access)
@@ -96,7 +102,11 @@ def _trouble(runtime: OperatorRuntime, elector: Elector | None) -> str | None:
 
 
 def leading_runtime(
-    settings: OperatorSettings, api: ObjectApi, connect: Connect, leadership: Leadership
+    settings: OperatorSettings,
+    api: ObjectApi,
+    connect: Connect,
+    leadership: Leadership,
+    listener_of: ListenerOf = any_plaintext,
 ) -> OperatorRuntime:
     """An operator that writes nowhere unless it leads."""
 
@@ -110,7 +120,8 @@ def leading_runtime(
         return session
 
     open_client = partial(RequestClient, before_sending=leadership.require)
-    return OperatorRuntime(settings, FencedObjects(api, leadership), connect_fenced, open_client)
+    objects = FencedObjects(api, leadership)
+    return OperatorRuntime(settings, objects, connect_fenced, open_client, listener_of=listener_of)
 
 
 async def _work(runtime: OperatorRuntime, elector: Elector | None) -> None:
@@ -131,9 +142,9 @@ async def _work(runtime: OperatorRuntime, elector: Elector | None) -> None:
             await elector.release()
 
 
-def zookeeper_connector(settings: OperatorSettings) -> Connect:
+def zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:
     """Opens real ZooKeeper sessions, with the timeouts of the settings. Raises `InvalidProperties`."""
-    ensembles = Ensembles(settings.properties)
+    ensembles = ensembles or Ensembles(settings.properties)
     ensembles.check()
 
     async def connect(address: str) -> ZkSession:

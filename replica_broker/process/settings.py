@@ -38,8 +38,8 @@ class BrokerProcessSettings(BaseSettings):
     )
     properties: Path | None = Field(
         default=None,
-        description="A file that says how ZooKeeper is secured, by the names that a stock broker's server.properties has "
-        "for it (zookeeper.set.acl, zookeeper.ssl.*, ...): such a file, or a part of it.",
+        description="A file that says how ZooKeeper and other brokers are spoken to, by the names that a stock broker's "
+        "server.properties has for it (zookeeper.ssl.*, sasl.*, ssl.*, ...): such a file, or a part of it.",
     )
     zookeeper_session_timeout_ms: int = Field(
         default=18_000, ge=1000, description="After how long without a sign of life the broker counts as dead."

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,14 @@ commands = typer.Typer(help="Topics of a cluster of design v2, by way of ZooKeep
 
 Zookeeper = Annotated[
     str, typer.Option(envvar="KONTROLLER_ZOOKEEPER", help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")
+]
+Properties = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="KONTROLLER_PROPERTIES",
+        help="How ZooKeeper is secured: a stock broker's server.properties, or a part of it.",
+        show_default=False,
+    ),
 ]
 TimeoutMs = Annotated[int, typer.Option(min=1, help="How long brokers have to do what is asked.")]
 Bound = Annotated[int, typer.Option(min=1, help="How many state change requests wait for one broker.")]
@@ -36,6 +45,7 @@ def create_topic(
     replica_assignment: Annotated[
         str, typer.Option(help="1:2:3,2:3:1 - the brokers of each partition; else those that are online.")
     ] = "",
+    properties: Properties = None,
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
@@ -58,7 +68,7 @@ def create_topic(
             assignment=assignment or None,
         )
 
-    _done(zookeeper, timeout_ms, queue_bound, create)
+    _done(zookeeper, properties, timeout_ms, queue_bound, create)
 
 
 @commands.command("add-partition")
@@ -67,12 +77,19 @@ def add_partition(
     topic: Topic,
     partition: Partition,
     replicas: Replicas,
+    properties: Properties = None,
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
     """Adds a partition to a topic."""
     brokers = _brokers(replicas)
-    _done(zookeeper, timeout_ms, queue_bound, lambda admin: admin.add_partition(_partition(topic, partition), brokers))
+    _done(
+        zookeeper,
+        properties,
+        timeout_ms,
+        queue_bound,
+        lambda admin: admin.add_partition(_partition(topic, partition), brokers),
+    )
 
 
 @commands.command("delete-partition")
@@ -80,21 +97,32 @@ def delete_partition(
     zookeeper: Zookeeper,
     topic: Topic,
     partition: Partition,
+    properties: Properties = None,
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
     """Deletes one partition, and all that is in it."""
-    _done(zookeeper, timeout_ms, queue_bound, lambda admin: admin.delete_partition(_partition(topic, partition)))
+    _done(
+        zookeeper,
+        properties,
+        timeout_ms,
+        queue_bound,
+        lambda admin: admin.delete_partition(_partition(topic, partition)),
+    )
 
 
 @commands.command("delete-topic")
 def delete_topic(
-    zookeeper: Zookeeper, topic: Topic, timeout_ms: TimeoutMs = _TIMEOUT_MS, queue_bound: Bound = _BOUND
+    zookeeper: Zookeeper,
+    topic: Topic,
+    properties: Properties = None,
+    timeout_ms: TimeoutMs = _TIMEOUT_MS,
+    queue_bound: Bound = _BOUND,
 ) -> None:
     """Deletes a topic, and all that is in it."""
     from controller_core.model.ids import TopicName
 
-    _done(zookeeper, timeout_ms, queue_bound, lambda admin: admin.delete_topic(TopicName(topic)))
+    _done(zookeeper, properties, timeout_ms, queue_bound, lambda admin: admin.delete_topic(TopicName(topic)))
 
 
 @commands.command("reassign")
@@ -104,6 +132,7 @@ def reassign(
     partition: Partition,
     replicas: Replicas,
     wait: Annotated[bool, typer.Option(help="Return when the partition has moved.")] = True,
+    properties: Properties = None,
     timeout_ms: TimeoutMs = _TIMEOUT_MS,
     queue_bound: Bound = _BOUND,
 ) -> None:
@@ -111,6 +140,7 @@ def reassign(
     brokers = _brokers(replicas)
     _done(
         zookeeper,
+        properties,
         timeout_ms,
         queue_bound,
         lambda admin: admin.reassign(_partition(topic, partition), brokers, waits=wait),
@@ -119,7 +149,10 @@ def reassign(
 
 @commands.command("clean-failed-creations")
 def clean_failed_creations(
-    zookeeper: Zookeeper, timeout_ms: TimeoutMs = _TIMEOUT_MS, queue_bound: Bound = _BOUND
+    zookeeper: Zookeeper,
+    properties: Properties = None,
+    timeout_ms: TimeoutMs = _TIMEOUT_MS,
+    queue_bound: Bound = _BOUND,
 ) -> None:
     """Removes what is left of topics whose creation failed."""
 
@@ -127,19 +160,28 @@ def clean_failed_creations(
         for topic in await admin.clean_failed_topic_creation_attempts():
             typer.echo(f"cleaned up: {topic}")
 
-    _done(zookeeper, timeout_ms, queue_bound, clean)
+    _done(zookeeper, properties, timeout_ms, queue_bound, clean)
 
 
-def _done(zookeeper: str, timeout_ms: int, bound: int, work: Callable[["Admin"], Awaitable[None]]) -> None:
+def _done(
+    zookeeper: str, properties: Path | None, timeout_ms: int, bound: int, work: Callable[["Admin"], Awaitable[None]]
+) -> None:
+    from controller_core.security.properties_file import InvalidProperties
     from controller_core.zk.codecs import MalformedZnode
     from controller_core.zk.kazoo.session import KazooSession
+    from controller_core.zk.secured.properties import zk_security_source
     from controller_core.zk.session import ZkError
     from replica_broker.v2.admin.assigning import TooFewBrokers
     from replica_broker.v2.admin.topics import Admin, AdminFailed
     from replica_broker.v2.znodes.state_change_queue import FollowerStateChangeQueueFull
 
     async def do() -> None:
-        zk = await KazooSession.connect(zookeeper, session_timeout_ms=_TIMEOUT_MS, connect_timeout_ms=timeout_ms)
+        zk = await KazooSession.connect(
+            zookeeper,
+            session_timeout_ms=_TIMEOUT_MS,
+            connect_timeout_ms=timeout_ms,
+            security=zk_security_source(properties),
+        )
         try:
             await work(Admin(zk, timeout_ms=timeout_ms, bound=bound))
         finally:
@@ -147,6 +189,8 @@ def _done(zookeeper: str, timeout_ms: int, bound: int, work: Callable[["Admin"],
 
     try:
         asyncio.run(do())
+    except InvalidProperties as error:
+        raise _usage(f"--properties: {error}") from error
     except (AdminFailed, TooFewBrokers, FollowerStateChangeQueueFull, ZkError, MalformedZnode, ValueError) as error:
         raise failure(error) from error
 

@@ -68,15 +68,20 @@ class BrokerProperties:
         """The name of the listener by which brokers reach each other."""
         return self._said("inter.broker.listener.name") or self._said("security.inter.broker.protocol") or PLAINTEXT
 
-    def of_brokers(self) -> ListenerSecurity:
-        """How the listener between brokers is spoken to. Raises `InvalidProperties`."""
+    @property
+    def protocol_between_brokers(self) -> str:
+        """What is spoken at that listener. Raises `InvalidProperties`."""
         listener = self.between_brokers
         protocol = self.protocol_of(listener)
         if protocol is None:
             raise InvalidProperties(
                 f"the listener {listener} between brokers is not in listener.security.protocol.map: add {listener}:PROTOCOL"
             )
-        return self.of_listener(listener, protocol)
+        return protocol
+
+    def of_brokers(self) -> ListenerSecurity:
+        """How the listener between brokers is spoken to. Raises `InvalidProperties`."""
+        return self.of_listener(self.between_brokers, self.protocol_between_brokers)
 
     def of_listener(self, listener: str, protocol: str) -> ListenerSecurity:
         """How a listener is spoken to that speaks this protocol. Raises `InvalidProperties`, which names the property."""

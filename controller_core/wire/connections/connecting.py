@@ -121,7 +121,7 @@ async def _connect(
     except ssl.SSLEOFError as error:  # it may be about to end
         raise OutOfReach(f"{server} closed the connection in its TLS handshake") from error
     except ssl.SSLError as error:
-        raise NotAdmitted(f"{server} cannot be spoken to by TLS: {error}") from error
+        raise NotAdmitted(f"{server} cannot be spoken to by TLS, see ssl.truststore.*: {error}") from error
     except (OSError, UnicodeError) as error:
         raise OutOfReach(f"{server} cannot be reached: {str(error) or type(error).__name__}") from error
 
@@ -150,7 +150,7 @@ class _Dialogue:
             await self.writer.drain()
             content = await read_frame(self.reader, _MAX_ANSWER_BYTES)
         except ssl.SSLError as error:
-            raise NotAdmitted(f"{self.server} ended the connection by TLS: {error}") from error
+            raise NotAdmitted(f"{self.server} ended the connection by TLS, see ssl.keystore.*: {error}") from error
         except (OSError, FrameCut) as error:
             raise OutOfReach(f"{self.server} did not answer to the login: {error}") from error
         except FrameError as error:

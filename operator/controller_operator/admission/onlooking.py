@@ -7,6 +7,7 @@ is asked, only reads, and closes them when it begins to work: those that it then
 from collections.abc import Callable
 from typing import Final
 
+from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
 from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.observation.pool import Connect
 from controller_operator.reconciling.access import ClusterAccess
@@ -18,11 +19,21 @@ _CONNECTING_S: Final = 5.0
 class Onlooker:
     """Finds the access of the moment."""
 
-    def __init__(self, working: Callable[[], ClusterAccess | None], store: ObjectStore, connect: Connect) -> None:
-        """`working`: the access of the operator; None as long as it stands by."""
+    def __init__(
+        self,
+        working: Callable[[], ClusterAccess | None],
+        store: ObjectStore,
+        connect: Connect,
+        listener_of: ListenerOf = any_plaintext,
+    ) -> None:
+        """`working`: the access of the operator; None as long as it stands by. The rest is for its own."""
         self._working = working
         self._own = ClusterAccess(
-            store, connect, unreachable_grace_s=_CONNECTING_S, objects_unreachable_grace_s=_CONNECTING_S
+            store,
+            connect,
+            unreachable_grace_s=_CONNECTING_S,
+            objects_unreachable_grace_s=_CONNECTING_S,
+            listener_of=listener_of,
         )
 
     async def access(self) -> ClusterAccess:

@@ -11,7 +11,8 @@ from typing import TypeVar
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable, RequestError
-from controller_operator.kafka.feature_requests import OpenClient
+from controller_core.wire.connections.security import SecuritySource
+from controller_operator.kafka.broker_listeners import OpenClient
 
 Response = TypeVar("Response", bound=ResponsePayload)
 Bootstrap = tuple[Address, ...]
@@ -32,9 +33,9 @@ class ControllerReach:
         self._open_client = open_client
         self._away: dict[Bootstrap, _Away] = {}
 
-    def client(self, bootstrap: Sequence[Address]) -> ControllerClient:
-        """A client of the cluster with these bootstrap servers."""
-        return _Client(self._open_client(bootstrap), self._away, tuple(bootstrap))
+    def client(self, bootstrap: Sequence[Address], security: SecuritySource | None = None) -> ControllerClient:
+        """A client of the cluster with these bootstrap servers, which are spoken to as `security` says."""
+        return _Client(self._open_client(bootstrap, security=security), self._away, tuple(bootstrap))
 
 
 class _Client:

@@ -1,18 +1,31 @@
 """How ensembles are reached that want to know who comes: by files of properties, for the servers that they name.
 
 A KafkaCluster says where its ZooKeeper is, and whoever may write one could name a server of his own. So it is the file,
-which the operator's owner gives, that says by `zookeeper.connect` who is shown the credentials in it: these servers alone.
+which the operator's owner gives, that says by `zookeeper.connect` who is shown the credentials in it: these servers alone,
+and the brokers that have registered with them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from controller_core.security.properties_file import InvalidProperties, read_properties
+from controller_core.wire.connections.broker_properties import PLAINTEXT, BrokerProperties, SecuredBrokers
 from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
+from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 
 _CONNECT: Final = "zookeeper.connect"
 _DEFAULT_PORT: Final = "2181"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What a file said when it was read last."""
+
+    servers: frozenset[str]
+    zookeeper: ZkSecurity
+    listener: BrokerListener
 
 
 class Ensembles:
@@ -20,11 +33,19 @@ class Ensembles:
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = tuple(files)
+        self._said: dict[Path, _Said] = {}
 
     def check(self) -> None:
         """Raises `InvalidProperties` for a file that cannot be used, or that names no servers."""
         for file in self._files:
-            _read(file)
+            self._read(file)
+
+    def check_brokers(self) -> None:
+        """The same for what is shown to brokers."""
+        for file in self._files:
+            security = self._read(file).listener.security
+            if security is not None:
+                security()
 
     def security_of(self, connect: str) -> ZkSecurity:
         """Of an ensemble by its connect string; the order of its servers, and a chroot, make no difference.
@@ -32,17 +53,38 @@ class Ensembles:
         Raises `InvalidProperties` where a file that would have to be looked into cannot be used."""
         servers = _servers(connect)
         for file in self._files:
-            named, security = _read(file)
-            if servers <= named:
-                return security
+            said = self._read(file)
+            if servers <= said.servers:
+                return said.zookeeper
         return NO_ZK_SECURITY
 
+    def listener_of(self, connect: str) -> BrokerListener:
+        """Where the brokers of an ensemble are asked, as the file said when the ensemble was connected with last. How is
+        read again for each connection."""
+        servers = _servers(connect)
+        said = (self._said[file] for file in self._files if file in self._said)
+        return next((each.listener for each in said if servers <= each.servers), ANY_PLAINTEXT)
 
-def _read(file: Path) -> tuple[frozenset[str], ZkSecurity]:
-    properties = read_properties(file)
-    if not properties.get(_CONNECT):
-        raise InvalidProperties(f"{file} has no {_CONNECT}: name the servers that may see what it says, as brokers do")
-    return _servers(properties[_CONNECT]), zk_security_of(properties, file.parent)
+    def _read(self, file: Path) -> _Said:
+        properties = read_properties(file)
+        if not properties.get(_CONNECT):
+            raise InvalidProperties(
+                f"{file} has no {_CONNECT}: name the servers that may see what it says, as brokers do"
+            )
+        self._said[file] = said = _Said(
+            servers=_servers(properties[_CONNECT]),
+            zookeeper=zk_security_of(properties, file.parent),
+            listener=_listener(BrokerProperties(properties, file.parent), file),
+        )
+        return said
+
+
+def _listener(properties: BrokerProperties, file: Path) -> BrokerListener:
+    """That between brokers, where it is not open to everybody. Raises `InvalidProperties`."""
+    name, protocol = properties.between_brokers.upper(), properties.protocol_between_brokers
+    if protocol == PLAINTEXT:
+        return ANY_PLAINTEXT
+    return BrokerListener(name=name, protocol=protocol, security=SecuredBrokers(file).source(name, protocol))
 
 
 def _servers(connect: str) -> frozenset[str]:

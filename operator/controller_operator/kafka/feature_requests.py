@@ -4,7 +4,6 @@ UpdateFeatures judges each update by itself and says why it refuses one. The rep
 controller has the last word, and because what it says is what a person must read.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -17,13 +16,10 @@ from kio.static.primitive import i8, i16, i32Timedelta
 
 from controller_core.model.features import FeatureUpdate
 from controller_core.wire.client.request_client import Address, ControllerClient, RequestError, parse_addresses
+from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 
-OpenClient = Callable[[Sequence[Address]], ControllerClient]
-"""Makes a client of the cluster with these bootstrap servers."""
-
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
-PLAINTEXT: Final = "PLAINTEXT"
 _log = structlog.get_logger(__name__)
 
 
@@ -49,33 +45,42 @@ class NoBootstrapServerError(Exception):
     """There is no address at which the cluster could be asked; the message says what to change."""
 
 
-def bootstrap_addresses(configured: str | None, view: ClusterView) -> tuple[Address, ...]:
+def bootstrap_addresses(
+    configured: str | None, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT
+) -> tuple[Address, ...]:
     """Where to ask for the controller: `spec.bootstrapServers`, or else what the live brokers register.
 
+    Whoever may write a KafkaCluster could name a server of his own, so a login is shown to registered ones alone.
+
     Raises `NoBootstrapServerError`."""
+    registered = tuple(address for broker in view.brokers.values() for address in listener.addresses(broker))
     if configured is not None:
-        try:
-            return parse_addresses(configured)
-        except ValueError as error:
-            raise NoBootstrapServerError(f"correct spec.bootstrapServers of the KafkaCluster: {error}") from error
-    registered = tuple(
-        Address(endpoint.host, endpoint.port)
-        for broker in view.brokers.values()
-        for endpoint in broker.endpoints
-        if endpoint.security_protocol == PLAINTEXT
-    )
+        named = _parsed(configured)
+        if listener.is_secured and not set(named) <= set(registered):
+            raise NoBootstrapServerError(
+                f"spec.bootstrapServers of the KafkaCluster names what is not registered as a listener {listener}: leave "
+                "it out, as who is no broker is not shown the operator's login"
+            )
+        return named
     if not registered:
-        raise NoBootstrapServerError(
-            f"no live broker has a listener of protocol {PLAINTEXT}: set spec.bootstrapServers of the KafkaCluster"
-        )
+        remedy = "correct the operator's file of properties" if listener.is_secured else "set spec.bootstrapServers"
+        raise NoBootstrapServerError(f"no live broker has a listener {listener}: {remedy} of the KafkaCluster")
     return registered
 
 
-def can_be_asked(configured: str | None, view: ClusterView) -> bool:
+def can_be_asked(configured: str | None, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT) -> bool:
     """Whether the cluster has a listener of the kind that the operator speaks, as far as is known."""
-    endpoints = [endpoint for broker in view.brokers.values() for endpoint in broker.endpoints]
-    is_other_kind_only = bool(endpoints) and all(each.security_protocol != PLAINTEXT for each in endpoints)
+    is_other_kind_only = any(broker.endpoints for broker in view.brokers.values()) and not any(
+        listener.addresses(broker) for broker in view.brokers.values()
+    )
     return configured is not None or not is_other_kind_only
+
+
+def _parsed(configured: str) -> tuple[Address, ...]:
+    try:
+        return parse_addresses(configured)
+    except ValueError as error:
+        raise NoBootstrapServerError(f"correct spec.bootstrapServers of the KafkaCluster: {error}") from error
 
 
 async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:

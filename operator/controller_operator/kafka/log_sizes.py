@@ -5,7 +5,7 @@ broker's directories has failed, which may hold it. A log that is on its way fro
 is not the replica. What contradicts itself, or is out of range, counts as no answer.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -18,9 +18,8 @@ from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, by_topic
-from controller_core.model.metadata import Broker
 from controller_core.wire.client.request_client import Address
-from controller_operator.kafka.feature_requests import PLAINTEXT
+from controller_core.wire.connections.security import SecuritySource
 
 MAX_ASKED: Final = 500
 """Partitions of one request."""
@@ -35,8 +34,10 @@ class BrokerClient(Protocol):
         ...
 
 
-OpenBroker = Callable[[Sequence[Address]], BrokerClient]
-"""Makes a client of the broker with these listeners."""
+class OpenBroker(Protocol):
+    """Makes a client of the broker with these listeners."""
+
+    def __call__(self, bootstrap: Sequence[Address], *, security: SecuritySource | None = None) -> BrokerClient: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +62,6 @@ class LogSizes:
 
 class UnusableSizesError(Exception):
     """What a broker says of its logs makes no sense, or says nothing."""
-
-
-def listener_addresses(broker: Broker) -> tuple[Address, ...]:
-    """Where a broker can be asked; empty where it has no listener without encryption."""
-    return tuple(Address(each.host, each.port) for each in broker.endpoints if each.security_protocol == PLAINTEXT)
 
 
 async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClient) -> LogSizes:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from controller_core.zk import paths
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
+from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener, ListenerOf, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
 from controller_operator.observation.observer import ClusterObserver, Observation
@@ -37,6 +38,8 @@ class Granted:
     view: ClusterView
     permission: Permission
     """What the object's namespace may do with it. Every step is held to it before it is carried out."""
+    listener: BrokerListener = ANY_PLAINTEXT
+    """Where its brokers are asked."""
 
 
 class ClusterIdentity(NamedTuple):
@@ -67,9 +70,10 @@ class ClusterAccess:
         *,
         unreachable_grace_s: float,
         objects_unreachable_grace_s: float = 60.0,
+        listener_of: ListenerOf = any_plaintext,
     ) -> None:
         """KafkaClusters say after the first time that ZooKeeper is out of reach; their objects, which are many, after the
-        second."""
+        second. `listener_of`: where the brokers are asked of the cluster at a connect string."""
         self._store = store
         self._grace_s = unreachable_grace_s
         self._objects_grace_s = objects_unreachable_grace_s
@@ -77,6 +81,7 @@ class ClusterAccess:
         self.on_change: Callable[[str, Observation], None] = _ignore
         """Called with whatever is new about the cluster at a connect string."""
         self._pool = ObserverPool(connect, self._observed)
+        self._listener_of = listener_of
 
     @property
     def unreachable(self) -> int:
@@ -184,7 +189,13 @@ class ClusterAccess:
         observer = self._pool.get(connect)
         observation = observer.observation
         if observation.view is not None and observation.trouble is None:
-            return Granted(cluster=cluster, observer=observer, view=observation.view, permission=permission)
+            return Granted(
+                cluster=cluster,
+                observer=observer,
+                view=observation.view,
+                permission=permission,
+                listener=self._listener_of(connect),
+            )
         if observation.is_being_read:
             return Withheld(verdict=None, retry_s=max(grace_s, _POLL_S))
         now = asyncio.get_running_loop().time()

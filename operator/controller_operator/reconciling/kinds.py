@@ -114,7 +114,7 @@ class ReassignmentHandler:
         context = replace(
             context,
             progress=self._meter.progress_of(resource),
-            can_ask_controller=can_be_asked(grant.cluster.spec.bootstrap_servers, grant.view),
+            can_ask_controller=can_be_asked(grant.cluster.spec.bootstrap_servers, grant.view, grant.listener),
         )
         return plan_reassignment(resource, grant.view, context, partial(self._access.moves_under_way, resource))
 

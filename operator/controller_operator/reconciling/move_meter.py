@@ -15,6 +15,7 @@ import structlog
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.supervision import noticed
 from controller_core.wire.client.request_client import RequestClient, RequestError
+from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_sizes import (
     Copies,
@@ -22,7 +23,6 @@ from controller_operator.kafka.log_sizes import (
     OpenBroker,
     UnusableSizesError,
     ask_log_sizes,
-    listener_addresses,
 )
 from controller_operator.kubernetes.object_store import Key, StoredObject, key_of_resource
 from controller_operator.plans.reassignment.progress import Reading, progress, questions, reading, with_latest
@@ -41,7 +41,6 @@ _STALE_S: Final = 3 * EVERY_S
 _log = structlog.get_logger(__name__)
 
 OVER_TCP: Final[OpenBroker] = partial(RequestClient, timeout_ms=_LISTENER_MS)
-"""PLAINTEXT."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +73,9 @@ class MoveMeter:
             return move.status.progress
         return measured.found if _time_s() - measured.known_at_s <= _STALE_S else None
 
-    def look(self, stored: StoredObject, copies: Copies, view: ClusterView) -> float:
+    def look(
+        self, stored: StoredObject, copies: Copies, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT
+    ) -> float:
         """Begins a reading where one is due; returns the seconds until the next one is."""
         key, now_s = stored.key, _time_s()
         measured = self._moves.get(key)
@@ -85,7 +86,7 @@ class MoveMeter:
         if left_s > 0:
             return left_s
         measured.begun_at_s = now_s
-        self._begin(key, measured, copies, view)
+        self._begin(key, measured, copies, view, listener)
         return EVERY_S
 
     def forget(self, key: Key) -> None:
@@ -101,17 +102,21 @@ class MoveMeter:
             self.forget(key)
         await asyncio.gather(*work, return_exceptions=True)
 
-    def _begin(self, key: Key, measured: _Measured, copies: Copies, view: ClusterView) -> None:
+    def _begin(
+        self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener
+    ) -> None:
         def nothing_known(_: Exception) -> None:
             self._keep(key, measured, None)
 
-        reading = self._read(key, measured, copies, view)
+        reading = self._read(key, measured, copies, view, listener)
         measured.work = noticed(reading, name=f"progress of {key}", on_error=nothing_known)
 
-    async def _read(self, key: Key, measured: _Measured, copies: Copies, view: ClusterView) -> None:
+    async def _read(
+        self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener
+    ) -> None:
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                latest = await self._read_sizes(copies, view)
+                latest = await self._read_sizes(copies, view, listener)
         except* (RequestError, UnusableSizesError, TimeoutError) as troubles:
             latest = None
             if measured.found is not None or measured.known_at_s is None:
@@ -119,16 +124,17 @@ class MoveMeter:
                 _log.warning("progress not known", object=str(key), errors=why)
         self._keep(key, measured, latest)
 
-    async def _read_sizes(self, copies: Copies, view: ClusterView) -> Reading | None:
+    async def _read_sizes(self, copies: Copies, view: ClusterView, listener: BrokerListener) -> Reading | None:
         asked = questions(copies)
         if not asked.keys() <= view.brokers.keys():
             return None  # a broker that is not there says nothing, and neither do the others of it
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes:
-            addresses = listener_addresses(view.brokers[broker])
+            addresses = listener.addresses(view.brokers[broker])
             async with gate:
-                return await ask_log_sizes(partitions, self._open_broker(addresses))
+                client = self._open_broker(addresses, security=listener.security)
+                return await ask_log_sizes(partitions, client)
 
         async with asyncio.TaskGroup() as group:
             asking = {broker: group.create_task(ask(broker, partitions)) for broker, partitions in asked.items()}

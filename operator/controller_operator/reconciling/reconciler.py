@@ -13,9 +13,10 @@ from typing import Final
 import structlog
 
 from controller_core.zk.session import TooLarge
+from controller_operator.kafka.broker_listeners import OpenClient
 from controller_operator.kafka.cancel_requests import CancelReply
 from controller_operator.kafka.election_requests import ElectionReply
-from controller_operator.kafka.feature_requests import FeatureReply, OpenClient
+from controller_operator.kafka.feature_requests import FeatureReply
 from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kafka.move_requests import MoveReply
 from controller_operator.kafka.write_limits import WriteLimits, remedy
@@ -231,7 +232,7 @@ class Reconciler:
         """When the plan wants it, or there is more to measure."""
         if plan.copies is None:
             return plan.look_again_in_s
-        due_in_s = self._meter.look(stored, plan.copies, grant.view)
+        due_in_s = self._meter.look(stored, plan.copies, grant.view, grant.listener)
         return min(due_in_s, plan.look_again_in_s or due_in_s)
 
     async def _stalled(self, stored: StoredObject, verdict: Verdict) -> Result:

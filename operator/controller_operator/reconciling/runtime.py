@@ -26,8 +26,8 @@ from controller_core.supervision import noticed, supervised
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
+from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.feature_requests import OpenClient
 from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kubernetes.definitions import Definitions
 from controller_operator.kubernetes.object_api import ApiError, ObjectApi
@@ -69,6 +69,7 @@ class OperatorRuntime:
         now: Now = utc_now,
         *,
         open_broker: OpenBroker = OVER_TCP,
+        listener_of: ListenerOf = any_plaintext,
     ) -> None:
         self._settings = settings
         self._api = api
@@ -82,6 +83,7 @@ class OperatorRuntime:
             connect,
             unreachable_grace_s=settings.unreachable_grace_s,
             objects_unreachable_grace_s=settings.objects_unreachable_grace_s,
+            listener_of=listener_of,
         )
         self._access.on_change = self._on_observation
         self._reconciler = Reconciler(

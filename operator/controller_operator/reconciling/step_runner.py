@@ -8,13 +8,13 @@ import structlog
 
 from controller_core.zk import paths
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, touched_paths
+from controller_operator.kafka.broker_listeners import OpenClient
 from controller_operator.kafka.cancel_requests import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.controller_reach import ControllerReach
 from controller_operator.kafka.election_requests import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.kafka.feature_requests import (
     FeatureReply,
     NoBootstrapServerError,
-    OpenClient,
     UpdateFeatures,
     bootstrap_addresses,
     can_be_asked,
@@ -87,10 +87,10 @@ class StepRunner:
 
     async def _ask(self, step: Request, grant: Granted) -> Reply:
         try:
-            bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view)
+            bootstrap = bootstrap_addresses(grant.cluster.spec.bootstrap_servers, grant.view, grant.listener)
         except NoBootstrapServerError as error:
             return _not_asked(step, str(error))
-        client = self._reach.client(bootstrap)
+        client = self._reach.client(bootstrap, grant.listener.security)
         match step:
             case CancelReassignment():
                 return await cancel_reassignment(step, client)
@@ -101,13 +101,14 @@ class StepRunner:
 
     async def _submit(self, step: SubmitReassignment, grant: Granted) -> MoveReply:
         configured, session = grant.cluster.spec.bootstrap_servers, grant.observer.session
-        if not can_be_asked(configured, grant.view):
+        if not can_be_asked(configured, grant.view, grant.listener):
             return await submit_by_znode(step, session)
         try:
-            bootstrap = bootstrap_addresses(configured, grant.view)
+            bootstrap = bootstrap_addresses(configured, grant.view, grant.listener)
         except NoBootstrapServerError as error:
             return MoveReply(step=step, trouble=str(error))
-        return await submit_by_request(step, self._reach.client(bootstrap), session)
+        client = self._reach.client(bootstrap, grant.listener.security)
+        return await submit_by_request(step, client, session)
 
     async def _carry_out_one(self, stored: StoredObject, step: ZooKeeperOrObjectStep, grant: Granted) -> Outcome:
         match step:

@@ -305,7 +305,7 @@ class PartitionReassignmentStatus(Status):
 
     progress: MoveProgress | None = None
     """How much is left to copy, and how long that takes. There only while the move runs, and absent while it cannot be
-    known: a broker that takes part does not answer, has no PLAINTEXT listener, or could not read all of its log
+    known: a broker that takes part does not answer, has no listener for the operator, or could not read all of its log
     directories; or a partition has no leader."""
 
     plan: (

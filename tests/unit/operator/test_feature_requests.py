@@ -11,10 +11,13 @@ from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.static.protocol import RequestPayload
 
 from controller_core.model.features import FeatureUpdate, UpgradeType
+from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
+from controller_core.wire.connections.security import Security
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.session import ZkSession
+from controller_operator.kafka.broker_listeners import BrokerListener
 from controller_operator.kafka.feature_requests import (
     FeatureReply,
     NoBootstrapServerError,
@@ -113,6 +116,20 @@ def test_without_bootstrap_servers_the_brokers_plaintext_listeners_are_asked() -
     brokers = [listening(1, ("OUT", "SSL"), ("IN", "PLAINTEXT")), listening(2, ("PLAINTEXT", "PLAINTEXT"))]
     seen = replace(view(), brokers={each.id: each for each in brokers})
     assert bootstrap_addresses(None, seen) == (Address("kafka-1", 9093), Address("kafka-2", 9092))
+
+
+SECURED = BrokerListener(name="IN", protocol="SASL_SSL", security=Security)
+
+
+def test_a_login_is_shown_to_servers_that_are_registered_alone() -> None:
+    seen = replace(view(), brokers={BrokerId(1): listening(1, ("OUT", "PLAINTEXT"), ("IN", "SASL_SSL"))})
+    for configured in (None, "kafka-1:9093"):
+        assert bootstrap_addresses(configured, seen, SECURED) == (Address("kafka-1", 9093),)
+    for configured in ("stranger:9093", "kafka-1:9093,stranger:9093", "kafka-1:9092"):
+        with pytest.raises(NoBootstrapServerError, match="IN of protocol SASL_SSL: leave it out"):
+            bootstrap_addresses(configured, seen, SECURED)
+    with pytest.raises(NoBootstrapServerError, match="correct the operator's file"):
+        bootstrap_addresses(None, view(brokers=()), SECURED)
 
 
 @pytest.mark.parametrize(

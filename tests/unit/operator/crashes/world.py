@@ -171,11 +171,11 @@ class World:
         self._sessions.append(self.cluster.zk.session())
         return _MortalSession(self._sessions[-1], self)
 
-    def _client(self, _addresses: Sequence[Address]) -> ControllerClient:
+    def _client(self, bootstrap: Sequence[Address], **_: object) -> ControllerClient:
         return _MortalClient(self)
 
-    def _broker_client(self, addresses: Sequence[Address]) -> BrokerClient:
-        return _BrokerClient(self, [int(address.host.removeprefix("broker-")) for address in addresses])
+    def _broker_client(self, bootstrap: Sequence[Address], **_: object) -> BrokerClient:
+        return _BrokerClient(self, [int(address.host.removeprefix("broker-")) for address in bootstrap])
 
     async def write(self, name: str, act: Act[T], lose: Callable[[bool], Awaitable[T]]) -> T:
         """A write of the present operator: one that is dead writes nothing, and one that dies learns nothing.

@@ -18,11 +18,11 @@ from kio.static.protocol import RequestPayload
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.messages import NO_THROTTLE
+from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT
 from controller_operator.kafka.log_sizes import (
     LogSizes,
     UnusableSizesError,
     ask_log_sizes,
-    listener_addresses,
     read_log_sizes,
 )
 from simulation.broker_state import log_dirs
@@ -94,4 +94,4 @@ def test_a_broker_is_asked_at_each_of_its_listeners_without_encryption() -> None
         Endpoint(listener=name, security_protocol=protocol, host=host, port=9092) for name, protocol, host in listeners
     )
     broker = Broker(id=BrokerId(1), epoch=BrokerEpoch(1), endpoints=endpoints)
-    assert [str(each) for each in listener_addresses(broker)] == ["a:9092", "c:9092"]
+    assert [str(each) for each in ANY_PLAINTEXT.addresses(broker)] == ["a:9092", "c:9092"]

@@ -71,7 +71,11 @@ class Measured:
     def __init__(self) -> None:
         self.answer: Callable[[], Awaitable[Any]] = well
         self.told = 0
-        self.meter = MoveMeter(lambda at: Brokers(at, lambda: self.answer()), self._tell, lambda: datetime.now(UTC))
+        self.meter = MoveMeter(
+            lambda bootstrap, security=None: Brokers(bootstrap, lambda: self.answer()),
+            self._tell,
+            lambda: datetime.now(UTC),
+        )
         self.stored = StoredObject(raw("PartitionReassignment", SPEC, status={"progress": {"bytesLeft": 7}}))
 
     def left(self) -> int | None:

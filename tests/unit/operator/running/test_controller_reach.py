@@ -19,7 +19,7 @@ class Controllers:
         self.is_away = True
         self.asked = 0
 
-    def open(self, bootstrap: Sequence[Address]) -> Any:
+    def open(self, bootstrap: Sequence[Address], **_: object) -> Any:
         return _Client(self, tuple(bootstrap) == HERE)
 
 

@@ -55,7 +55,7 @@ class Operated:
         metrics, recorder = OperatorMetrics(), EventRecorder(self.api)
         self.reconciler = Reconciler(
             self.store, self.api, self.access, recorder, metrics, lambda _keys: None, self._client,
-            missing_cluster_grace_s=60.0, open_broker=lambda _addresses: _Silent(),
+            missing_cluster_grace_s=60.0, open_broker=lambda bootstrap, security=None: _Silent(),
         )  # fmt: skip
 
     async def close(self) -> None:
@@ -104,9 +104,9 @@ class Operated:
     def condition(self, key: Key, type_: str) -> Raw | None:
         return next((each for each in self.status(key).get("conditions", ()) if each["type"] == type_), None)
 
-    def _client(self, addresses: Sequence[Address]) -> ControllerClient:
+    def _client(self, bootstrap: Sequence[Address], **_: object) -> ControllerClient:
         """The controllers know each other's clusters by the hosts of their brokers."""
-        zookeeper = next(each for each in self._hosts.values() if _host(each) == addresses[0].host)
+        zookeeper = next(each for each in self._hosts.values() if _host(each) == bootstrap[0].host)
         return SimulatedControllerClient(lambda: _Controller(zookeeper).answer)
 
     async def _connect(self, address: str) -> ZkSession:

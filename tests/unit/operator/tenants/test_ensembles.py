@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.model.metadata import Broker, Endpoint
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.client.request_client import Address
+from controller_core.wire.connections.security import Login
 from controller_core.zk.secured.properties import NO_ZK_SECURITY
+from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT
 from controller_operator.kafka.ensembles import Ensembles
 
 
@@ -51,6 +56,52 @@ def test_a_file_that_changes_is_read_again(ensembles: Ensembles, tmp_path: Path)
     digest = ensembles.security_of("other:2182").digest
     assert digest is not None
     assert digest.username == "three"
+
+
+SECURED = """zookeeper.connect=zk:2181
+inter.broker.listener.name=internal
+listener.security.protocol.map=CLIENT:PLAINTEXT,INTERNAL:SASL_PLAINTEXT
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.internal.plain.sasl.jaas.config=x required username="broker" password="PASSWORD";
+"""
+
+
+def broker(**protocols: str) -> Broker:
+    endpoints = tuple(
+        Endpoint(listener=name, security_protocol=protocol, host="kafka", port=9092 + at)
+        for at, (name, protocol) in enumerate(protocols.items())
+    )
+    return Broker(id=BrokerId(1), epoch=BrokerEpoch(1), endpoints=endpoints)
+
+
+def test_brokers_are_asked_at_the_listener_between_them_by_the_login_of_the_moment(tmp_path: Path) -> None:
+    file = tmp_path / "one"
+    file.write_text(SECURED)
+    ensembles = Ensembles([file])
+    assert ensembles.listener_of("zk:2181") == ANY_PLAINTEXT, "nobody has read it yet"
+    ensembles.security_of("zk:2181/kafka")
+    listener = ensembles.listener_of("zk/another")
+    assert listener.addresses(broker(CLIENT="PLAINTEXT", INTERNAL="SASL_PLAINTEXT")) == (Address("kafka", 9093),)
+    assert listener.addresses(broker(INTERNAL="PLAINTEXT", OTHER="SASL_PLAINTEXT")) == ()
+    assert ensembles.listener_of("stranger:2181") == ANY_PLAINTEXT
+    file.write_text(SECURED.replace("PASSWORD", "new"))
+    assert listener.security is not None
+    assert listener.security().login == Login(mechanism="PLAIN", username="broker", password="new")
+
+
+def test_brokers_without_a_secured_listener_between_them_are_asked_at_any_that_is_open(ensembles: Ensembles) -> None:
+    ensembles.check()
+    assert ensembles.listener_of("other:2182") == ANY_PLAINTEXT
+    assert ANY_PLAINTEXT.addresses(broker(A="PLAINTEXT", B="SSL")) == (Address("kafka", 9092),)
+
+
+def test_a_login_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "one"
+    file.write_text("zookeeper.connect=zk\nsecurity.inter.broker.protocol=SASL_SSL\n")
+    ensembles = Ensembles([file])
+    ensembles.check()
+    with pytest.raises(InvalidProperties, match="GSSAPI"):
+        ensembles.check_brokers()
 
 
 def test_a_file_for_nobody_is_refused_at_the_start(tmp_path: Path) -> None:
