@@ -63,12 +63,16 @@
 {{- end }}
 {{- end }}
 
-{{- /* What brokers and clients are told to connect to, for each listener: its own address, or the pod's. */}}
+{{- /* What brokers and clients are told to connect to, for each listener: its own address, or the pod's. A name stays when the
+pod is replaced; brokers look it up at each connection, and before the pod is ready. */}}
 {{- define "kontroller.advertised" -}}
-{{- $first := dict "name" .listenerName "port" .port "advertise" .advertise }}
+{{- $controller := .Values.controller }}
+{{- $first := dict "name" $controller.listenerName "port" $controller.port "advertise" $controller.advertise }}
+{{- $host := printf "$(POD_NAME).%s.%s" (include "kontroller.controllerName" .) (include "kontroller.serviceDomain" .) }}
+{{- $host = ternary $host "$(POD_IP)" (eq $controller.advertiseBy "name") }}
 {{- $told := list }}
-{{- range prepend .moreListeners $first }}
-{{- $told = append $told (printf "%s://%s" .name (.advertise | default (printf "$(POD_IP):%d" (int .port)))) }}
+{{- range prepend $controller.moreListeners $first }}
+{{- $told = append $told (printf "%s://%s" .name (.advertise | default (printf "%s:%d" $host (int .port)))) }}
 {{- end }}
 {{- join "," $told }}
 {{- end }}

@@ -22,7 +22,16 @@ from tests.real.chart.charts import (
 )
 
 DOMAIN = f"kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
-ECHO = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0")" "$@" > "$ARGUMENTS"\n'
+POD_DNS_NAME = f"kontroller-controller-0.kontroller-controller.{RELEASE_NAMESPACE}.svc"
+ECHO = """#!/bin/sh
+printf "%s\\n" "$(basename "$0")" "$@" > "$ARGUMENTS"
+printf "%s" "${KAFKA_OPTS:-}" > "$ARGUMENTS.kafka-opts"
+"""
+
+
+def as_of_a_pod(value: str) -> str:
+    """The value of a variable with what Kubernetes fills in for the first controller."""
+    return value.replace("$(POD_NAME)", "kontroller-controller-0").replace("$(POD_IP)", "10.1.2.3")
 
 
 def run_as_pod(command: Sequence[str], pod_name: str, folder: Path, variables: Mapping[str, str] = {}) -> list[str]:
@@ -74,17 +83,42 @@ def test_the_controller_can_use_the_settings_that_the_chart_gives(
     run = container(api, "controller", *CONTROLLER_ON, "--set", of_brokers)
     for variable in run["env"]:
         if "value" in variable:
-            monkeypatch.setenv(variable["name"], variable["value"].replace("$(POD_IP)", "10.1.2.3"))
+            monkeypatch.setenv(variable["name"], as_of_a_pod(variable["value"]))
     given = dict(argument.removeprefix("--").split("=", 1) for argument in run["args"])
     settings = ControllerProcessSettings(id=1, **{name.replace("-", "_"): value for name, value in given.items()})
     assert settings.zookeeper == "zk-0:2181,zk-1:2181/kafka"
     (endpoint,) = settings.listeners.endpoints
-    assert (endpoint.host, endpoint.port) == ("10.1.2.3", 9093)
+    assert (endpoint.host, endpoint.port) == (POD_DNS_NAME, 9093)
     assert (settings.metrics_host, settings.metrics_port) == ("0.0.0.0", 9404)
     assert (settings.num_partitions, settings.default_replication_factor) == (6, 3)
     assert settings.unclean_leader_election_enable
     assert settings.journal_directory is not None
     assert (settings.journal_segment_bytes, settings.journal_retention_bytes) == (64 << 20, 4 << 30)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ("clusterDomain=cluster.local", f"{POD_DNS_NAME}.cluster.local:9093"),
+        ("controller.advertiseBy=address", "10.1.2.3:9093"),
+        ("controller.replicas=1,controller.advertise=k.example:19093", "k.example:19093"),
+    ],
+)
+def test_brokers_are_told_the_name_of_a_controller_s_pod_unless_something_else_is_wanted(
+    api: KubernetesApi, values: str, told: str
+) -> None:
+    environment = container(api, "controller", "--set", values)["env"]
+    (advertised,) = (each["value"] for each in environment if each["name"] == "KONTROLLER_ADVERTISE")
+    assert as_of_a_pod(advertised) == f"PLAINTEXT://{told}"
+    named_before = [each["name"] for each in environment].index("KONTROLLER_ADVERTISE")
+    assert {"POD_NAME", "POD_IP"} <= {each["name"] for each in environment[:named_before]}
+
+
+def test_the_names_of_controllers_are_known_before_their_pods_are_ready(api: KubernetesApi) -> None:
+    objects = rendered(api, *SELF_CONTAINED)
+    service = named(objects, "Service", "kontroller-controller")["spec"]
+    assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
+    assert named(objects, "StatefulSet", "kontroller-controller")["spec"]["serviceName"] == "kontroller-controller"
 
 
 def test_each_further_listener_has_a_port_of_the_controller(
@@ -94,11 +128,11 @@ def test_each_further_listener_has_a_port_of_the_controller(
     run = container(api, "controller", *CONTROLLER_ON, "--set", f"{more},controller.controlPlaneListener=CONTROL")
     listened_on = [argument.split("=", 1)[1] for argument in run["args"] if argument.startswith("--listen=")]
     (advertised,) = (each["value"] for each in run["env"] if each["name"] == "KONTROLLER_ADVERTISE")
-    monkeypatch.setenv("KONTROLLER_ADVERTISE", advertised.replace("$(POD_IP)", "10.1.2.3"))
+    monkeypatch.setenv("KONTROLLER_ADVERTISE", as_of_a_pod(advertised))
     listeners = ControllerProcessSettings(id=1, zookeeper="zk", listen=tuple(listened_on)).listeners
     assert {(each.listener, each.host, each.port) for each in listeners.endpoints} == {
-        ("PLAINTEXT", "10.1.2.3", 9093),
-        ("CLIENT", "10.1.2.3", 9192),
+        ("PLAINTEXT", POD_DNS_NAME, 9093),
+        ("CLIENT", POD_DNS_NAME, 9192),
     }
     assert "--control-plane-listener=CONTROL" in run["args"]
     assert {each["containerPort"] for each in run["ports"]} >= {9093, 9192}
@@ -229,8 +263,9 @@ def test_a_broker_is_started_with_its_own_id_and_address(api: KubernetesApi, tmp
         part.replace("/etc/kafka/", f"{tmp_path}/").replace("/tmp/server.properties", f"{tmp_path}/made.properties")
         for part in container(api, "kafka", *values)["command"]
     ]
-    started = run_as_pod(script, "kontroller-kafka-2", tmp_path)
+    started = run_as_pod(script, "kontroller-kafka-2", tmp_path, {"KAFKA_OPTS": "-Dof=others"})
     assert started == ["kafka-server-start.sh", f"{tmp_path}/made.properties"]
+    assert (tmp_path / "arguments.kafka-opts").read_text() == "-Dsun.net.inetaddr.ttl=5 -Dof=others"
     made = properties(tmp_path / "made.properties")
     assert made["broker.id"] == "102"
     assert made["advertised.listeners"] == f"PLAINTEXT://kontroller-kafka-2.{DOMAIN}"
